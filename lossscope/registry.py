@@ -1,0 +1,309 @@
+"""``name:key=value,...`` -> object and back. The file name IS the registry.
+
+``ntxent:tau=0.1`` means lossscope/objectives/ntxent.py, its single public dataclass, built with tau=0.1.
+Plug-ins: an entry point in the group ``lossscope.<kind>``, or ``./file.py:Class[:key=value,...]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+import importlib.metadata
+import importlib.util
+import math
+import re
+import sys
+import types
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import SpecError
+
+KINDS = ("objectives", "probes", "encoders", "datasets", "sources")
+_HOME = Path(__file__).parent
+_RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A parsed spec: a name and raw values in the order given.
+
+    >>> str(Spec.parse('unified:gamma=60,margin=0.2'))
+    'unified:gamma=60,margin=0.2'
+    >>> Spec.parse('karpathy:root="a,b",name=flickr8k').values['root']
+    'a,b'
+    """
+
+    name: str
+    values: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        """Read `name[:key=value,...]`. Raises SpecError saying which piece can not be read."""
+        name, rest = _split_name(text.strip())
+        values: dict[str, str] = {}
+        for piece in _split_quoted(rest, text):
+            key, equals, value = piece.partition("=")
+            key = key.strip().replace("-", "_")
+            if not equals or not key.isidentifier():
+                raise SpecError(f"spec must be name:key=value,...; got {piece!r} in {text!r}")
+            if key in values:
+                raise SpecError(f"every key of a spec must be given once; got {key!r} twice in {text!r}")
+            values[key] = _unquote(value.strip())
+        return cls(name, values)
+
+    def __str__(self) -> str:
+        pairs = ",".join(f"{key}={_quote(value)}" for key, value in self.values.items())
+        return f"{self.name}:{pairs}" if pairs else self.name
+
+
+def names(kind: str) -> list[str]:
+    """Names of what exists: one file each, base aside, and the entry points of installed plug-ins."""
+    files = {path.stem for path in (_HOME / kind).glob("*.py") if path.stem not in ("__init__", "base")}
+    return sorted(files | set(_plugins(kind)))
+
+
+def load(kind: str, name: str) -> type[Any]:
+    """The class behind a name, an entry point or ``path.py:Class``. Raises SpecError listing what exists."""
+    if ".py:" in name:
+        return _from_file(name)
+    wanted = name.replace("-", "_").lower()
+    if (_HOME / kind / f"{wanted}.py").is_file() and wanted not in ("__init__", "base"):
+        return _public_dataclass(importlib.import_module(f"lossscope.{kind}.{wanted}"))
+    plugin = _plugins(kind).get(wanted)
+    if plugin is not None:
+        return typing.cast("type[Any]", plugin.load())
+    known = names(kind)
+    near = difflib.get_close_matches(wanted, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise SpecError(f"{_singular(kind)} must be one of {', '.join(known)}; got {name!r}{hint}")
+
+
+def build(kind: str, spec: str | Spec) -> Any:
+    """The object a spec describes, its values converted to the types of the class's fields.
+
+    >>> build("objectives", "ntxent:tau=0.2").tau
+    0.2
+    """
+    spec = Spec.parse(spec) if isinstance(spec, str) else spec
+    cls = load(kind, spec.name)
+    fields = _fields(cls)
+    values = {}
+    for key, text in spec.values.items():
+        if key not in fields:
+            near = difflib.get_close_matches(key, fields, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise SpecError(f"key of {spec.name} must be one of {', '.join(fields)}; got {key!r}{hint}")
+        values[key] = _convert(text, fields[key], f"{spec.name}:{key}")
+    missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _required(f)]
+    if missing:
+        raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
+    return cls(**values)
+
+
+def spec_of(thing: Any) -> str:
+    """The spec that rebuilds `thing`, every field stated (None and non-fields left out).
+
+    >>> spec_of(build("objectives", "ntxent"))
+    'ntxent:tau=0.1'
+    """
+    values = {}
+    for item in dataclasses.fields(thing):
+        value = getattr(thing, item.name)
+        if item.init and value is not None:
+            values[item.name] = _write(value)
+    return str(Spec(_name_of(type(thing)), values))
+
+
+def expand(kind: str, spec: str) -> list[str]:
+    """A spec with ranges (`lo..hi/n`, `lo..hi/n log`, float fields only) -> plain specs, one per value.
+
+    >>> expand("objectives", "ntxent:tau=0.1..0.3/3")
+    ['ntxent:tau=0.1', 'ntxent:tau=0.2', 'ntxent:tau=0.3']
+    """
+    parsed = Spec.parse(spec)
+    ranged = {key: match for key, text in parsed.values.items() if (match := _RANGE.fullmatch(text))}
+    if not ranged:
+        return [str(parsed)]
+    fields = _fields(load(kind, parsed.name))
+    done = [dict(parsed.values)]
+    for key, match in ranged.items():
+        if float not in _options(fields.get(key, str)):
+            raise SpecError(f"ranges are for float fields; got {key}={match[0]} in {spec!r}")
+        done = [{**values, key: value} for values in done for value in _steps(match, spec)]
+    return [str(Spec(parsed.name, values)) for values in done]
+
+
+def uses_file(spec: str) -> bool:
+    """Whether a spec names a Python file (which is never imported unless the user asked for it)."""
+    return ".py:" in Spec.parse(spec).name
+
+
+def _steps(match: re.Match[str], spec: str) -> list[str]:
+    lo, hi, n = float(match["lo"]), float(match["hi"]), int(match["n"] or 5)
+    if n < 2 or (match["log"] and min(lo, hi) <= 0):
+        raise SpecError(f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}")
+    if match["log"]:
+        raw = [math.exp(math.log(lo) + (math.log(hi) - math.log(lo)) * i / (n - 1)) for i in range(n)]
+    else:
+        raw = [lo + (hi - lo) * i / (n - 1) for i in range(n)]
+    return [f"{value:.6g}" for value in raw]
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    if not text:
+        raise SpecError("spec must be name:key=value,...; got an empty text")
+    file = re.match(r"(?P<name>[^,=]*\.py:[A-Za-z_]\w*)(?::(?P<rest>.*))?$", text, re.S)
+    if file:
+        return file["name"], file["rest"] or ""
+    name, _, rest = text.partition(":")
+    return name.strip(), rest
+
+
+def _split_quoted(rest: str, text: str) -> list[str]:
+    pieces, current, quoted, escaped = [], "", False, False
+    for char in rest:
+        if char == "," and not quoted:
+            pieces.append(current)
+            current = ""
+            continue
+        current += char
+        if char == '"' and not escaped:
+            quoted = not quoted
+        escaped = char == "\\" and quoted and not escaped
+    if quoted:
+        raise SpecError(f"quotes of a spec must be closed; got {text!r}")
+    return [piece for piece in (*pieces, current) if piece.strip()]
+
+
+def _quote(text: str) -> str:
+    if text and not re.search(r'[,:="\\\s]', text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _unquote(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    return text
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)
+
+
+def _convert(text: str, wanted: Any, where: str) -> Any:
+    options = _options(wanted)
+    if type(None) in options and text.lower() == "none":
+        return None
+    for option in options:
+        if typing.get_origin(option) is typing.Literal:
+            choices = typing.get_args(option)
+            same = [c for c in choices if str(c).replace("_", "-") == text.replace("_", "-")]
+            if same:
+                return same[0]
+            raise SpecError(f"{where} must be one of {', '.join(map(str, choices))}; got {text!r}")
+    for option in options:
+        if option in _READERS:
+            try:
+                return _READERS[option](text)
+            except ValueError:
+                continue
+    expected = " or ".join(getattr(o, "__name__", str(o)) for o in options)
+    raise SpecError(f"{where} must be {expected}; got {text!r}")
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+_READERS: dict[Any, typing.Callable[[str], Any]] = {bool: _boolean, int: int, float: _finite, Path: Path, str: str}
+
+
+def _options(wanted: Any) -> tuple[Any, ...]:
+    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
+        return typing.get_args(wanted)
+    return (wanted,)
+
+
+def _fields(cls: type[Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {item.name: hints[item.name] for item in dataclasses.fields(cls) if item.init}
+
+
+def _required(item: dataclasses.Field[Any]) -> bool:
+    return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+
+
+def _public_dataclass(module: types.ModuleType) -> type[Any]:
+    found = [
+        item
+        for name, item in vars(module).items()
+        if isinstance(item, type)
+        and dataclasses.is_dataclass(item)
+        and item.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+    if len(found) != 1:
+        have = [item.__name__ for item in found]
+        raise SpecError(f"{module.__name__} must hold exactly one public dataclass; got {have}")
+    return found[0]
+
+
+def _from_file(name: str) -> type[Any]:
+    path_text, _, class_name = name.rpartition(":")
+    path = Path(path_text).expanduser()
+    if not path.is_file():
+        raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
+    module_name = f"_lossscope_plugin_{abs(hash(path.resolve()))}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise SpecError(f"plug-in must be a Python file; got {path_text!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    cls = getattr(module, class_name, None)
+    if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
+        raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(cls).__name__}")
+    setattr(cls, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
+    return cls
+
+
+def _name_of(cls: type[Any]) -> str:
+    mark = getattr(cls, "__lossscope_name__", None)
+    if mark is not None:
+        return str(mark)
+    for kind in KINDS:
+        if cls.__module__.startswith(f"lossscope.{kind}."):
+            return cls.__module__.rsplit(".", 1)[1]
+    for kind in KINDS:
+        for name, plugin in _plugins(kind).items():
+            if plugin.value == f"{cls.__module__}:{cls.__qualname__}":
+                return name
+    raise SpecError(f"{cls.__qualname__} is not registered; pass it as ./file.py:{cls.__qualname__}")
+
+
+def _plugins(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
+    found = importlib.metadata.entry_points(group=f"lossscope.{kind}")
+    return {point.name.replace("-", "_").lower(): point for point in found}
+
+
+def _singular(kind: str) -> str:
+    return kind.removesuffix("s") if kind != "datasets" else "data set"
