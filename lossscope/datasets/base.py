@@ -1,0 +1,66 @@
+"""What a data set is: named splits of images and captions; a caption knows its image by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InputError
+
+Rows = npt.NDArray[np.int64]
+
+
+class Images(Protocol):
+    """The images of one split, by row; decoding happens in `take`, so a split costs nothing until used."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one item: (3, H, W) uint8 pixels, or (d,) / (R, d) float32 features."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Rows) -> npt.NDArray[Any]:
+        """Items of `rows`, stacked: (n, 3, H, W) uint8, or (n, d) / (n, R, d) float32."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split. Raises InputError when the columns do not fit each other.
+
+    images: N items. captions: M texts. caption_image: (M,) row of the image each caption describes.
+    image_ids: N, caption_ids: M, unique texts that name the items outside. fingerprint: hex, of content.
+    """
+
+    name: str
+    images: Images
+    captions: list[str]
+    caption_image: Rows
+    image_ids: list[str]
+    caption_ids: list[str]
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        images, captions = len(self.images), len(self.captions)
+        if len(self.image_ids) != images:
+            raise InputError(f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}")
+        if (len(self.caption_image), len(self.caption_ids)) != (captions, captions):
+            got = f"{len(self.caption_ids)} ids and {len(self.caption_image)} image rows for {captions} captions"
+            raise InputError(f"split {self.name!r} must have one id and one image row per caption; got {got}")
+        if len(self.caption_image) and not (
+            0 <= int(self.caption_image.min()) and int(self.caption_image.max()) < len(self.images)
+        ):
+            raise InputError(f"caption_image of {self.name!r} must be in 0..{len(self.images) - 1}")
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """A frozen dataclass whose fields are its options."""
+
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits there are, train first."""
+
+    def split(self, name: str) -> Split:
+        """The split of that name. Raises InputError listing the splits when there is none."""
