@@ -1,13 +1,21 @@
-"""How files are written (whole or not at all) and how they are told apart (fingerprints)."""
+"""How files are written (whole or not at all), read (never running what is in them) and told apart."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import os
+import pickle
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextlib.contextmanager
@@ -52,6 +60,68 @@ def fingerprint_of(*parts: bytes | str) -> str:
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
+
+
+def read_torch(path: Path | str) -> Any:
+    """What a `.pt` file holds, read with weights_only: tensors and plain containers, never code.
+
+    Raises InputError: no such file, a folder, empty, cut off, not a torch file, or a pickle of other objects.
+    """
+    import torch
+
+    path = existing_file(path)
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if not head:
+        raise InputError(f"{path} must be a torch file; it is empty")
+    zipped = head == b"PK\x03\x04"
+    if not zipped and head[:1] != b"\x80":
+        raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        found = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = f"it holds {found[1]} objects" if found else "it holds objects that are not tensors or plain containers"
+        raise InputError(f"{path} must hold plain data; {what}, which are never loaded because that runs code") from error
+    except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
+        raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+
+
+def read_tensors(path: Path | str) -> dict[str, Tensor]:
+    """Named tensors of a `.safetensors` file, or of a `.pt` dict of tensors (also under `state_dict`)."""
+    import torch
+
+    path = existing_file(path)
+    if path.suffix == ".safetensors":
+        return read_safetensors(path)
+    found = read_torch(path)
+    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
+        found = found["state_dict"]
+    if not isinstance(found, dict) or not all(isinstance(v, torch.Tensor) for v in found.values()):
+        raise InputError(f"{path} must hold a dict of tensors; got {type(found).__name__}")
+    return found
+
+
+def read_safetensors(path: Path | str) -> dict[str, Tensor]:
+    """Named tensors of a `.safetensors` file. Raises InputError when it is damaged."""
+    import safetensors
+    import safetensors.torch
+
+    path = existing_file(path)
+    try:
+        return safetensors.torch.load_file(path)
+    except (safetensors.SafetensorError, OSError) as error:
+        raise InputError(f"{path} must be a whole safetensors file; {error}") from error
+
+
+def existing_file(path: Path | str) -> Path:
+    """The path, which must be a file. Raises InputError saying what is there instead."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise InputError(f"{path} must be a file; it is a folder")
+    if not path.exists():
+        raise InputError(f"{path} must exist; there is no such file (looked in {Path.cwd()})")
+    return path
 
 
 def _umask() -> int:

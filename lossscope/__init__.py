@@ -1,0 +1,42 @@
+"""lossscope: what a contrastive or metric-learning loss really does.
+
+A source yields similarities; an objective turns them into gradient weights W = dL/dS; probes read W; frames carry
+the numbers; plots, tables and reports draw frames. The public names below are imported when first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["load", "objective", "probe", "weight_field"]
+
+if TYPE_CHECKING:
+    from .diagram import weight_field
+    from .sources.base import load
+
+
+def objective(spec: str) -> Any:
+    """The objective of a spec: ``objective("ntxent:tau=0.1")(S, mask).W``."""
+    from .registry import build
+
+    return build("objectives", spec)
+
+
+def probe(spec: str) -> Any:
+    """The probe of a spec: ``probe("cocos:eps=0.01")``."""
+    from .registry import build
+
+    return build("probes", spec)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "load":
+        from .sources.base import load
+
+        return load
+    if name == "weight_field":
+        from .diagram import weight_field
+
+        return weight_field
+    raise AttributeError(f"module 'lossscope' has no attribute {name!r}")

@@ -1,0 +1,163 @@
+"""A checkpoint: weights and the specs that rebuild everything, as a plain dict that is read without running code."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .encoders.base import Encoder
+from .errors import InputError
+from .files import read_torch, replacing
+from .registry import build, uses_file
+from .vocabulary import Vocabulary
+
+FORMAT = "lossscope.checkpoint"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything needed to probe, continue or explain a trained model.
+
+    encoder, objective, data: specs. vocabulary: words by id. item_shape: shape of one image or feature.
+    data_fingerprint: of the training split. epoch: finished epochs; step: finished steps of the epoch under way.
+    metrics: of the validation split, by name. weights: the encoder's state. training: the recipe, plain values.
+    optimiser, rng: what continuing needs, None in checkpoints that are only for probing. versions: of libraries.
+    """
+
+    encoder: str
+    objective: str
+    data: str
+    vocabulary: list[str]
+    item_shape: list[int]
+    data_fingerprint: str
+    epoch: int
+    metrics: dict[str, float]
+    weights: dict[str, Tensor]
+    training: dict[str, Any]
+    step: int = 0
+    optimiser: dict[str, Any] | None = None
+    rng: dict[str, Any] | None = None
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    def save(self, path: Path | str) -> None:
+        """Write it, whole or not at all."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        with replacing(path) as part:
+            torch.save({"format": FORMAT, "version": VERSION, **values}, part)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Checkpoint:
+        """Read one. Raises InputError: not a checkpoint, of a newer format, a key missing or of a wrong type."""
+        found = read_torch(path)
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            what = f"a dict with the keys {sorted(map(str, found))[:6]}" if isinstance(found, dict) else type(found).__name__
+            raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}")
+        version = found.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise InputError(
+                f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
+            )
+        wanted = {item.name: item for item in fields(cls)}
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
+        for name, kind in _TYPES.items():
+            if not isinstance(found[name], kind):
+                raise InputError(f"{name} of {path} must be {kind.__name__}; got {type(found[name]).__name__}")
+        return cls(**{name: found[name] for name in wanted})
+
+    def model(self, trust_code: bool = False) -> Encoder:
+        """The encoder with these weights, in eval mode.
+
+        Raises InputError: a spec that names a Python file (unless `trust_code`), or weights that do not fit.
+        """
+        refuse_files(self.encoder, trust_code)
+        encoder: Encoder = build("encoders", self.encoder).build(tuple(self.item_shape), len(self.vocabulary))
+        wanted = encoder.state_dict()
+        _compare(wanted, self.weights)
+        encoder.load_state_dict(self.weights)
+        return encoder.eval()
+
+    def words(self) -> Vocabulary:
+        """The vocabulary it was trained with."""
+        return Vocabulary.from_list(self.vocabulary)
+
+    def without_training_state(self) -> Checkpoint:
+        """The same for probing only: no optimiser and no random states."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return Checkpoint(**{**values, "optimiser": None, "rng": None})
+
+
+def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
+    """What a checkpoint is, after rebuilding its model and looking for broken weights. Raises InputError."""
+    checkpoint = Checkpoint.load(path)
+    model = checkpoint.model(trust_code)
+    refuse_files(checkpoint.data, trust_code)
+    refuse_files(checkpoint.objective, trust_code)
+    build("objectives", checkpoint.objective)
+    build("datasets", checkpoint.data)
+    for name, tensor in checkpoint.weights.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise InputError(f"weights of {path} must be finite; {name} is not. The training diverged")
+    return {
+        "encoder": checkpoint.encoder,
+        "objective": checkpoint.objective,
+        "data": checkpoint.data,
+        "data fingerprint": checkpoint.data_fingerprint,
+        "vocabulary": f"{len(checkpoint.vocabulary)} words",
+        "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
+        "epoch": str(checkpoint.epoch) + (f" and {checkpoint.step} steps" if checkpoint.step else ""),
+        "can be continued": "yes" if checkpoint.optimiser else "no (weights only)",
+        "written with": ", ".join(f"{k} {v}" for k, v in checkpoint.versions.items()),
+    }
+
+
+def refuse_files(spec: str, trust_code: bool) -> None:
+    """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
+    if uses_file(spec) and not trust_code:
+        raise InputError(
+            f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"
+        )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers depend on."""
+    import numpy
+
+    from . import __version__
+
+    return {
+        "lossscope": __version__,
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def plain(recipe: Any) -> dict[str, Any]:
+    """A recipe dataclass as plain values that weights_only can read."""
+    return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}
+
+
+_TYPES: dict[str, type] = {
+    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": list, "epoch": int,
+    "metrics": dict, "weights": dict, "training": dict,
+}  # fmt: skip
+
+
+def _compare(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    if missing or extra:
+        raise InputError(
+            f"weights must be those of the encoder; missing {missing[:3]} ({len(missing)}), "
+            f"left over {extra[:3]} ({len(extra)})"
+        )
+    for name, tensor in wanted.items():
+        if tensor.shape != found[name].shape:
+            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(found[name].shape)}")

@@ -1,0 +1,154 @@
+"""Where results live: a folder of parts with a manifest, and the summary rows that tables and commands show."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .errors import InputError
+from .files import replacing, write_text
+
+SCHEMA = "lossscope.frame/1"
+SUMMARY_SCHEMA = "lossscope.summary/1"
+SUMMARY = (
+    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "unit", "convention",
+    "eps", "batch_size", "sampling", "seed",
+)  # fmt: skip
+KEYS = ("source", "objective", "direction", "probe", "convention", "eps", "batch_size", "sampling", "seed")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A folder: `manifest.json` and `part-NNNNN.parquet`, each written whole, one after every few batches.
+
+    A part is wide: one row per (batch, objective, direction, probe), columns are statistics. Parts of single
+    queries, when asked for, are `query-NNNNN.parquet`.
+    """
+
+    path: Path
+
+    @classmethod
+    def open(cls, path: Path | str, command: Mapping[str, Any]) -> Frame:
+        """Start a frame, or go on with one that the same command began.
+
+        Raises InputError when the folder holds something else, or the frame of another command.
+        """
+        frame = cls(Path(path))
+        if frame.path.is_dir() and any(frame.path.iterdir()):
+            if not frame._manifest.is_file():
+                raise InputError(f"{frame.path} must be empty or a frame; it holds other files. Choose another --out")
+            if frame.manifest()["command"] != json.loads(json.dumps(command)):
+                raise InputError(f"{frame.path} holds the frame of another command; choose another --out or remove it")
+            return frame
+        frame._write({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
+        return frame
+
+    @property
+    def _manifest(self) -> Path:
+        return self.path / "manifest.json"
+
+    def manifest(self) -> dict[str, Any]:
+        """What the frame says of itself. Raises InputError when it is no frame or of a newer schema."""
+        try:
+            found = json.loads(self._manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise InputError(f"{self.path} must have the schema {SCHEMA}; got {found.get('schema')!r}")
+        return found
+
+    def append(self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None) -> None:
+        """Add one part; `key` names the work it finishes, so that a killed sweep goes on after it."""
+        manifest = self.manifest()
+        number = len(manifest["parts"])
+        self._part(f"part-{number:05d}.parquet", rows)
+        if queries is not None:
+            self._part(f"query-{number:05d}.parquet", queries)
+        manifest["parts"].append({"key": key, "rows": len(rows)})
+        self._write(manifest)
+
+    def finish(self, **more: Any) -> None:
+        """Mark the frame complete, with what else the manifest should say."""
+        self._write({**self.manifest(), **more, "done": True})
+
+    def keys(self) -> set[str]:
+        """Work that is finished."""
+        return {part["key"] for part in self.manifest()["parts"]}
+
+    def read(self, kind: str = "part") -> pd.DataFrame:
+        """All rows of the finished parts (`part`), or of single queries (`query`)."""
+        numbers = range(len(self.manifest()["parts"]))
+        files = [self.path / f"{kind}-{number:05d}.parquet" for number in numbers]
+        frames = [pd.read_parquet(file) for file in files if file.is_file()]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def _part(self, name: str, rows: pd.DataFrame) -> None:
+        with replacing(self.path / name) as part:
+            rows.to_parquet(part, index=False)
+
+    def _write(self, manifest: Mapping[str, Any]) -> None:
+        write_text(self._manifest, json.dumps(manifest, indent=1) + "\n")
+
+
+def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
+    """Wide rows of batches -> summary rows: mean and population std over batches, n batches, n_defined of them.
+
+    A batch in which a statistic is undefined (NaN) is left out of its mean; a statistic that an objective does not
+    have is absent. Columns: SUMMARY.
+    """
+    found = []
+    for keys, group in rows.groupby(list(KEYS), dropna=False, sort=False, observed=True):
+        for name, unit in units.items():
+            present = f"has_{name}"
+            if name not in group or (present in group and not group[present].any()):
+                continue
+            values = group[name].to_numpy(dtype=float)
+            defined = values[~pd.isna(values)]
+            some = len(defined) > 0
+            found.append({
+                **dict(zip(KEYS, keys, strict=True)),
+                "statistic": name,
+                "unit": unit,
+                "mean": float(defined.mean()) if some else math.nan,
+                "std": float(defined.std()) if some else math.nan,
+                "n": len(values),
+                "n_defined": len(defined),
+            })  # fmt: skip
+    return pd.DataFrame(found, columns=list(SUMMARY))
+
+
+def summary_document(rows: pd.DataFrame, command: Mapping[str, Any]) -> str:
+    """The JSON document of a command: schema, command, rows; NaN is written as null."""
+    records = [{key: _plain(value) for key, value in row.items()} for row in rows.to_dict("records")]
+    return json.dumps({"schema": SUMMARY_SCHEMA, "command": dict(command), "rows": records}, indent=1)
+
+
+def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Summary rows of several sources or probes, one after the other."""
+    some = [frame for frame in frames if len(frame)]
+    if not some:
+        return pd.DataFrame(columns=list(SUMMARY))
+    records: list[Any] = [record for frame in some for record in frame.to_dict("records")]
+    return pd.DataFrame(records, columns=list(SUMMARY))
+
+
+def wide(rows: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
+    """Summary rows -> one row per (source, objective, direction), a column per statistic (its mean)."""
+    chosen = rows[rows["statistic"].isin(list(statistics))]
+    return chosen.pivot_table(
+        index=["source", "objective", "direction"], columns="statistic", values="mean", sort=False, aggfunc="first"
+    ).reset_index()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is pd.NA or value is None:
+        return None
+    return value.item() if hasattr(value, "item") else value

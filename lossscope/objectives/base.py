@@ -1,0 +1,196 @@
+"""What an objective is: similarities and a mask in, W = dL/dS out; and what its paper counts.
+
+Write `values` (a Loss) or `weights` (a Gradient), and `counted` where the paper thresholds another scale than |W|.
+Shapes: q queries, c candidates, p positives of one query (padded); rows are queries; one call is one direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from ..weights import Reduction, Weights
+
+Convention = Literal["corrected", "released", "text"]
+CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a paper counts, per query.
+
+    above: (q,) weights above eps. mass_above, mass_low: (q,) their sum, and the sum of the rest. positive: (q,)
+    counted weight on the positive. n_eff: (q,) (sum w)^2 / sum w^2 over the negatives, NaN without weight.
+    skipped: (q,) rows that had no positive or no negative: zero everywhere, left out of every denominator.
+    """
+
+    above: Tensor
+    mass_above: Tensor
+    mass_low: Tensor
+    positive: Tensor
+    n_eff: Tensor
+    skipped: Tensor
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The weights that `counts` thresholds: blocks of (query, positive, candidate); all but smoothap have p = 1.
+
+    weights: (q, p, c) >= 0 in the paper's own scale. takes: (q, p, c) bool, entries that can be counted.
+    divisor: (q,) number of positives that a query's count is divided by. positive: (q,) weight on the positive.
+    skipped: (q,) bool. below: whether mass_low leaves out a weight equal to eps (released counters do).
+    """
+
+    weights: Tensor
+    takes: Tensor
+    divisor: Tensor
+    positive: Tensor
+    skipped: Tensor
+    below: bool = False
+
+    def threshold(self, eps: float) -> Counts:
+        """Count what is strictly above eps. Raises InputError unless eps >= 0."""
+        if not eps >= 0:
+            raise InputError(f"eps must be a number >= 0; got {eps}")
+        w = self.weights.masked_fill(~self.takes, 0)
+        high = w > eps
+        low = (w < eps) if self.below else ~high
+        total, square = w.sum((1, 2)), w.square().sum((1, 2))
+        return Counts(
+            above=high.sum((1, 2)) / self.divisor,
+            mass_above=(w * high).sum((1, 2)) / self.divisor,
+            mass_low=(w * low).sum((1, 2)) / self.divisor,
+            positive=self.positive,
+            n_eff=total.square() / square,
+            skipped=self.skipped,
+        )
+
+
+class Objective(Protocol):
+    """A frozen dataclass; its fields are its hyper-parameters.
+
+    positives: `one` refuses rows with more than one match, naming the row. directions: factor on each direction
+    when the two are added to train. reduction: the training default. conventions: ways of counting it knows.
+    statistics: what `cocos` reports of it. source: paper and equation. coupled: do rows influence each other.
+    """
+
+    positives: ClassVar[Literal["one", "many"]] = "one"
+    directions: ClassVar[float] = 1.0
+    reduction: ClassVar[Reduction] = "sum"
+    conventions: ClassVar[tuple[Convention, ...]] = ("corrected",)
+    statistics: ClassVar[tuple[str, ...]] = ("C_neg", "W_neg", "W_low", "W_pos", "C_0")
+
+    @property
+    def coupled(self) -> bool:
+        """Whether rows of one batch influence each other's W."""
+        return False
+
+    @property
+    def warmup(self) -> str | None:
+        """Spec of the objective to train with before this one, where it would collapse from scratch."""
+        return None
+
+    def __call__(self, S: Tensor, mask: Mask) -> Weights:
+        """S (q, c) and its mask -> Weights. Raises InputError on other shapes, NaN, or too many positives."""
+        ...
+
+    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+        """The weights its paper thresholds; |W| unless the paper has a scale of its own."""
+        self.require(convention)
+        weights = self(S, mask)
+        return single(weights.W.abs(), mask)
+
+    def counts(self, S: Tensor, mask: Mask, eps: float, convention: Convention = "corrected") -> Counts:
+        """What its paper counts, per query, above eps (strictly)."""
+        return self.counted(S, mask, convention).threshold(eps)
+
+    def require(self, convention: str) -> None:
+        """Raise InputError when the objective has no such way of counting."""
+        if convention not in self.conventions:
+            known, name = ", ".join(self.conventions), type(self).__name__
+            raise InputError(f"convention of {name} must be one of {known}; got {convention!r}")
+
+
+class Loss(Objective):
+    """Writes `values`; W comes from one autograd step on a detached S."""
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        """(q,) loss of each query; called with usable rows only (each has a positive and a negative)."""
+        raise NotImplementedError
+
+    def __call__(self, S: Tensor, mask: Mask) -> Weights:
+        """l_q and W = d(sum_q l_q)/dS by autograd; rows that are not usable get zeros."""
+        usable = check(S, mask, self.positives)
+        with torch.enable_grad():
+            leaf = widened(S.detach()).requires_grad_()
+            rows, part = (leaf, mask) if bool(usable.all()) else (leaf[usable], mask.rows(usable))
+            some = self.values(rows, part) if len(rows) else leaf.sum(1)[:0]
+            W = torch.autograd.grad(some.sum(), leaf)[0] if len(rows) else torch.zeros_like(leaf)
+        values = leaf.new_zeros(len(leaf)).masked_scatter(usable, some.detach())
+        return Weights(W.masked_fill(~mask.valid, 0), values, usable)
+
+
+class Gradient(Objective):
+    """Writes `weights`, the gradient stated directly; it has no value."""
+
+    def weights(self, S: Tensor, mask: Mask) -> Tensor:
+        """(q, c) dL/dS; called with usable rows only (each has a positive and a negative)."""
+        raise NotImplementedError
+
+    def __call__(self, S: Tensor, mask: Mask) -> Weights:
+        """The stated W; rows that are not usable get zeros. values is None."""
+        usable = check(S, mask, self.positives)
+        wide = widened(S.detach())
+        W = torch.zeros_like(wide)
+        if bool(usable.any()):
+            W[usable] = self.weights(wide[usable], mask.rows(usable))
+        return Weights(W.masked_fill(~mask.valid, 0), None, usable)
+
+
+def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
+    """(q,) bool usable rows. Raises InputError: shapes, NaN or infinity among valid entries, too many positives."""
+    if S.shape != mask.match.shape:
+        raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
+    if not S.is_floating_point():
+        raise InputError(f"S must be floating point; got {S.dtype}")
+    bad = ~torch.isfinite(S) & mask.valid
+    if bool(bad.any()):
+        row, column = (int(i) for i in bad.nonzero()[0])
+        raise InputError(f"valid similarities must be finite; got {float(S[row, column])} at row {row}, column {column}")
+    number = mask.positives.sum(1)
+    if positives == "one" and bool((number > 1).any()):
+        row = int((number > 1).nonzero()[0])
+        raise InputError(
+            f"each query must have one positive; row {row} has {int(number[row])}. Sample pairs instead of images, "
+            "or take an objective with positives=many"
+        )
+    return mask.usable
+
+
+def widened(S: Tensor) -> Tensor:
+    """Half precision becomes float32, where exponentials and counts are exact enough; others stay."""
+    return S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
+
+
+def single(weights: Tensor, mask: Mask) -> Counted:
+    """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
+    usable = mask.usable
+    positive = weights.masked_fill(~mask.positives, 0).sum(1) * usable
+    takes = (mask.negatives & usable[:, None])[:, None, :]
+    return Counted(weights[:, None, :], takes, torch.ones_like(positive), positive, ~usable)
+
+
+def positive_of(S: Tensor, mask: Mask) -> Tensor:
+    """(q, 1) similarity of the one positive of each row."""
+    return S.gather(1, mask.positives.to(torch.uint8).argmax(1, keepdim=True))
+
+
+def hardest_negative(S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    """(q, 1) similarity and column of the hardest negative; of equals the first (E11)."""
+    column = S.detach().masked_fill(~mask.negatives, -torch.inf).argmax(1, keepdim=True)
+    return S.gather(1, column), column

@@ -1,0 +1,105 @@
+"""GOAL: the gradient stated directly, as a triplet weight times a pair weight on the hardest negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from .base import Gradient, hardest_negative, positive_of
+
+
+@dataclass(frozen=True)
+class Goal(Gradient):
+    """W: +T·P₋ on the hardest negative n*, −T·P₊ on the positive; no loss value exists.
+
+    T of (s₊, s_n*): con [margin + s_n* − s₊ > 0]; nca sigmoid(tau (s_n* − s₊)); cir sigmoid(tau (s_n*² − s₊(2 − s₊))).
+    P₊, P₋: con 1, 1; lin 1 − s₊, s_n*; sig sigmoid(−alpha (s₊ − lam)), sigmoid(beta (s_n* − lam));
+    lin-ms (1 − m₊)(1 − s₊), (1 + m₋) s_n*; sig-ms 1/(m₊ + e^{alpha (s₊ − lam)}), 1/(m₋ + e^{−beta (s_n* − lam)}).
+    m₊, m₋: means over the OTHER rows' positives R₊ ≤ s_n* + ms_eps and this row's other negatives
+    R₋ ≥ (smallest positive of the batch) − ms_eps; sig: e^{alpha (s₊ − R₊)}, e^{−beta (s_n* − R₋)}; lin: s₊ − R₊,
+    s_n* − R₋; 0 over an empty set. Give m_plus and m_minus to fix them (diagrams do).
+    Counted: |W|. Source: Xuan & Chen 2023, eq. 5-13; variant `released`: no margin in con, −0.5 inside cir (E8).
+    """
+
+    triplet: Literal["con", "nca", "cir"] = "con"
+    pair: Literal["con", "lin", "sig", "lin-ms", "sig-ms"] = "con"
+    tau: float = 10.0
+    margin: float = 0.2
+    alpha: float = 2.0
+    beta: float = 10.0
+    lam: float = 0.5
+    ms_eps: float = 0.1
+    m_plus: float | None = None
+    m_minus: float | None = None
+    variant: Literal["paper", "released"] = "paper"
+
+    def __post_init__(self) -> None:
+        if self.tau <= 0 or self.margin < 0:
+            raise InputError(f"tau must be > 0 and margin >= 0; got {self.tau} and {self.margin}")
+
+    @property
+    def coupled(self) -> bool:
+        """True for the -ms pair weights, whose relative terms look at other rows, unless both are given."""
+        return self.pair.endswith("-ms") and (self.m_plus is None or self.m_minus is None)
+
+    @property
+    def warmup(self) -> str:
+        """The triplet loss over all negatives: hardest negatives of a random model pull everything together."""
+        return f"triplet:margin={self.margin:g}"
+
+    def weights(self, S: Tensor, mask: Mask) -> Tensor:
+        s_pos = positive_of(S, mask)
+        s_neg, column = hardest_negative(S, mask)
+        T = self._triplet_weight(s_pos, s_neg)
+        P_pos, P_neg = self._pair_weights(S, mask, s_pos, s_neg, column)
+        W = torch.zeros_like(S).scatter(1, column, T * P_neg)
+        return W - mask.positives * (T * P_pos)
+
+    def _triplet_weight(self, s_pos: Tensor, s_neg: Tensor) -> Tensor:
+        released = self.variant == "released"
+        if self.triplet == "con":
+            return torch.ones_like(s_pos) if released else (self.margin + s_neg - s_pos > 0).to(s_pos.dtype)
+        if self.triplet == "nca":
+            return (self.tau * (s_neg - s_pos)).sigmoid()
+        shift = 0.5 if released else 0.0
+        return (self.tau * (s_neg.square() + shift - s_pos * (2 - s_pos))).sigmoid()
+
+    def _pair_weights(
+        self, S: Tensor, mask: Mask, s_pos: Tensor, s_neg: Tensor, column: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        a, b = self.alpha, self.beta
+        if self.pair == "con":
+            return torch.ones_like(s_pos), torch.ones_like(s_neg)
+        if self.pair == "lin":
+            return 1 - s_pos, s_neg
+        if self.pair == "sig":
+            return (-a * (s_pos - self.lam)).sigmoid(), (b * (s_neg - self.lam)).sigmoid()
+        m_pos, m_neg = self._relative_terms(S, mask, s_pos, s_neg, column)
+        if self.pair == "lin-ms":
+            return (1 - m_pos) * (1 - s_pos), (1 + m_neg) * s_neg
+        return 1 / (m_pos + (a * (s_pos - self.lam)).exp()), 1 / (m_neg + (-b * (s_neg - self.lam)).exp())
+
+    def _relative_terms(
+        self, S: Tensor, mask: Mask, s_pos: Tensor, s_neg: Tensor, column: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        gap_pos = s_pos - s_pos.T
+        other = ~torch.eye(len(S), dtype=torch.bool, device=S.device)
+        in_pos = other & (s_pos.T <= s_neg + self.ms_eps)
+        gap_neg = s_neg - S
+        in_neg = mask.negatives & (S >= s_pos.min() - self.ms_eps)
+        in_neg = in_neg.scatter(1, column, False)
+        if self.pair == "sig-ms":
+            gap_pos, gap_neg = (self.alpha * gap_pos).exp(), (-self.beta * gap_neg).exp()
+        m_pos = _mean(gap_pos, in_pos) if self.m_plus is None else torch.full_like(s_pos, self.m_plus)
+        m_neg = _mean(gap_neg, in_neg) if self.m_minus is None else torch.full_like(s_neg, self.m_minus)
+        return m_pos, m_neg
+
+
+def _mean(values: Tensor, within: Tensor) -> Tensor:
+    """(q, 1) mean over the set; 0 where it is empty."""
+    return values.masked_fill(~within, 0).sum(1, keepdim=True) / within.sum(1, keepdim=True).clamp(min=1)

@@ -1,0 +1,43 @@
+"""NT-Xent (InfoNCE): cross-entropy of the positive over all candidates at a temperature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from ..weights import Reduction
+from .base import Convention, Counted, Loss, positive_of, single
+
+
+@dataclass(frozen=True)
+class NTXent(Loss):
+    """l_q = −log softmax(S_q / tau)[+] over ALL valid candidates, the positive included.
+
+    W: (softmax − match) / tau. Counted: the softmax probability of each negative (without 1/tau), and 1 − p₊ on
+    the positive. Training: 0.5 (mean i2t + mean t2i).
+    Source: Bleeker & de Rijke 2022, eq. 4 with the denominator of eq. 11 and of the released code.
+    """
+
+    tau: float = 0.1
+    directions: ClassVar[float] = 0.5
+    reduction: ClassVar[Reduction] = "mean"
+    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
+
+    def __post_init__(self) -> None:
+        if self.tau <= 0:
+            raise InputError(f"tau must be > 0; got {self.tau}")
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)
+        return logits.logsumexp(1) - positive_of(S, mask).squeeze(1) / self.tau
+
+    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+        self.require(convention)
+        W = self(S, mask).W
+        found = single(W.abs() * self.tau, mask)
+        return replace(found, below=convention == "released")

@@ -1,0 +1,87 @@
+"""SmoothAP: one minus a smooth average precision; the one objective of 001 with many positives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from ..weights import Reduction
+from .base import Convention, Counted, Loss, check, widened
+
+
+@dataclass(frozen=True)
+class SmoothAP(Loss):
+    """l_q = 1 − (1/|P|) Σ_{i∈P} (1 + A_i) / (1 + A_i + C_i), G_ij = sigmoid((s_j − s_i) / tau).
+
+    A_i = Σ_{j∈P, j≠i} G_ij, C_i = Σ_{n∈N} G_in; (q, p, c) work and memory, never c x c per query.
+    Counted, per triplet (i, j), j any other valid candidate: G_ij (1 − G_ij) / R_i², R_i = 1 + A_i + C_i, divided by
+    |P| (001, eq. 12-13). Convention `text` has 1/tau in it as printed, `released` and `corrected` do not (E3);
+    `released` of t2i takes rows k·q … k·q + k − 1 for query q (E2), k the captions of an image.
+    Training: 0.5 (mean i2t + mean t2i). Source: Brown et al. 2020; Bleeker & de Rijke 2022, eq. 6-8, 12-13.
+    """
+
+    tau: float = 0.01
+    positives: ClassVar[Literal["one", "many"]] = "many"
+    directions: ClassVar[float] = 0.5
+    reduction: ClassVar[Reduction] = "mean"
+    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
+    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_0")
+
+    def __post_init__(self) -> None:
+        if self.tau <= 0:
+            raise InputError(f"tau must be > 0; got {self.tau}")
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        index, present = _positions(mask.positives)
+        G = self._above(S, mask, index)
+        among = G.masked_fill(~mask.positives[:, None, :], 0).sum(2)
+        precision = (1 + among) / (1 + G.sum(2))
+        return 1 - (precision * present).sum(1) / present.sum(1)
+
+    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+        self.require(convention)
+        usable = check(S, mask, self.positives)
+        wrong = convention == "released" and mask.direction == "t2i"
+        index, present = _released_rows(mask) if wrong else _positions(mask.positives)
+        G = self._above(widened(S.detach()), mask, index)
+        weights = G * (1 - G) / (1 + G.sum(2, keepdim=True)).square()
+        if convention == "text":
+            weights = weights / self.tau
+        takes = mask.valid[:, None, :] & present[:, :, None] & usable[:, None, None]
+        takes = takes.scatter(2, index[:, :, None], False)
+        weights = weights * takes
+        divisor = mask.positives.sum(1).clamp(min=1).to(weights.dtype)
+        return Counted(weights, takes, divisor, weights.sum((1, 2)) / divisor, ~usable)
+
+    def _above(self, S: Tensor, mask: Mask, index: Tensor) -> Tensor:
+        """(q, p, c) G_ij of each positive i against every other valid candidate j; zero at i itself."""
+        own = S.gather(1, index)
+        G = ((S[:, None, :] - own[:, :, None]) / self.tau).sigmoid()
+        G = G.masked_fill(~mask.valid[:, None, :], 0)
+        return G.scatter(2, index[:, :, None], 0.0)
+
+
+def _positions(positives: Tensor) -> tuple[Tensor, Tensor]:
+    """Columns of each row's positives, (q, p) padded with column 0, and which of them are there."""
+    number = positives.sum(1)
+    rows, columns = positives.nonzero(as_tuple=True)
+    slot = torch.arange(len(rows), device=rows.device) - (number.cumsum(0) - number)[rows]
+    index = rows.new_zeros(len(positives), max(int(number.max()) if len(number) else 0, 1))
+    present = torch.zeros_like(index, dtype=torch.bool)
+    index[rows, slot] = columns
+    present[rows, slot] = True
+    return index, present
+
+
+def _released_rows(mask: Mask) -> tuple[Tensor, Tensor]:
+    """The rows the released t2i counter takes for query q: k·q … k·q + k − 1 of the candidates, if any (E2)."""
+    queries, candidates = mask.match.shape
+    k = max(queries // candidates, 1)
+    index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(k, device=mask.match.device)
+    present = index < candidates
+    return index.where(present, torch.zeros_like(index)), present

@@ -1,0 +1,41 @@
+"""Triplet loss, summed over all negatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from .base import Convention, Counted, Loss, positive_of, single
+
+
+@dataclass(frozen=True)
+class Triplet(Loss):
+    """l_q = Σ_n max(0, margin − s₊ + s_n); every negative inside the margin weighs 1, strictly.
+
+    W: +1 on each violating negative, minus their number on the positive. Counted: 1 per violating negative.
+    Source: Bleeker & de Rijke 2022, eq. 1; Faghri et al. 2018, eq. 5 (there over both directions).
+    Convention `released` of t2i counts per image instead of per caption, as the released counter does (E1).
+    """
+
+    margin: float = 0.2
+    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
+    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
+
+    def __post_init__(self) -> None:
+        if self.margin < 0:
+            raise InputError(f"margin must be >= 0; got {self.margin}")
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        violation = (self.margin - positive_of(S, mask) + S).relu()
+        return violation.masked_fill(~mask.negatives, 0).sum(1)
+
+    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+        self.require(convention)
+        W = self(S, mask).W
+        if convention == "released" and mask.direction == "t2i":
+            return single(W.clamp(min=0).T, mask.t())
+        return single(W.abs(), mask)

@@ -1,0 +1,38 @@
+"""Triplet loss with the hardest negative of the batch (Triplet SH, Triplet-HN)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from .base import Convention, Loss, hardest_negative, positive_of
+
+
+@dataclass(frozen=True)
+class TripletSH(Loss):
+    """l_q = max(0, margin − s₊ + max_n s_n); of equal hardest negatives the first carries the weight (E11).
+
+    W: +1 on the hardest negative, −1 on the positive, if violating. Counted: 1 if violating.
+    Source: Bleeker & de Rijke 2022, eq. 2; Faghri et al. 2018, eq. 6.
+    """
+
+    margin: float = 0.2
+    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
+    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
+
+    def __post_init__(self) -> None:
+        if self.margin < 0:
+            raise InputError(f"margin must be >= 0; got {self.margin}")
+
+    @property
+    def warmup(self) -> str:
+        """The triplet loss over all negatives: hardest negatives of a random model pull everything together."""
+        return f"triplet:margin={self.margin:g}"
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        hardest, _ = hardest_negative(S, mask)
+        return (self.margin - positive_of(S, mask) + hardest).relu().squeeze(1)

@@ -1,0 +1,36 @@
+"""VLC: the contrastive loss of vision-language pre-training, with a scale in place of a temperature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..similarity import Mask
+from .base import Convention, Counted, Loss, positive_of, single
+
+
+@dataclass(frozen=True)
+class VLC(Loss):
+    """l_q = log(1 + Σ_n exp(gamma (s_n − s₊))): NT-Xent with gamma = 1/tau, summed over both directions to train.
+
+    W: gamma (softmax − match). Counted: the softmax probability of each negative; 1 − p₊ on the positive.
+    Source: Li et al. 2022 (Unified loss), eq. 3-4.
+    """
+
+    gamma: float = 50.0
+
+    def __post_init__(self) -> None:
+        if self.gamma <= 0:
+            raise InputError(f"gamma must be > 0; got {self.gamma}")
+
+    def values(self, S: Tensor, mask: Mask) -> Tensor:
+        gap = (S - positive_of(S, mask)).masked_fill(~mask.negatives, -torch.inf)
+        exponents = torch.cat([torch.zeros_like(gap[:, :1]), self.gamma * gap], dim=1)
+        return exponents.logsumexp(1)
+
+    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+        self.require(convention)
+        return single(self(S, mask).W.abs() / self.gamma, mask)

@@ -1,0 +1,88 @@
+"""How much does a pair weigh at each similarity, as a positive and as a negative? (GOAL Figure 3)"""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from . import style
+
+COLUMNS = ("label", "side", "s", "weight")
+SIDES = {"positive": "positive similarity $s_+$", "negative": "negative similarity $s_-$"}
+_WHAT = "pair_curves"
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
+
+
+def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Which pairs does each weighting care for? Read across: the pair's similarity; up: its weight.
+
+    A line that falls to the right on the positive side lets go of positives that are already close; a line
+    that rises on the negative side saves its strength for hard negatives; a flat line treats all alike. One
+    side of GOAL Figure 3; when the frame has both, the sides are told apart by name. Columns: label, side
+    ("positive" or "negative"), s, weight.
+    """
+    _check(frame)
+    ax = style.axes(ax)
+    labels = list(map(str, frame["label"].unique()))
+    tints = style.colours(labels)
+    both = len(frame["side"].unique()) > 1
+    ends: list[tuple[float, float, str, str]] = []
+    for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
+        line = line.sort_values("s")
+        dash = _DASHES[labels.index(str(label)) % len(_DASHES)]
+        ax.plot(line["s"], line["weight"], color=tints[str(label)], linestyle=dash, label=str(label))
+        known = line.dropna(subset=["weight"])
+        if not known.empty:
+            name = f"{label}, {side}" if both else str(label)
+            ends.append(
+                (float(known["s"].iloc[-1]), float(known["weight"].iloc[-1]), name, tints[str(label)])
+            )
+    ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
+    ax.set_ylabel("weight of the pair")
+    ax.margins(x=0)
+    if ends:
+        style.end_labels(ax, *map(list, zip(*ends, strict=True)))
+    return ax
+
+
+def draw_many(frame: pd.DataFrame) -> Figure:
+    """How do pair weights differ on the two sides?
+
+    Left P+ against s+, right P- against s- (GOAL Figure 3).
+    """
+    _check(frame)
+    sides = [side for side in SIDES if (frame["side"] == side).any()]
+    fig = style.canvas(width=0.15 + 0.85 * len(sides), height=0.85)
+    for place, side in enumerate(sides):
+        ax = fig.add_subplot(1, len(sides), place + 1)
+        draw(frame[frame["side"] == side], ax)
+        ax.set_title(
+            {"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side]
+        )
+    return fig
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What would a reader who can not see the picture need to know?"""
+    _check(frame)
+    parts = []
+    for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
+        line = line.dropna(subset=["weight"]).sort_values("s")
+        if not line.empty:
+            first, last = line.iloc[0], line.iloc[-1]
+            parts.append(
+                f"{label}, {side}: {first['weight']:.3g} at similarity {first['s']:.2f}, "
+                f"{last['weight']:.3g} at {last['s']:.2f}"
+            )
+    return "Curves of the pair weight against similarity. " + "; ".join(parts) + "."
+
+
+def _check(frame: pd.DataFrame) -> None:
+    style.needs(frame, COLUMNS, _WHAT)
+    strange = sorted(set(map(str, frame["side"])) - set(SIDES))
+    if strange:
+        raise InputError(
+            f"side must be positive or negative; got {', '.join(strange)}. Rename the values of `side`"
+        )

@@ -1,0 +1,215 @@
+"""How do pictures look and how are they saved? Two styles, one colour per objective, one way to a file."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from zlib import crc32
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from ..files import replacing
+
+COLUMN = 3.3  # inches: one column of a two-column paper
+FORMATS = ("pdf", "png", "svg")
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933")
+COLOURS = MappingProxyType(
+    {
+        "triplet": "#E69F00",
+        "triplet_sh": "#D55E00",
+        "ntxent": "#0072B2",
+        "vlc": "#56B4E9",
+        "unified": "#009E73",
+        "smoothap": "#CC79A7",
+        "goal": "#332288",
+        "ssp": "#882255",
+        "rsp": "#AA4499",
+        "meta_spn": "#117733",
+        "aoq": "#999933",
+        "ncr": "#44AA99",
+        "siglip": "#661100",
+    }
+)
+_EMBED: dict[Any, Any] = {
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "lossscope",
+}
+_COMMON: dict[Any, Any] = {
+    **_EMBED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "axes.titlelocation": "left",
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "lines.solid_capstyle": "round",
+}
+_PAPER: dict[Any, Any] = {
+    **_COMMON,
+    "figure.figsize": (COLUMN, 2.5),
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "lines.linewidth": 1.2,
+    "axes.linewidth": 0.6,
+}
+_SCREEN: dict[Any, Any] = {
+    **_COMMON,
+    "figure.figsize": (6.4, 4.4),
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "lines.linewidth": 1.8,
+}
+
+
+def paper() -> AbstractContextManager[None]:
+    """Which settings suit one column of a paper? 3.3 in wide, 8 pt, fonts embedded; holds inside `with`."""
+    return mpl.rc_context(_PAPER)
+
+
+def screen() -> AbstractContextManager[None]:
+    """Which settings suit a page on a screen? Larger, 11 pt; holds inside `with`."""
+    return mpl.rc_context(_SCREEN)
+
+
+def save(fig: Figure, path: Path | str) -> Path:
+    """Write a picture whole or not at all; the suffix (.pdf, .png, .svg) says the format, no dates inside.
+
+    Raises InputError for any other suffix.
+    """
+    path = Path(path)
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in FORMATS:
+        raise InputError(
+            f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three"
+        )
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}[kind]
+    with mpl.rc_context(_EMBED), replacing(path) as part:
+        fig.savefig(part, format=kind, dpi=200, metadata=metadata)
+    return path
+
+
+def colours(labels: Iterable[str]) -> dict[str, str]:
+    """Which colour has each label? Its objective's own; a second label of one objective takes the next free.
+
+    >>> colours(["ntxent:tau=0.1", "triplet"])
+    {'ntxent:tau=0.1': '#0072B2', 'triplet': '#E69F00'}
+    """
+    chosen: dict[str, str] = {}
+    for label in labels:
+        name = label.partition(":")[0].replace("-", "_")
+        first = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
+        free = [colour for colour in (first, *PALETTE) if colour not in chosen.values()]
+        chosen[label] = free[0] if free else first
+    return chosen
+
+
+def canvas(width: float = 1.0, height: float = 1.0) -> Figure:
+    """An empty figure, `width` x `height` times the style's size; needs no display."""
+    w, h = mpl.rcParams["figure.figsize"]
+    return Figure(figsize=(w * width, h * height), layout="constrained")
+
+
+def across(panels: int) -> int:
+    """How many panels stand side by side? Up to three in one row, then as square as can be, at most four."""
+    return panels if panels <= 3 else min(4, math.ceil(math.sqrt(panels)))
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes given, or new ones in a figure of their own."""
+    return canvas().add_subplot() if ax is None else ax
+
+
+def needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise InputError, naming what is missing, unless `frame` has rows and these columns."""
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"frame of {what} must have the columns {', '.join(columns)}; "
+            f"got {', '.join(map(str, frame.columns))}. Add {', '.join(missing)}"
+        )
+    if frame.empty:
+        raise InputError(f"frame of {what} must have at least one row; got none. Check what was selected")
+
+
+def one(frame: pd.DataFrame, column: str, what: str) -> str:
+    """The single value of a column. Raises InputError when there are several."""
+    values = list(map(str, frame[column].unique()))
+    if len(values) > 1:
+        raise InputError(f"{what}.draw must get one {column}; got {', '.join(values)}. Use {what}.draw_many")
+    return values[0]
+
+
+def wrapped(text: str, width: int) -> str:
+    """Break a spec after a colon or comma, so that it fits a title of `width` characters."""
+    lines = [""]
+    for piece in re.findall(r"[^,:]*[,:]?", text):
+        if lines[-1] and len(lines[-1]) + len(piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
+
+
+def end_labels(
+    ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], tints: Sequence[str]
+) -> None:
+    """Write each text right of the axes, level with its point where there is room, a thin line between."""
+    ax.set_xlim(ax.get_xlim())
+    ax.set_ylim(ax.get_ylim())
+    size = float(mpl.rcParams["font.size"]) * 0.9
+    box = ax.get_position()
+    gap = size * 1.3 / 72 / (ax.figure.get_figheight() * box.height)  # type: ignore[union-attr]
+    wanted = [
+        float(ax.transAxes.inverted().transform(ax.transData.transform((a, b)))[1])
+        for a, b in zip(x, y, strict=True)
+    ]
+    for a, b, text, tint, level in zip(x, y, texts, tints, _apart(wanted, gap), strict=True):
+        arrow = {"arrowstyle": "-", "color": tint, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 2}
+        ax.annotate(
+            text,
+            xy=(a, b),
+            xytext=(1.06, level),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=size,
+            annotation_clip=False,
+            arrowprops=arrow,
+        )
+
+
+def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Levels at least `gap` from each other, in the same order, near `wanted` and centred on it."""
+    order = np.argsort(wanted, kind="stable")
+    level = np.asarray(wanted, dtype=float)[order]
+    blocks: list[list[float]] = []  # [sum of (wanted - offset), size]
+    for value in level:
+        blocks.append([value, 1])
+        while len(blocks) > 1 and _start(blocks[-1], gap) < _start(blocks[-2], gap) + blocks[-2][1] * gap:
+            total, size = blocks.pop()
+            before = blocks[-1]
+            before[0] += total
+            before[1] += size
+    placed = [_start(block, gap) + i * gap for block in blocks for i in range(int(block[1]))]
+    result = np.empty(len(level))
+    result[order] = placed
+    return [float(value) for value in result]
+
+
+def _start(block: list[float], gap: float) -> float:
+    return block[0] / block[1] - gap * (block[1] - 1) / 2

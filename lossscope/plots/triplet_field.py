@@ -1,0 +1,130 @@
+"""How much does an objective weigh a triplet, at every pair of similarities? (GOAL Figure 2)"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
+
+from ..errors import InputError
+from . import style
+
+LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))
+_WHAT = "triplet_field"
+_Grid = npt.NDArray[np.float64]
+
+
+def draw(
+    frame: pd.DataFrame, ax: Axes | None = None, value: str = "w_neg", margin: float | None = None
+) -> Axes:
+    """Which triplets does one objective push? Read across: positive similarity; up: negative similarity.
+
+    Bottom right is solved (positive close, negative far), top left is as wrong as can be. Colour is the
+    weight in column `value` (a column that only pulls is drawn with its sign turned); each line joins
+    triplets of equal weight and says which share of the largest weight that is. The dashed line is s_neg =
+    s_pos - margin: triplets above it violate the margin. One panel of GOAL Figure 2. Columns: objective,
+    s_pos, s_neg and `value`, on a full grid.
+    """
+    x, y, w, label = _grid(frame, value)
+    objective = style.one(frame, "objective", _WHAT)
+    ax = style.axes(ax)
+    mesh = _paint(ax, x, y, w, margin)
+    bar = ax.figure.colorbar(mesh, ax=ax, label=label)
+    bar.outline.set_visible(False)
+    ax.set_ylabel("negative similarity $s_-$")
+    ax.set_title(objective)
+    return ax
+
+
+def draw_many(frame: pd.DataFrame, value: str = "w_neg", margin: float | None = None) -> Figure:
+    """How do objectives differ in the triplets they push? One panel each, as GOAL Figure 2, one colour bar.
+
+    Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that
+    shapes compare whatever the scale (temperature) of an objective.
+    """
+    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    objectives = list(frame["objective"].unique())
+    across = style.across(len(objectives))
+    down = math.ceil(len(objectives) / across)
+    fig = style.canvas(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
+    fig.set_layout_engine("compressed")
+    grid = fig.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    for ax in grid.flat[len(objectives) :]:
+        ax.remove()
+    used = list(grid.flat[: len(objectives)])
+    for place, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
+        x, y, w, label = _grid(frame[frame["objective"] == objective], value)
+        top = float(np.nanmax(np.abs(w))) or 1.0
+        mesh = _paint(ax, x, y, w / top, margin)
+        ax.set_title(f"{style.wrapped(str(objective), 24)}\nlargest weight {top:.3g}")
+        ax.tick_params(labelbottom=place + across >= len(objectives))
+        ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
+        ax.set_ylabel("negative similarity $s_-$" if place % across == 0 else "")
+    bar = fig.colorbar(mesh, ax=used, label=f"{label} / its largest")
+    bar.outline.set_visible(False)
+    return fig
+
+
+def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
+    """What would a reader who can not see the picture need to know?"""
+    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    parts = []
+    for objective, field in frame.groupby("objective", sort=False, observed=True):
+        size = field[value].abs()
+        at = field.iloc[int(size.to_numpy().argmax())]
+        share = float((size > 0.5 * size.max()).mean())
+        parts.append(
+            f"{objective}: largest weight {size.max():.3g} at positive similarity {at['s_pos']:.2f} and "
+            f"negative similarity {at['s_neg']:.2f}; {share:.0%} of the plane has more than half of it"
+        )
+    return "Heat map of the triplet weight over positive and negative similarity. " + ". ".join(parts) + "."
+
+
+def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
+    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    style.one(frame, "objective", _WHAT)
+    if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
+        raise InputError(
+            f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates"
+        )
+    wide = frame.pivot_table(index="s_neg", columns="s_pos", values=value, dropna=False)
+    if wide.size != len(frame) or min(wide.shape) < 2:
+        raise InputError(
+            f"frame of {_WHAT} must be a full grid of s_pos x s_neg, 2 x 2 or more; "
+            f"got {len(frame)} rows for {wide.shape[1]} x {wide.shape[0]}. Compute the missing points"
+        )
+    w = wide.to_numpy(dtype=np.float64)
+    sign = -1.0 if np.nanmax(w) <= 0 and np.nanmin(w) < 0 else 1.0
+    name = {"w_neg": "weight on the negative", "w_pos": "weight on the positive"}.get(value, value)
+    x, y = wide.columns.to_numpy(dtype=np.float64), wide.index.to_numpy(dtype=np.float64)
+    return x, y, sign * w, f"minus {name}" if sign < 0 else name
+
+
+def _paint(ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None) -> QuadMesh:
+    top = float(np.nanmax(np.abs(w))) or 1.0
+    low = -top if np.nanmin(w) < 0 else 0.0
+    colours = "cividis" if low == 0 else "PuOr_r"
+    mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=top, rasterized=True)
+    _lines(ax, x, y, w / top, dark=low < 0)
+    if margin is not None:
+        ax.axline((0.0, -margin), slope=1, color="#D55E00", linestyle="--", label=f"margin {margin:g}")
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal", xlabel="positive similarity $s_+$")
+    return mesh
+
+
+def _lines(ax: Axes, x: _Grid, y: _Grid, share: _Grid, dark: bool) -> ContourSet | None:
+    between = float(np.mean((share > 0.1) & (share < 0.9)))
+    levels = LEVELS if between > 0.06 else (0.5,)  # on a steep slope nine lines would be one
+    if np.nanmax(share) <= levels[0] or np.nanmin(share) >= levels[-1]:
+        return None
+    tints = ["black" if dark or level > 0.5 else "white" for level in levels]
+    lines = ax.contour(x, y, share, levels=levels, colors=tints, linewidths=0.7)
+    written = levels if between > 0.4 else (0.1, 0.5, 0.9) if between > 0.15 else (0.5,)
+    ax.clabel(lines, [level for level in levels if level in written], fmt="%.1f", fontsize="x-small")
+    return lines

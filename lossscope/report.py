@@ -1,0 +1,182 @@
+"""How do pictures and tables become one page that opens anywhere?
+
+HTML in one file, a LaTeX folder, CSV, PNG.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import jinja2
+
+from . import files
+from .errors import InputError
+from .plots import style
+from .tables import _formats
+from .tables.base import Table
+
+_HEAVY = 600_000  # bytes of SVG beyond which a page is better off with a PNG
+_T = TypeVar("_T")
+_MAIN = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage[margin=2.5cm]{geometry}
+\usepackage{booktabs}
+\usepackage{graphicx}
+\title{%s}
+\date{}
+\begin{document}
+\maketitle
+%s
+\end{document}
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, what it is called, what it shows, and what it shows in words for those who can not see it."""
+
+    name: str
+    caption: str
+    alt: str
+    figure: object
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, a paragraph or more (parted by empty lines), and pictures and tables in order."""
+
+    title: str
+    text: str
+    items: tuple[Picture | Table, ...] = ()
+
+    @property
+    def paragraphs(self) -> list[str]:
+        """The text, cut at empty lines."""
+        return [part.strip() for part in re.split(r"\n\s*\n", self.text) if part.strip()]
+
+
+def write(
+    out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]
+) -> Path:
+    """Write `out/index.html` (self-contained), `latex/`, `csv/`, `figures/`, `index.json`; returns the page.
+
+    `lead` is the summary under the title, `provenance` what a reader needs to believe the numbers (versions,
+    seeds, commands). Every file is written whole or not at all. Raises InputError when two items have one
+    name.
+    """
+    out = Path(out)
+    _check(sections)
+    made: list[Path] = []
+    for picture in _items(sections, Picture):
+        figure = cast("Any", picture.figure)
+        made.append(style.save(figure, out / "figures" / f"{picture.name}.png"))
+        made.append(style.save(figure, out / "latex" / f"{picture.name}.pdf"))
+    for table in _items(sections, Table):
+        made.append(_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
+        made.append(_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
+    made.append(_text(out / "latex" / "main.tex", _latex(title, lead, sections, provenance)))
+    made.append(_text(out / "index.html", _html(out, title, lead, sections, provenance)))
+    _text(out / "index.json", _listing(out, title, sections, provenance, made))
+    return out / "index.html"
+
+
+def _check(sections: Sequence[Section]) -> None:
+    names = [item.name for section in sections for item in section.items]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "main":
+            raise InputError(
+                f"name of a picture or table must be letters, digits, - and _, and not main; "
+                f"got {name!r}. Rename it"
+            )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"names in a report must differ; got {', '.join(twice)} twice. Rename one of them")
+
+
+def _items(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:
+    return (item for section in sections for item in section.items if isinstance(item, kind))
+
+
+def _html(
+    out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]
+) -> str:
+    home = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shots = {picture.name: _embedded(out, picture) for picture in _items(sections, Picture)}
+    tables = {table.name: table.to_html() for table in _items(sections, Table)}
+    page = home.get_template("report.html.jinja")
+    return page.render(
+        title=title, lead=lead, sections=sections, provenance=provenance, shots=shots, tables=tables
+    )
+
+
+def _embedded(out: Path, picture: Picture) -> str:
+    """The picture as a data address: SVG, or the PNG where the SVG is heavy."""
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = style.save(cast("Any", picture.figure), Path(folder) / "picture.svg").read_bytes()
+    kind = "svg+xml"
+    if len(drawn) > _HEAVY:
+        kind, drawn = "png", (out / "figures" / f"{picture.name}.png").read_bytes()
+    return f"data:image/{kind};base64,{base64.b64encode(drawn).decode()}"
+
+
+def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> str:
+    parts = [_formats.latex_text(lead)]
+    for section in sections:
+        parts.append(rf"\section{{{_formats.latex_text(section.title)}}}")
+        parts += [_formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
+        parts += [
+            rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item) for item in section.items
+        ]
+        parts.append(r"\clearpage")
+    rows = tuple((key, value) for key, value in provenance.items())
+    parts.append(r"\section*{Provenance}" + "\n" + r"\begin{description}")
+    parts += [rf"\item[{{{_formats.latex_text(key)}}}] {_formats.latex_text(value)}" for key, value in rows]
+    parts.append(r"\item[] \end{description}" if not rows else r"\end{description}")
+    return _MAIN % (_formats.latex_text(title), "\n".join(parts))
+
+
+def _figure(picture: Picture) -> str:
+    return (
+        "\\begin{figure}[htbp]\n\\centering\n"
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
+        rf"{{\includegraphics{{{picture.name}.pdf}}}}"
+        "\n"
+        rf"\caption{{{_formats.latex_text(picture.caption)}}}\label{{fig:{picture.name}}}"
+        "\n\\end{figure}"
+    )
+
+
+def _listing(
+    out: Path, title: str, sections: Sequence[Section], provenance: Mapping[str, str], made: Sequence[Path]
+) -> str:
+    listed = [
+        {"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(made)
+    ]
+    parts = [{"title": section.title, "items": [item.name for item in section.items]} for section in sections]
+    content = {
+        "schema": "lossscope.report/1",
+        "title": title,
+        "sections": parts,
+        "provenance": dict(provenance),
+        "files": listed,
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _text(path: Path, text: str) -> Path:
+    files.write_text(path, text)
+    return path

@@ -1,0 +1,122 @@
+"""A run folder: config.toml, checkpoints/, best.pt, metrics.csv, trajectory.csv, events.jsonl."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .errors import InputError
+from .files import write_text
+
+
+@dataclass(frozen=True)
+class Run:
+    """Paths of a run, and how its tables grow and are cut back to a checkpoint."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def last(self) -> Path:
+        """State to continue from: written after every epoch, at intervals within one, and on interruption."""
+        return self.path / "checkpoints" / "last.pt"
+
+    @property
+    def best(self) -> Path:
+        """Weights of the epoch with the highest validation rsum."""
+        return self.path / "best.pt"
+
+    @property
+    def metrics(self) -> Path:
+        """One row per epoch, row 0 before training: loss, retrieval, similarities on the validation split."""
+        return self.path / "metrics.csv"
+
+    @property
+    def trajectory(self) -> Path:
+        """One row per step: loss, gradient norm, positive and hardest-negative similarity in the batch."""
+        return self.path / "trajectory.csv"
+
+    def epoch(self, number: int) -> Path:
+        """Weights after an epoch."""
+        return self.path / "checkpoints" / f"epoch-{number:02d}.pt"
+
+    def start(self) -> None:
+        """Make the folder. Raises InputError when it already holds something."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise InputError(
+                f"run folder {self.path} must be new or empty; it is not. Continue it with --resume {self.path}, or "
+                "choose another --out"
+            )
+        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+
+    def event(self, what: str, **details: Any) -> None:
+        """Append a line to events.jsonl: what happened when (UTC)."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        with open(self.path / "events.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps({"time": now, "event": what, **details}) + "\n")
+
+    def append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows to one of the tables; the header comes with the first."""
+        rows = list(rows)
+        if rows:
+            new = not path.exists()
+            with open(path, "a", encoding="utf-8", newline="") as file:
+                file.write(_csv(rows, header=new))
+
+    def cut(self, epoch: int, step: int) -> list[dict[str, Any]]:
+        """Drop what is later than `step` of epoch `epoch` from the tables; the rows left of that epoch.
+
+        A row cut off in the middle by a kill goes too.
+        """
+        kept = self._keep(self.trajectory, lambda row: (int(row["epoch"]), int(row["step"])) <= (epoch, step))
+        self._keep(self.metrics, lambda row: int(row["epoch"]) < epoch)
+        return [row for row in kept if int(row["epoch"]) == epoch]
+
+    def _keep(self, path: Path, wanted: Any) -> list[dict[str, Any]]:
+        if not path.exists():
+            return []
+        text = path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        reader = csv.DictReader(io.StringIO(whole))
+        names = list(reader.fieldnames or ())
+        rows = [row for row in reader if wanted(row)]
+        write_text(path, _csv(rows, header=True, names=names))
+        return rows
+
+    def curves(self, label: str | None = None) -> pd.DataFrame:
+        """Loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
+
+        Raises InputError when the folder has no metrics.csv.
+        """
+        if not self.metrics.is_file():
+            raise InputError(f"{self.path} must be a run folder with metrics.csv; it has none")
+        label = label or self.path.name
+        val = pd.read_csv(self.metrics).assign(split="val", run=label)
+        names = ["run", "epoch", "split", "loss", "rsum"]
+        names += [f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90")]
+        if not self.trajectory.is_file():
+            return val.reindex(columns=names)
+        steps = pd.read_csv(self.trajectory)
+        per_epoch = steps.groupby("epoch")["step"].transform("max")
+        steps = steps.assign(epoch=steps["epoch"] - 1 + steps["step"] / per_epoch, split="train", run=label)
+        return pd.concat([f.reindex(columns=names).dropna(axis=1, how="all") for f in (steps, val)], ignore_index=True).reindex(columns=names)
+
+
+def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names or list(rows[0]), lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

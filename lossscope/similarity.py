@@ -1,0 +1,103 @@
+"""Embeddings -> S, ids -> Mask: what is compared with what, and which of it is relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .errors import InputError
+from .weights import Pair
+
+Direction = Literal["i2t", "t2i"]
+SameImage = Literal["keep", "mask"]
+
+
+@dataclass(frozen=True)
+class Mask:
+    """Which candidates of each query are relevant and which take part; one direction, rows are queries.
+
+    match: (q, c) bool, relevant. valid: (q, c) bool, takes part at all; a match outside valid is no positive.
+    info: what some objectives need beyond S, keyed by name. direction: which side the queries are; only the
+    published counting conventions, which treat the two sides differently, look at it.
+    Raises InputError when the shapes or types differ.
+    """
+
+    match: Tensor
+    valid: Tensor
+    info: Mapping[str, Tensor] = field(default_factory=dict)
+    direction: Direction = "i2t"
+
+    def __post_init__(self) -> None:
+        if self.match.dtype != torch.bool or self.valid.dtype != torch.bool:
+            raise InputError(f"match and valid must be bool; got {self.match.dtype} and {self.valid.dtype}")
+        if self.match.ndim != 2 or self.match.shape != self.valid.shape:
+            shapes = f"{tuple(self.match.shape)} and {tuple(self.valid.shape)}"
+            raise InputError(f"match and valid must both be (queries, candidates); got {shapes}")
+
+    @property
+    def positives(self) -> Tensor:
+        """(q, c) bool: relevant and taking part."""
+        return self.match & self.valid
+
+    @property
+    def negatives(self) -> Tensor:
+        """(q, c) bool: not relevant and taking part."""
+        return ~self.match & self.valid
+
+    @property
+    def usable(self) -> Tensor:
+        """(q,) bool: rows with at least one positive and one negative; the others are skipped."""
+        return self.positives.any(1) & self.negatives.any(1)
+
+    def rows(self, rows: Tensor) -> Mask:
+        """The mask of some queries (index or bool tensor); info indexed by query goes along."""
+        info = {k: v[rows] if v.shape[:1] == self.match.shape[:1] else v for k, v in self.info.items()}
+        return replace(self, match=self.match[rows], valid=self.valid[rows], info=info)
+
+    def t(self) -> Mask:
+        """The same batch seen from the other side; info that is (q, c) is transposed with it."""
+        info = {k: v.T if v.shape == self.match.shape else v for k, v in self.info.items()}
+        other: Direction = "t2i" if self.direction == "i2t" else "i2t"
+        return Mask(self.match.T, self.valid.T, info, other)
+
+
+def normalise(x: Tensor) -> Tensor:
+    """Rows scaled to unit length: x / |x|, (n, d); a zero row stays zero."""
+    return torch.nn.functional.normalize(x, dim=-1)
+
+
+def cosine(images: Tensor, captions: Tensor) -> Tensor:
+    """S = V T' of unit rows, (n, d) x (m, d) -> (n, m). Raises InputError when the widths differ."""
+    if images.ndim != 2 or captions.ndim != 2 or images.shape[1] != captions.shape[1]:
+        shapes = f"{tuple(images.shape)} and {tuple(captions.shape)}"
+        raise InputError(f"embeddings must be (n, d) and (m, d) with one d; got {shapes}")
+    return images @ captions.T
+
+
+def pair_mask(image_rows: Tensor, same_image: SameImage = "keep") -> Mask:
+    """The i2t mask of B image-caption pairs, from the image row of each: (B,) -> (B, B), the diagonal matches.
+
+    Another caption of the same image is a negative (`keep`, as every published loader has it: E7) or takes no
+    part (`mask`).
+    """
+    match = torch.eye(len(image_rows), dtype=torch.bool, device=image_rows.device)
+    if same_image == "keep":
+        return Mask(match, torch.ones_like(match))
+    if same_image == "mask":
+        return Mask(match, match | (image_rows[:, None] != image_rows[None, :]))
+    raise InputError(f"same_image must be keep or mask; got {same_image!r}")
+
+
+def group_mask(image_rows: Tensor, caption_images: Tensor) -> Mask:
+    """The i2t mask of images against all their captions: (n,), (m,) image rows -> (n, m), every caption matches."""
+    match = image_rows[:, None] == caption_images[None, :]
+    return Mask(match, torch.ones_like(match))
+
+
+def both_masks(mask: Mask | Pair[Mask]) -> Pair[Mask]:
+    """The masks of both directions, t2i being the transposed i2t one when only that is given."""
+    return mask if isinstance(mask, Pair) else Pair(mask, mask.t())

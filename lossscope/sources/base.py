@@ -1,0 +1,132 @@
+"""What can be probed: anything that yields the embeddings, or the similarities, of images and captions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..registry import load as load_class
+from ..registry import names
+
+Rows = npt.NDArray[np.int64]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """One split as a frozen model sees it.
+
+    images: (N, d), captions: (M, d) unit rows, or None where only similarity (N, M) is known.
+    caption_image: (M,) row of the image each caption describes. objective: spec it was trained with, or None.
+    name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
+    """
+
+    name: str
+    images: Tensor | None
+    captions: Tensor | None
+    similarity: Tensor | None
+    caption_image: Rows
+    image_ids: list[str]
+    caption_ids: list[str]
+    fingerprint: str
+    objective: str | None = None
+    seed: int | None = None
+    split: str | None = None
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.caption_image) < 2 or len(self.image_ids) < 2:
+            got = f"{len(self.image_ids)} images and {len(self.caption_image)} captions"
+            raise InputError(f"{self.name} must have at least 2 images and 2 captions; got {got}")
+        low, high = int(self.caption_image.min()), int(self.caption_image.max())
+        if low < 0 or high >= len(self.image_ids):
+            raise InputError(
+                f"caption_image of {self.name} must be rows 0..{len(self.image_ids) - 1}; got {low}..{high}"
+            )
+
+    def block(self, image_rows: Rows, caption_rows: Rows) -> Tensor:
+        """S of some images (b,) and captions (m,): (b, m)."""
+        if self.images is None or self.captions is None:
+            assert self.similarity is not None
+            return self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
+        return self.images[torch.from_numpy(image_rows)] @ self.captions[torch.from_numpy(caption_rows)].T
+
+    def to(self, device: torch.device) -> Embedded:
+        """The same with its tensors on a device."""
+        moved = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
+        return Embedded(**{**vars(self), **moved})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted of a source, and what overrides what it says of itself.
+
+    split: of the data set. data, objective: specs. captions: captions per image of a dump that does not say.
+    """
+
+    split: str = "train"
+    data: str | None = None
+    device: str = "cpu"
+    batch_size: int = 256
+    trust_code: bool = False
+    cache: bool = True
+    progress: Progress | None = None
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A frozen dataclass with the field `path`."""
+
+    @classmethod
+    def accepts(cls, path: Path) -> bool:
+        """Whether the file or folder looks like one of these; must be quick and never raise."""
+        ...
+
+    def read(self, request: Request) -> Embedded:
+        """The embeddings. Raises InputError when the file is not what it seemed."""
+        ...
+
+
+def find(path: Path | str) -> Any:
+    """The source behind a path. Raises InputError when nothing is there or no kind of source takes it."""
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise InputError(f"source must exist; there is nothing at {path} (looked in {Path.cwd()})")
+    kinds = [load_class("sources", name) for name in names("sources")]
+    for kind in kinds:
+        if kind.accepts(path):
+            return kind(path)
+    known = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
+    raise InputError(f"{path} must be one of: {known}")
+
+
+def load(path: Path | str, **options: Any) -> Embedded:
+    """The embeddings behind a path: `load("ckpt.pt", split="val")`; options are the fields of Request."""
+    return find(path).read(Request(**options))  # type: ignore[no-any-return]
+
+
+def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:
+    """Rows of unit length, and a notice when they had to be made so; rows within `tolerance` are left as they are.
+
+    Raises InputError naming the first row with NaN or infinity, and for rows of zeros.
+    """
+    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    bad = ~torch.isfinite(x).all(1)
+    if bool(bad.any()):
+        raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
+    norms = x.norm(dim=1, keepdim=True)
+    if bool((norms == 0).any()):
+        raise InputError(f"{what} must not be zero; row {int((norms == 0).squeeze(1).nonzero()[0])} is")
+    off = ((norms - 1).abs() > tolerance).squeeze(1)
+    if not bool(off.any()):
+        return x, None
+    scaled = torch.where(off[:, None], x / norms, x)
+    return scaled, f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"

@@ -1,0 +1,154 @@
+"""Embeddings or similarities in a file: what any other program can write."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors
+from .base import Embedded, Request, Rows, unit_rows
+
+
+@dataclass(frozen=True)
+class Dump:
+    """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards and metadata.parquet)
+
+    Arrays: `images` (N, d) and `captions` (M, d), or `similarity` (N, M); `caption_image` (M,) image row of each
+    caption (absent: M must be k * N, image-major, and a notice says so); optional `image_id`, `caption_id`.
+    A folder has images*.npy, captions*.npy (joined in name order) and may have metadata.parquet with a row per
+    caption and those columns. Other arrays are ignored. Raises InputError for NaN, zero rows, wrong shapes.
+    """
+
+    path: Path
+
+    @classmethod
+    def accepts(cls, path: Path) -> bool:
+        if path.is_dir():
+            return any(path.glob("images*.npy")) or any(path.glob("similarity*.npy"))
+        return path.suffix in (".npz", ".safetensors")
+
+    def read(self, request: Request) -> Embedded:
+        arrays, origin = _arrays(self.path)
+        known = {"images", "captions"} <= arrays.keys()
+        if not known and "similarity" not in arrays:
+            raise InputError(
+                f"{self.path} must hold `images` and `captions`, or `similarity`; got {', '.join(sorted(arrays)) or 'nothing'}"
+            )
+        notices: list[str] = []
+        images = captions = similarity = None
+        if known:
+            images, captions = (_units(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions"))
+            if images.shape[1] != captions.shape[1]:
+                raise InputError(
+                    f"images and captions of {self.path} must have one width; got {images.shape[1]} and {captions.shape[1]}"
+                )
+            n, m = len(images), len(captions)
+        else:
+            similarity = _matrix(arrays["similarity"], f"similarity of {self.path}")
+            if not bool(torch.isfinite(similarity).all()):
+                row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
+                raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
+            n, m = similarity.shape
+        return Embedded(
+            name=str(self.path),
+            images=images,
+            captions=captions,
+            similarity=similarity,
+            caption_image=_caption_image(arrays, n, m, self.path, notices),
+            image_ids=_ids(arrays, "image_id", n, self.path),
+            caption_ids=_ids(arrays, "caption_id", m, self.path),
+            fingerprint=origin,
+            notices=tuple(notices),
+        )
+
+
+def _arrays(path: Path) -> tuple[dict[str, Any], str]:
+    if path.is_dir():
+        return _folder(path)
+    existing_file(path)
+    if path.suffix == ".safetensors":
+        return dict(read_safetensors(path)), fingerprint(path)
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}, fingerprint(path)
+    except ValueError as error:
+        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise InputError(f"{path} must be a whole .npz file; {error}") from error
+
+
+def _folder(path: Path) -> tuple[dict[str, Any], str]:
+    arrays: dict[str, Any] = {}
+    used = []
+    for name in ("images", "captions", "similarity"):
+        files = sorted(path.glob(f"{name}*.npy"))
+        if files:
+            try:
+                parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
+                arrays[name] = np.concatenate(parts)
+            except ValueError as error:
+                raise InputError(f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}") from error
+            used += files
+    table = path / "metadata.parquet"
+    if table.is_file():
+        columns = pd.read_parquet(table)
+        wanted = [name for name in ("caption_image", "image_id", "caption_id") if name in columns]
+        arrays.update({name: columns[name].to_numpy() for name in wanted})
+        used.append(table)
+    return arrays, fingerprint_of(*(fingerprint(file) for file in used))
+
+
+def _matrix(array: Any, what: str) -> Tensor:
+    found = array if isinstance(array, Tensor) else _numbers(np.asarray(array), what)
+    if found.ndim != 2 or not found.is_floating_point():
+        raise InputError(f"{what} must be a matrix of floats; got {tuple(found.shape)} of {found.dtype}")
+    return found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
+
+
+def _numbers(array: np.ndarray[Any, Any], what: str) -> Tensor:
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{what} must be numbers; got {array.dtype}")
+    return torch.from_numpy(np.ascontiguousarray(array))
+
+
+def _units(array: Any, what: str, notices: list[str]) -> Tensor:
+    rows, notice = unit_rows(_matrix(array, what), what)
+    notices += [notice] if notice else []
+    return rows
+
+
+def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str]) -> Rows:
+    found = arrays.get("caption_image")
+    if found is None:
+        if n == 0 or m % n:
+            raise InputError(
+                f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
+                f"image in image order; got {m} captions for {n} images"
+            )
+        notices.append(f"{path} has no caption_image: taking {m // n} captions per image, in image order")
+        return np.repeat(np.arange(n, dtype=np.int64), m // n)
+    rows = np.asarray(found)
+    if rows.shape != (m,) or rows.dtype.kind not in "iu":
+        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
+    return rows.astype(np.int64)
+
+
+def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
+    found = arrays.get(name)
+    if found is None:
+        return [str(i) for i in range(n)]
+    ids = [str(i) for i in np.asarray(found).tolist()]
+    if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
+        first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
+        return [first.get(row, str(row)) for row in range(n)]
+    if len(ids) != n:
+        raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
+    return ids

@@ -1,0 +1,82 @@
+"""A checkpoint written by lossscope's trainer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ..checkpoint import Checkpoint, refuse_files
+from ..datasets.base import Split
+from ..embed import cache_folder, cached, embed
+from ..errors import InputError
+from ..files import fingerprint, fingerprint_of
+from ..registry import build
+from .base import Embedded, Request
+
+
+@dataclass(frozen=True)
+class Own:
+    """a lossscope checkpoint (.pt), or a run folder (its best.pt)
+
+    It knows its encoder, objective, data and vocabulary; --data, --split and --objective override.
+    Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split.
+    """
+
+    path: Path
+
+    @classmethod
+    def accepts(cls, path: Path) -> bool:
+        if path.is_dir():
+            return (path / "best.pt").is_file()
+        return path.suffix in (".pt", ".pth")
+
+    def read(self, request: Request) -> Embedded:
+        path = self.path / "best.pt" if self.path.is_dir() else self.path
+        checkpoint = Checkpoint.load(path)
+        refuse_files(checkpoint.data, request.trust_code)
+        split = _split(checkpoint, request, path)
+        key = fingerprint_of("embed/1", fingerprint(path), split.fingerprint)
+        images, captions = cached(
+            cache_folder() / f"{key}.safetensors" if request.cache else None,
+            lambda: embed(
+                checkpoint.model(request.trust_code).to(torch.device(request.device)),
+                split,
+                checkpoint.words(),
+                request.batch_size,
+                request.progress,
+            ),
+        )
+        return Embedded(
+            name=str(self.path),
+            images=images,
+            captions=captions,
+            similarity=None,
+            caption_image=split.caption_image,
+            image_ids=split.image_ids,
+            caption_ids=split.caption_ids,
+            fingerprint=key,
+            objective=checkpoint.objective,
+            seed=checkpoint.training.get("seed"),
+            split=split.name,
+            notices=_notices(checkpoint, split, request),
+        )
+
+
+def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
+    split: Split = build("datasets", request.data or checkpoint.data).split(request.split)
+    shape = tuple(checkpoint.item_shape)
+    if tuple(split.images.shape) != shape:
+        raise InputError(f"items must have the shape {path} was trained on, {shape}; got {tuple(split.images.shape)}")
+    return split
+
+
+def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
+    found = []
+    if request.data is None and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
+        found.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
+    skipped = getattr(split, "skipped", ())
+    if skipped:
+        found.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
+    return tuple(found)

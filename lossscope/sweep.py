@@ -1,0 +1,163 @@
+"""source x objectives x probes -> frame: every batch once, every objective and probe on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+
+from .errors import InputError
+from .frames import Frame, summarise
+from .objectives.base import Objective
+from .probes.base import Probe, View, fold, reduce
+from .registry import build, spec_of
+from .sampling import Batch, How, Sampling
+from .similarity import Mask, SameImage
+from .sources.base import Embedded
+from .weights import Pair
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is looked at, and how batches are made.
+
+    objectives, probes: specs. sampling: `pairs`, `images`, or None for what each objective needs (one sweep each).
+    batch_size None: all in one. same_image: what another caption of the same image is. per_query: keep every row.
+    part: batches after which a part is written.
+    """
+
+    objectives: tuple[str, ...]
+    probes: tuple[str, ...] = ("cocos",)
+    sampling: How | None = None
+    batch_size: int | None = 128
+    seed: int = 0
+    shuffle: bool = True
+    drop_last: bool = False
+    captions: str = "all"
+    same_image: SameImage = "keep"
+    per_query: bool = False
+    part: int = 32
+
+    def plans(self) -> list[tuple[Sampling, list[Objective]]]:
+        """One sampling per way of batching that the objectives need. Raises InputError for one that can not."""
+        found: dict[How, list[Objective]] = {}
+        for spec in self.objectives:
+            objective: Objective = build("objectives", spec)
+            natural: How = "images" if objective.positives == "many" else "pairs"
+            how = self.sampling or natural
+            if how == "images" and objective.positives == "one":
+                raise InputError(
+                    f"--sampling images gives each query several positives, which {spec_of(objective)} does not take; "
+                    "use --sampling pairs, or leave it out"
+                )
+            for probe in self._probes():
+                probe.check(objective)
+            found.setdefault(how, []).append(objective)
+        return [(self._sampling(how), objectives) for how, objectives in found.items()]
+
+    def run(
+        self, embedded: Embedded, frame: Frame | None = None, progress: Progress | None = None
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Summary rows and the wide rows of every batch; parts go to `frame` as they are finished.
+
+        A frame that already has parts of the same sweep is gone on with.
+        """
+        parts: list[pd.DataFrame] = []
+        done = frame.keys() if frame else set()
+        for sampling, objectives in self.plans():
+            total = sampling.count(embedded.caption_image)
+            if total == 0:
+                raise InputError(
+                    f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
+                    f"{self.batch_size}. Use a smaller one, or --keep-last"
+                )
+            for start in range(0, total, self.part):
+                key = f"{sampling.how}-{start}"
+                stop = min(start + self.part, total)
+                if key not in done:
+                    rows, queries = self._part(embedded, sampling, objectives, start, stop, progress, total)
+                    parts.append(rows)
+                    if frame:
+                        frame.append(rows, key, queries if self.per_query else None)
+        rows = frame.read() if frame else pd.concat(parts, ignore_index=True)
+        return summarise(rows, self.units()), rows
+
+    def units(self) -> dict[str, str]:
+        """Unit of every statistic, in the order in which they are shown."""
+        objectives = [build("objectives", spec) for spec in self.objectives]
+        return {s.name: s.unit for o in objectives for p in self._probes() for s in p.statistics(o)}
+
+    def _probes(self) -> list[Probe]:
+        return [build("probes", spec) for spec in self.probes]
+
+    def _sampling(self, how: How) -> Sampling:
+        captions: Any = self.captions
+        return Sampling(how, self.batch_size, self.seed, self.shuffle, self.drop_last, captions)
+
+    def _part(
+        self,
+        embedded: Embedded,
+        sampling: Sampling,
+        objectives: Sequence[Objective],
+        start: int,
+        stop: int,
+        progress: Progress | None,
+        total: int,
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        rows, queries = [], []
+        batches = sampling.batches(embedded.caption_image, start=start)
+        for index, batch in zip(range(start, stop), batches, strict=False):
+            for row, single in self._batch(embedded, batch, objectives):
+                key = {"source": embedded.name, "batch": index, "sampling": sampling.how, "seed": self.seed}
+                size = self.batch_size or len(batch.images)
+                rows.append({**key, "batch_size": size, **row})
+                if self.per_query:
+                    queries.append(pd.DataFrame(single).assign(**key, objective=row["objective"], direction=row["direction"]))
+            if progress:
+                progress(f"{sampling.how} batches", index + 1, total)
+        return pd.DataFrame(rows), pd.concat(queries) if queries else pd.DataFrame()
+
+    def _batch(
+        self, embedded: Embedded, batch: Batch, objectives: Sequence[Objective]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        S = embedded.block(batch.images, batch.captions)
+        mask = batch.mask(embedded.caption_image, self.same_image)
+        device = S.device
+        mask = replace(mask, match=mask.match.to(device), valid=mask.valid.to(device))
+        for objective in objectives:
+            for view in views(S, mask, objective, embedded, batch):
+                for probe in self._probes():
+                    yield self._row(probe, objective, view)
+
+    def _row(self, probe: Probe, objective: Objective, view: View) -> tuple[dict[str, Any], dict[str, Any]]:
+        columns = fold(probe, [view])
+        row: dict[str, Any] = {
+            "objective": spec_of(objective),
+            "direction": view.mask.direction,
+            "probe": spec_of(probe).partition(":")[0],
+            "convention": getattr(probe, "convention", None),
+            "eps": getattr(probe, "eps", float("nan")),
+            "queries": len(view.S),
+        }
+        for statistic in probe.statistics(objective):
+            row[statistic.name] = reduce(statistic, columns)
+            row[f"has_{statistic.name}"] = True
+        queries = {"query": view.query_ids.numpy(), **{k: v.float().cpu().numpy() for k, v in columns.items()}}
+        return row, queries
+
+
+def views(S: torch.Tensor, mask: Mask, objective: Objective, embedded: Embedded, batch: Batch) -> Pair[View]:
+    """Both directions of a batch as a probe sees them, dense: one tile each."""
+    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    v = embedded.images[images] if embedded.images is not None else None
+    t = embedded.captions[captions] if embedded.captions is not None else None
+    other = mask.t()
+    return Pair(
+        View(S, mask, objective, objective(S, mask).W, v, t, images, captions),
+        View(S.T, other, objective, objective(S.T, other).W, t, v, captions, images),
+    )

@@ -1,0 +1,229 @@
+"""How is a table written as text, Markdown, LaTeX and HTML?"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .base import Cell, Table
+
+_LATEX = {
+    **{char: f"\\{char}" for char in "&%_#${}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "–": "--",
+    "—": "---",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "→": r"$\to$",
+    "×": r"$\times$",
+    "τ": r"$\tau$",
+    "ε": r"$\epsilon$",
+    "γ": r"$\gamma$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "λ": r"$\lambda$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",  # a row that starts with [ would be read as the option of \\
+    "*": "{*}",
+    "…": r"\dots{}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
+    "`": r"\textasciigrave{}",
+}
+
+
+def text(table: Table) -> str:
+    """Aligned columns: words to the left, numbers to the right."""
+    body = [[_text_cell(cell) for cell in row] for row in table.rows]
+    groups = [group for group, _ in table.columns]
+    heads = [column for _, column in table.columns]
+    widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
+    left = _words(table)
+    spans = []
+    for group, places in _spans(groups):
+        room = sum(widths[place] for place in places) + 2 * (len(places) - 1)
+        widths[places[-1]] += max(0, len(group) - room)
+        spans.append(group.center(max(room, len(group))))
+    lines = [table.caption, ""]
+    if any(groups):
+        lines.append("  ".join(spans).rstrip())
+    rule = "  ".join("-" * width for width in widths)
+    lines += [_aligned(heads, widths, left), rule, *(_aligned(row, widths, left) for row in body)]
+    if any(cell.best for row in table.rows for cell in row):
+        lines += ["", "* best, + second"]
+    return "\n".join([*lines, *([""] if table.notes else []), *table.notes]) + "\n"
+
+
+def markdown(table: Table) -> str:
+    """A pipe table; pipes in words are escaped."""
+    rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    left = _words(table)
+    lines = [
+        f"**{_markdown_text(table.caption)}**",
+        "",
+        "| " + " | ".join(map(_markdown_text, table.headings)) + " |",
+        "|" + "|".join(":--" if word else "--:" for word in left) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]
+    for note in table.notes:
+        lines += ["", _markdown_text(note)]
+    return "\n".join(lines) + "\n"
+
+
+def latex(table: Table) -> str:
+    """A booktabs float; groups get a rule of their own."""
+    groups = _spans([group for group, _ in table.columns])
+    heads = [latex_text(column) for _, column in table.columns]
+    lines = [
+        r"\begin{table}[htbp]",
+        r"\centering",
+        rf"\caption{{{latex_text(table.caption)}}}",
+        rf"\label{{tab:{re.sub('[^a-zA-Z0-9-]+', '-', table.name)}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{''.join('l' if word else 'r' for word in _words(table))}}}",
+        r"\toprule",
+        *(_latex_groups(groups) if any(group for group, _ in groups) else []),
+        " & ".join(heads) + r" \\",
+        r"\midrule",
+        *(" & ".join(map(_latex_cell, row)) + r" \\" for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}}",
+        *(rf"\par\smallskip{{\footnotesize {latex_text(note)}\par}}" for note in table.notes),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def html(table: Table) -> str:
+    """A table with caption, scopes and raw values for sorting; footnotes follow its container."""
+    name = escape(re.sub(r"[^\w-]+", "-", table.name))
+    words = _words(table)
+    lines = [
+        '<div class="table">',
+        f'<div class="scroll" role="region" aria-labelledby="caption-{name}" tabindex="0">',
+        f'<table id="table-{name}">',
+        f'<caption id="caption-{name}"><span>{escape(table.caption)}</span></caption>',
+        "<thead>",
+        *_html_head(table),
+        "</thead>",
+        "<tbody>",
+        *(_html_row(row, words) for row in table.rows),
+        "</tbody>",
+        "</table>",
+        "</div>",
+        *(f'<p class="note">{escape(note)}</p>' for note in table.notes),
+        "</div>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex_text(words: str) -> str:
+    r"""Words that LaTeX prints as they are: special characters escaped, unknown ones named by code point.
+
+    >>> print(latex_text("50% & a_b"))
+    50\% \& a\_b
+    """
+    return "".join(_latex_char(char) for char in " ".join(words.split()))
+
+
+def _latex_char(char: str) -> str:
+    if char in _LATEX:
+        return _LATEX[char]
+    if char.isprintable() and (ord(char) < 128 or 0xC0 <= ord(char) <= 0x17F):
+        return char
+    return rf"\texttt{{U+{ord(char):04X}}}"
+
+
+def _latex_groups(groups: list[tuple[str, list[int]]]) -> list[str]:
+    cells = [
+        rf"\multicolumn{{{len(places)}}}{{c}}{{{latex_text(group)}}}" if group else ""
+        for group, places in groups
+    ]
+    rules = [rf"\cmidrule(lr){{{places[0] + 1}-{places[-1] + 1}}}" for group, places in groups if group]
+    return [" & ".join(cells) + r" \\", " ".join(rules)]
+
+
+def _latex_cell(cell: Cell) -> str:
+    if cell.text is not None or cell.missing:
+        return latex_text(cell.plain())
+    number = cell.plain(r" \pm ")
+    if cell.best:
+        return rf"$\mathbf{{{number}}}$"
+    return rf"\underline{{${number}$}}" if cell.second else f"${number}$"
+
+
+def _text_cell(cell: Cell) -> str:
+    return cell.plain() + ("*" if cell.best else "+" if cell.second else "")
+
+
+def _markdown_cell(cell: Cell) -> str:
+    words = _markdown_text(cell.plain())
+    return f"**{words}**" if cell.best else f"<u>{words}</u>" if cell.second else words
+
+
+def _markdown_text(words: str) -> str:
+    plain = re.sub(r"([\\|*_`\[\]])", r"\\\1", " ".join(words.split()))
+    return plain.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _html_head(table: Table) -> list[str]:
+    groups = _spans([group for group, _ in table.columns])
+    if not any(group for group, _ in groups):
+        return [
+            "<tr>"
+            + "".join(f'<th scope="col">{escape(column)}</th>' for _, column in table.columns)
+            + "</tr>"
+        ]
+    top, low = "", ""
+    for group, places in groups:
+        names = {place: escape(table.columns[place][1]) for place in places}
+        if group:
+            top += f'<th scope="colgroup" colspan="{len(places)}">{escape(group)}</th>'
+            low += "".join(f"{marks[place]}>{name}</th>" for place, name in names.items())
+        else:
+            top += f'{marks[places[0]]} rowspan="2">{names[places[0]]}</th>'
+    return [f"<tr>{top}</tr>", f"<tr>{low}</tr>"]
+
+
+def _html_row(row: tuple[Cell, ...], words: list[bool]) -> str:
+    cells = []
+    for place, cell in enumerate(row):
+        shown = escape(cell.plain())
+        if cell.best or cell.second:
+            shown = f"<strong>{shown}</strong>" if cell.best else f"<u>{shown}</u>"
+        if place == 0 and words[0]:
+            cells.append(f'<th scope="row">{shown}</th>')
+        elif words[place]:
+            cells.append(f"<td>{shown}</td>")
+        else:
+            value = "" if cell.missing or cell.mean is None else f' data-value="{cell.mean!r}"'
+            cells.append(f'<td class="number"{value}>{shown}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _words(table: Table) -> list[bool]:
+    columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
+    return [any(cell.text is not None for cell in column) for column in columns]
+
+
+def _spans(groups: list[str]) -> list[tuple[str, list[int]]]:
+    """Neighbours of one group together; each column without a group alone."""
+    keyed = [(group or f"\0{place}", place) for place, group in enumerate(groups)]
+    runs = itertools.groupby(keyed, key=lambda item: item[0])
+    return [("" if key.startswith("\0") else key, [place for _, place in items]) for key, items in runs]
+
+
+def _aligned(cells: list[str], widths: list[int], left: list[bool]) -> str:
+    fit = [c.ljust(w) if word else c.rjust(w) for c, w, word in zip(cells, widths, left, strict=True)]
+    return "  ".join(fit).rstrip()

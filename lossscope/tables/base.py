@@ -1,0 +1,137 @@
+"""What is a table?
+
+Cells with numbers in them, marked best and second, written as text, Markdown, LaTeX, CSV or HTML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pandas as pd
+
+from ..errors import InputError
+from . import _formats
+
+Better = Literal["higher", "lower"] | None
+DASH = "–"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry: words (`text`), or a number (`mean`, perhaps with `std`) with `digits` decimals.
+
+    >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
+    ('65.2 ± 0.4', '3', '–')
+    """
+
+    text: str | None = None
+    mean: float | None = None
+    std: float | None = None
+    digits: int = 1
+    best: bool = False
+    second: bool = False
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is nothing to print but a dash."""
+        return self.text is None and (self.mean is None or math.isnan(self.mean))
+
+    @property
+    def spread(self) -> bool:
+        """Whether a standard deviation belongs to the number."""
+        return self.std is not None and not math.isnan(self.std) and not self.missing
+
+    def plain(self, between: str = " ± ") -> str:
+        """The entry without marks; `between` separates mean and deviation."""
+        if self.text is not None or self.missing:
+            return DASH if self.text is None else self.text
+        number = f"{self.mean:.{self.digits}f}"
+        return f"{number}{between}{self.std:.{self.digits}f}" if self.spread else number
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named rows of cells under (group, column) headers, with a caption and footnotes.
+
+    Neighbouring columns of one group share a heading; an empty group is a column of its own.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise InputError unless every row has a cell per column."""
+        for place, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise InputError(
+                    f"row {place} of table {self.name!r} must have {len(self.columns)} cells; "
+                    f"got {len(row)}. Use Cell() for what is missing"
+                )
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """One flat name per column: `i2t R@1`."""
+        return tuple(f"{group} {column}".strip() for group, column in self.columns)
+
+    def to_text(self) -> str:
+        """For a terminal: aligned columns; `*` marks the best of a column, `+` the second."""
+        return _formats.text(self)
+
+    def to_markdown(self) -> str:
+        """For a pull request or a wiki: best bold, second underlined."""
+        return _formats.markdown(self)
+
+    def to_latex(self) -> str:
+        r"""For a paper: a booktabs float, shrunk when too wide; needs `\usepackage{booktabs,graphicx}`."""
+        return _formats.latex(self)
+
+    def to_html(self) -> str:
+        """For a page: a table with caption and scopes, in a container of its own that scrolls."""
+        return _formats.html(self)
+
+    def to_csv(self) -> str:
+        """For another program: raw means, and deviations in columns of their own."""
+        return str(self.to_frame().to_csv(index=False, lineterminator="\n"))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The raw numbers: a column per heading, and `<heading> std` where there are deviations."""
+        columns: dict[str, list[str | float | None]] = {}
+        for place, heading in enumerate(self.headings):
+            cells = [row[place] for row in self.rows]
+            words = any(cell.text is not None for cell in cells)
+            columns[heading] = [cell.text if words else _number(cell.mean) for cell in cells]
+            if any(cell.spread for cell in cells):
+                columns[f"{heading} std"] = [_number(cell.std) for cell in cells]
+        return pd.DataFrame(columns)
+
+
+def marked(rows: Sequence[Sequence[Cell]], better: Sequence[Better]) -> tuple[tuple[Cell, ...], ...]:
+    """Which entry of each column is best, which second? As printed, so that equal numbers are marked alike.
+
+    `better` has one word per column: "higher", "lower", or None for a column without a winner. A column with
+    fewer than two different numbers has none either.
+    """
+    done = [list(row) for row in rows]
+    for place, sense in enumerate(better):
+        values = {number for row in done if (number := _printed(row[place])) is not None}
+        if sense is None or len(values) < 2:
+            continue
+        ranked = sorted(values, reverse=sense == "higher")
+        for row in done:
+            number = _printed(row[place])
+            row[place] = replace(row[place], best=number == ranked[0], second=number == ranked[1])
+    return tuple(tuple(row) for row in done)
+
+
+def _printed(cell: Cell) -> float | None:
+    return None if cell.missing or cell.mean is None else round(cell.mean, cell.digits)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

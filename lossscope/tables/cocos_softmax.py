@@ -1,0 +1,38 @@
+"""How many negatives does a softmax-like loss count, and how much do they weigh? (COCOS paper, Table 3)"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ..errors import InputError
+from . import _summary
+from ._summary import Column
+from .base import Table
+
+_NOTES = (
+    "C_neg: negatives whose weight is above eps, per query; W_neg: their summed weight; W_low: summed "
+    "weight of the "
+    "negatives at or below eps; W_pos: counted weight of the positive; C_0: queries without a negative "
+    "above eps. "
+    "Means over batches.",
+)
+
+
+def build(frame: pd.DataFrame) -> Table:
+    """Summary rows of the probe `cocos`, every objective with C_neg -> counts and weights of both "
+    "directions."""
+    rows = _summary.select(frame, "cocos", "cocos_softmax")
+    names = sorted({_summary.name_of(spec) for spec in rows.loc[rows["statistic"] == "C_neg", "objective"]})
+    if not names:
+        raise InputError(
+            "table cocos_softmax must have rows of the statistic C_neg; got "
+            f"{_summary.listed(rows['statistic'])}. "
+            "Run `lossscope cocos SOURCE --objective ntxent`"
+        )
+    rows = _summary.only(rows, names, "cocos_softmax")
+    wanted = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
+    columns = [
+        Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in wanted
+    ]
+    caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(rows, "batches")
+    return _summary.table("cocos_softmax", caption, _summary.grouped(rows), columns, _NOTES)

@@ -1,0 +1,353 @@
+"""The training loop. Batches depend on (seed, epoch) alone, so a run that was killed goes on to the same bits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .checkpoint import Checkpoint, plain, refuse_files, versions
+from .datasets.base import Dataset, Split
+from .embed import embed
+from .encoders.base import Encoder
+from .errors import InputError
+from .evaluate import numbers
+from .recipe import Recipe
+from .registry import build, spec_of
+from .run import Run
+from .sampling import Batch
+from .similarity import Mask
+from .vocabulary import Vocabulary, pad
+from .weights import Reduced, backward, both, reduced
+
+Progress = Callable[[str, int, int], None]
+Listener = Callable[[dict[str, Any]], None]
+
+
+class Interrupted(Exception):
+    """Training was asked to stop; everything up to this step is in the run folder."""
+
+
+@dataclass
+class _State:
+    """What changes while training."""
+
+    model: Encoder
+    optimiser: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+    epoch: int = 0
+    step: int = 0
+    best: float = float("-inf")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What does not."""
+
+    recipe: Recipe
+    run: Run
+    train: Split
+    val: Split
+    words: Vocabulary
+    tokens: list[list[int]]
+    device: torch.device
+    save_every: int
+    progress: Progress | None
+    listener: Listener | None
+
+
+def train(
+    recipe: Recipe,
+    out: Path,
+    device: str = "cpu",
+    save_every: int = 500,
+    progress: Progress | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Train from the start into a new folder. listener: called with each row of metrics.csv.
+
+    Raises InputError for specs that do not fit, a folder in use, or divergence; Interrupted after SIGINT, SIGTERM.
+    """
+    recipe = recipe.canonical()
+    run = Run(out)
+    run.start()
+    recipe.write(run.config)
+    task = _task(recipe, run, device, save_every, progress, listener, None)
+    run.event("started", versions=versions(), device=str(task.device), threads=torch.get_num_threads())
+    return _go(task, _fresh(task))
+
+
+def resume(
+    out: Path,
+    epochs: int | None = None,
+    device: str = "cpu",
+    save_every: int = 500,
+    progress: Progress | None = None,
+    listener: Listener | None = None,
+    trust_code: bool = False,
+) -> Run:
+    """Go on with a run, to more `epochs` if given. Raises InputError when the data are no longer the same."""
+    run = Run(out)
+    recipe = Recipe.read(run.config)
+    if epochs is not None and epochs != recipe.epochs:
+        recipe = replace(recipe, epochs=epochs)
+        recipe.write(run.config)
+    for spec in (recipe.data, recipe.encoder, recipe.objective):
+        refuse_files(spec, trust_code)
+    if not run.last.is_file():
+        task = _task(recipe, run, device, save_every, progress, listener, None)
+        run.cut(0, 0)
+        run.event("started again", reason="there was no checkpoint yet")
+        return _go(task, _fresh(task))
+    checkpoint = Checkpoint.load(run.last)
+    task = _task(recipe, run, device, save_every, progress, listener, checkpoint)
+    run.cut(checkpoint.epoch + 1, checkpoint.step)
+    run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
+    return _go(task, _restored(task, checkpoint))
+
+
+def _go(task: _Task, state: _State) -> Run:
+    with _deterministic(task.device), _stopping() as stop:
+        if state.epoch == 0 and state.step == 0:
+            _note(task, state, {"loss": float("nan")})
+        while state.epoch < task.recipe.epochs:
+            begun = time.monotonic()
+            _epoch(task, state, stop)
+            state.epoch, state.step = state.epoch + 1, 0
+            _note(task, state, _averages(task, state.epoch))
+            task.run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
+    task.run.event("finished", epochs=state.epoch)
+    return task.run
+
+
+def _epoch(task: _Task, state: _State, stop: list[int]) -> None:
+    objective = task.recipe.objective_of(state.epoch)
+    for group in state.optimiser.param_groups:
+        group["lr"] = task.recipe.rate(state.epoch)
+    if state.step == 0:
+        torch.manual_seed(1_000_003 * task.recipe.seed + state.epoch)
+    state.model.train()
+    sampling = task.recipe.batches()
+    total = sampling.count(task.train.caption_image)
+    rows: list[dict[str, Any]] = []
+    for batch in sampling.batches(task.train.caption_image, state.epoch, state.step):
+        row = _step(task, state, objective, batch)
+        state.step += 1
+        name = spec_of(objective).partition(":")[0]
+        rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
+        if task.progress:
+            task.progress(f"epoch {state.epoch + 1}/{task.recipe.epochs}", state.step, total)
+        unfinished = state.step < total
+        if unfinished and (stop or state.step % task.save_every == 0):
+            task.run.append(task.run.trajectory, rows)
+            rows = []
+            _checkpoint(task, state, {}).save(task.run.last)
+        if unfinished and stop:
+            task.run.event("interrupted", epoch=state.epoch, step=state.step)
+            raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
+    task.run.append(task.run.trajectory, rows)
+
+
+def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str, float]:
+    recipe, device = task.recipe, task.device
+    mask = _to(batch.mask(task.train.caption_image, recipe.same_image), device)
+    images = torch.from_numpy(task.train.images.take(batch.images)).to(device)
+    tokens, lengths = pad([task.tokens[i] for i in batch.captions])
+    with _precision(recipe.precision, device):
+        sides = state.model.encode_images(images), state.model.encode_texts(
+            torch.from_numpy(tokens).to(device), torch.from_numpy(lengths)
+        )
+    with torch.autocast(device.type, enabled=False):
+        S = state.model.score(*sides).float()
+    if not bool(torch.isfinite(S).all()):
+        raise InputError(
+            f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
+            f"Use a lower --lr (it is {recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
+        )
+    weights = both(objective, S.detach(), mask)
+    loss = reduced(weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions))
+    state.optimiser.zero_grad(set_to_none=True)
+    backward(S, loss.gradient, state.scaler.get_scale() if state.scaler.is_enabled() else 1.0)
+    return {**_update(recipe, state, loss), **_similarities(S.detach(), mask)}
+
+
+def _update(recipe: Recipe, state: _State, loss: Reduced) -> dict[str, float]:
+    state.scaler.unscale_(state.optimiser)
+    parameters = [p for p in state.model.parameters() if p.requires_grad]
+    norm = torch.nn.utils.clip_grad_norm_(parameters, recipe.clip if recipe.clip else float("inf"))
+    state.scaler.step(state.optimiser)
+    state.scaler.update()
+    value = float("nan") if loss.value is None else float(loss.value)
+    return {"loss": value, "gradient_norm": float(norm), "lr": recipe.rate(state.epoch)}
+
+
+def _similarities(S: Tensor, mask: Mask) -> dict[str, float]:
+    """Mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, both directions together."""
+    hardest = S.masked_fill(~mask.negatives, -torch.inf)
+    negatives = torch.cat([hardest.amax(1), hardest.amax(0)])
+    found: dict[str, float] = {}
+    for name, values in (("pos", S[mask.positives]), ("neg", negatives[negatives.isfinite()])):
+        values = values if len(values) else S.new_full((1,), float("nan"))
+        found[f"{name}_mean"] = float(values.mean())
+        for q in (10, 50, 90):
+            found[f"{name}_q{q}"] = float(_quantile(values, q / 100))
+    return found
+
+
+def _quantile(values: Tensor, q: float) -> Tensor:
+    """Nearest-rank quantile; torch.quantile refuses large inputs."""
+    return values.sort().values[round(q * (len(values) - 1))]
+
+
+def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
+    """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
+    images, captions = embed(state.model, task.val, task.words, progress=None)
+    S = images @ captions.T
+    owner = torch.from_numpy(task.val.caption_image)
+    match = torch.arange(len(images))[:, None] == owner[None, :]
+    metrics = numbers(images, captions, task.val.caption_image)
+    row = {"epoch": state.epoch, **averages, **metrics, **_similarities(S, Mask(match, torch.ones_like(match)))}
+    checkpoint = _checkpoint(task, state, metrics)
+    if state.epoch:
+        checkpoint.without_training_state().save(task.run.epoch(state.epoch))
+        if metrics["rsum"] > state.best:
+            state.best = metrics["rsum"]
+            checkpoint.without_training_state().save(task.run.best)
+    task.run.append(task.run.metrics, [row])
+    _checkpoint(task, state, metrics).save(task.run.last)
+    if task.listener:
+        task.listener(row)
+
+
+def _averages(task: _Task, epoch: int) -> dict[str, float]:
+    """Means of the epoch's steps, read back from the trajectory so that a resumed epoch counts whole."""
+    import pandas as pd
+
+    steps = pd.read_csv(task.run.trajectory, float_precision="round_trip")
+    steps = steps[steps["epoch"] == epoch]
+    return {"loss": float(steps["loss"].mean()), "gradient_norm": float(steps["gradient_norm"].mean())}
+
+
+def _task(
+    recipe: Recipe,
+    run: Run,
+    device: str,
+    save_every: int,
+    progress: Progress | None,
+    listener: Listener | None,
+    checkpoint: Checkpoint | None,
+) -> _Task:
+    data: Dataset = build("datasets", recipe.data)
+    splits = {name: data.split(name) for name in ("train", "val")}
+    for split in splits.values():
+        loader = getattr(split.images, "load_all", None)
+        if loader is not None:
+            loader((lambda done, total, n=split.name: progress(f"reading {n} images", done, total)) if progress else None)
+    if checkpoint is not None and splits["train"].fingerprint != checkpoint.data_fingerprint:
+        raise InputError(f"data of {run.path} must be what the run began with; {recipe.data} has changed since")
+    words = checkpoint.words() if checkpoint else Vocabulary.build(splits["train"].captions, recipe.min_count)
+    tokens = [words.encode(caption) for caption in splits["train"].captions]
+    return _Task(recipe, run, splits["train"], splits["val"], words, tokens, torch.device(device), save_every, progress, listener)
+
+
+def _fresh(task: _Task) -> _State:
+    torch.manual_seed(task.recipe.seed)
+    shape = tuple(task.train.images.shape)
+    model: Encoder = build("encoders", task.recipe.encoder).build(shape, len(task.words))
+    return _with_optimiser(task, model)
+
+
+def _restored(task: _Task, checkpoint: Checkpoint) -> _State:
+    state = _with_optimiser(task, checkpoint.model(trust_code=True))
+    if checkpoint.optimiser is None or checkpoint.rng is None:
+        raise InputError(f"{task.run.last} must hold the optimiser's state; it is for probing only")
+    state.optimiser.load_state_dict(checkpoint.optimiser["adam"])
+    state.scaler.load_state_dict(checkpoint.optimiser["scaler"])
+    state.epoch, state.step = checkpoint.epoch, checkpoint.step
+    state.best = float(checkpoint.optimiser["best"])
+    torch.set_rng_state(checkpoint.rng["cpu"])
+    if task.device.type == "cuda" and "cuda" in checkpoint.rng:
+        torch.cuda.set_rng_state(checkpoint.rng["cuda"], task.device)
+    return state
+
+
+def _with_optimiser(task: _Task, model: Encoder) -> _State:
+    model = model.to(task.device)
+    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=task.recipe.lr)
+    scaler = torch.amp.GradScaler(task.device.type, enabled=task.recipe.precision == "fp16")
+    return _State(model, optimiser, scaler)
+
+
+def _checkpoint(task: _Task, state: _State, metrics: dict[str, float]) -> Checkpoint:
+    rng = {"cpu": torch.get_rng_state()}
+    if task.device.type == "cuda":
+        rng["cuda"] = torch.cuda.get_rng_state(task.device)
+    return Checkpoint(
+        encoder=task.recipe.encoder,
+        objective=task.recipe.objective,
+        data=task.recipe.data,
+        vocabulary=task.words.to_list(),
+        item_shape=list(task.train.images.shape),
+        data_fingerprint=task.train.fingerprint,
+        epoch=state.epoch,
+        step=state.step,
+        metrics=metrics,
+        weights={name: tensor.detach().cpu() for name, tensor in state.model.state_dict().items()},
+        training=plain(task.recipe),
+        optimiser={"adam": state.optimiser.state_dict(), "scaler": state.scaler.state_dict(), "best": state.best},
+        rng=rng,
+    )
+
+
+def _to(mask: Mask, device: torch.device) -> Mask:
+    return replace(mask, match=mask.match.to(device), valid=mask.valid.to(device))
+
+
+def _precision(precision: str, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
+    return torch.autocast(device.type, types[precision]) if precision in types else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _deterministic(device: torch.device) -> Iterator[None]:
+    """Deterministic kernels while training; the setting of the process is put back."""
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before)
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[list[int]]:
+    """A list that gets the signal when one asks to stop: the step under way is finished and kept first.
+
+    A second signal stops at once. Outside the main thread signals are not ours to handle.
+    """
+    asked: list[int] = []
+
+    def ask(number: int, _frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(ValueError):
+                before[number] = signal.signal(number, ask)
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

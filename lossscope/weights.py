@@ -1,0 +1,95 @@
+"""W = dL/dS: what an objective makes of similarities, for one direction and for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .similarity import Mask
+
+T = TypeVar("T")
+U = TypeVar("U")
+Reduction = Literal["sum", "mean", "pairs"]
+REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs")
+
+
+@dataclass(frozen=True)
+class Pair(Generic[T]):
+    """One thing for each direction."""
+
+    i2t: T
+    t2i: T
+
+    def __iter__(self) -> Iterator[T]:
+        return iter((self.i2t, self.t2i))
+
+    def map(self, change: Callable[[T], U]) -> Pair[U]:
+        """Both directions through one function."""
+        return Pair(change(self.i2t), change(self.t2i))
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One direction, rows are queries.
+
+    W: (q, c) gradient of the SUMMED query losses with respect to the cosine S: with 1/tau, without 1/B.
+    W < 0 pulls, W > 0 pushes. values: (q,) losses, None when the gradient is stated directly.
+    usable: (q,) bool, rows that had a positive and a negative; the others have W = 0 and value 0.
+    """
+
+    W: Tensor
+    values: Tensor | None
+    usable: Tensor
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What training needs of a batch: value () or None, and G = d value / d S, (images, captions)."""
+
+    value: Tensor | None
+    gradient: Tensor
+
+
+def both(objective: Any, S: Tensor, mask: Mask | Pair[Mask]) -> Pair[Weights]:
+    """The objective in both directions: S (images, captions) -> Pair of Weights (t2i has S transposed)."""
+    from .similarity import both_masks
+
+    masks = both_masks(mask)
+    return Pair(objective(S, masks.i2t), objective(S.T, masks.t2i))
+
+
+def reduced(weights: Pair[Weights], directions: float, reduction: Reduction, pairs: int) -> Reduced:
+    """The training loss of a batch, `directions * (R(i2t) + R(t2i))`, and its gradient with respect to S.
+
+    R = sum over the queries (`sum`), mean over the usable ones (`mean`), or sum / `pairs` (`pairs`).
+    Raises InputError for another reduction.
+    """
+    scales = weights.map(lambda w: directions * _scale(w, reduction, pairs))
+    gradient = weights.i2t.W * scales.i2t + (weights.t2i.W * scales.t2i).T
+    if weights.i2t.values is None or weights.t2i.values is None:
+        return Reduced(None, gradient)
+    value = weights.i2t.values.sum() * scales.i2t + weights.t2i.values.sum() * scales.t2i
+    return Reduced(value, gradient)
+
+
+def backward(S: Tensor, G: Tensor, scale: float | Tensor = 1.0) -> None:
+    """Send G = dL/dS, (images, captions), on into whatever made S: this is the whole of training."""
+    torch.autograd.backward(S, (G * scale).to(S.dtype))
+
+
+def _scale(weights: Weights, reduction: Reduction, pairs: int) -> Tensor:
+    one = torch.ones((), dtype=weights.W.dtype, device=weights.W.device)
+    if reduction == "sum":
+        return one
+    if reduction == "mean":
+        return one / weights.usable.sum().clamp(min=1)
+    if reduction == "pairs":
+        return one / max(pairs, 1)
+    raise InputError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")

@@ -1,0 +1,234 @@
+"""Scenes: the same on every machine, captions true of their image, ambiguity that does what it says."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lossscope.datasets.base import Dataset
+from lossscope.datasets.scenes import Scenes
+from lossscope.errors import InputError
+from lossscope.painting import paint
+from lossscope.registry import build, spec_of
+from lossscope.scenery import PLACES, SHAPES, SIZES, Dice, Scene, Thing
+from lossscope.telling import Claim, Mention
+from lossscope.truth import SceneSplit, is_true, truth
+from lossscope.vocabulary import SPECIAL, Vocabulary
+
+DEFAULT_SHA256 = "dfea9802219a95e7bfe3bbf0c05c1600eeb4a1e4e2140b5bef48dc6ce26af8bf"
+RED = Thing("circle", "red", "large", "top left")
+BLUE = Thing("circle", "blue", "large", "right")
+SCENE = Scene((RED, BLUE), "grey")
+shares = st.floats(0, 1)
+seeds = st.integers(0, 2**64 - 1)
+
+
+def small(**fields: float) -> SceneSplit:
+    return Scenes(**{"train": 1, "val": 12, "test": 1, **fields}).split("val")  # type: ignore[arg-type]
+
+
+def test_the_default_set_is_the_same_on_every_machine() -> None:
+    digest = hashlib.sha256()
+    for name in Scenes().splits():
+        split = Scenes().split(name)
+        digest.update(split.images.take(np.arange(len(split.images))).tobytes())
+        digest.update("\n".join(split.captions).encode())
+    assert digest.hexdigest() == DEFAULT_SHA256
+
+
+def test_columns_fit_and_ids_name_rows() -> None:
+    split = Scenes().split("val")
+    assert isinstance(Scenes(), Dataset)
+    assert (len(split.images), len(split.captions), split.images.shape) == (250, 1250, (3, 64, 64))
+    assert split.caption_image.tolist() == [row // 5 for row in range(1250)]
+    assert (split.image_ids[17], split.caption_ids[17 * 5 + 3]) == ("val-00017", "val-00017-3")
+
+
+def test_splits_seeds_and_options_differ() -> None:
+    scenes = Scenes(train=5, val=5, test=5)
+    drawn = [*(scenes.split(name) for name in scenes.splits()), Scenes(val=5, seed=1).split("val")]
+    assert len({scene for split in drawn for scene in split.scenes}) == 20
+    options = ({}, {"size": 32}, {"ambiguity": 0.5}, {"captions": 2}, {"seed": 1}, {"val": 11})
+    assert len({small(**option).fingerprint for option in options}) == len(options)
+
+
+def test_fewer_images_or_captions_change_nothing_else() -> None:
+    whole, part = small(captions=4), small(val=5, captions=2)
+    assert part.scenes == whole.scenes[:5]
+    assert part.captions == [whole.captions[4 * image + k] for image in range(5) for k in range(2)]
+
+
+@settings(deadline=None, max_examples=25)
+@given(shares, seeds)
+def test_every_caption_is_true_of_its_image(ambiguity: float, seed: int) -> None:
+    split = small(ambiguity=ambiguity, seed=seed)
+    assert split.truth()[np.arange(len(split.captions)), split.caption_image].all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(shares, seeds)
+def test_truth_is_is_true_everywhere(ambiguity: float, seed: int) -> None:
+    split = small(ambiguity=ambiguity, seed=seed, captions=2)
+    cells = [[split.is_true(row, image) for image in range(12)] for row in range(24)]
+    assert split.truth().tolist() == cells
+
+
+@settings(deadline=None, max_examples=25)
+@given(shares, shares, seeds)
+def test_more_ambiguity_makes_captions_true_of_more(one: float, other: float, seed: int) -> None:
+    clear, open_ = (small(ambiguity=share, seed=seed).truth() for share in sorted((one, other)))
+    assert (open_ | ~clear).all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(seeds)
+def test_scenes_have_two_to_four_things_in_different_places(seed: int) -> None:
+    for scene in small(seed=seed).scenes:
+        assert 2 <= len(scene.things) <= 4
+        assert len({thing.place for thing in scene.things}) == len(scene.things)
+
+
+def test_complete_captions_name_everything_and_are_true_of_no_other_image() -> None:
+    split = Scenes(ambiguity=0).split("val")
+    assert (split.truth().sum(axis=1) == 1).mean() > 0.999
+    for claim, image in zip(split.claims, split.caption_image.tolist(), strict=True):
+        scene = split.scenes[image]
+        said = {(m.shape, m.colour, m.size, m.place) for m in claim.mentions}
+        assert said == {(t.shape, t.colour, t.size, t.place) for t in scene.things}
+        assert claim.background == scene.background
+
+
+def test_open_captions_state_one_word() -> None:
+    split = small(ambiguity=1)
+    for claim in split.claims:
+        (mention,) = claim.mentions
+        assert claim.background is mention.size is mention.place is None
+        assert (mention.shape is None) != (mention.colour is None)
+
+
+def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
+    fits = [Scenes(ambiguity=share).split("val").truth().mean() - 1 / 250 for share in (0.1, 0.5, 0.8, 1)]
+    assert 0 < fits[0] < 0.001 < 0.01 < fits[1] < 0.04 < 0.1 < fits[2] < 0.2 < 0.3 < fits[3] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer"),
+    [
+        (Claim((Mention(shape="circle"),)), True),
+        (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
+        (Claim((Mention(shape="circle"),) * 3), False),
+        (Claim((Mention(),) * 2), True),
+        (Claim((Mention(),) * 3), False),
+        (Claim((Mention(colour="red"), Mention(colour="red"))), False),
+        (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
+        (Claim((Mention(colour="red", place="right"),)), False),
+        (Claim((Mention(colour="red"),), "grey"), True),
+        (Claim((Mention(colour="red"),), "white"), False),
+        (Claim(()), True),
+    ],
+)
+def test_truth_needs_a_thing_for_each_mention(claim: Claim, answer: bool) -> None:
+    assert is_true(claim, SCENE) is answer
+    assert truth([claim], [SCENE]).tolist() == [[answer]]
+    assert truth([claim], []).shape == (1, 0)
+
+
+def test_captions_say_what_they_claim() -> None:
+    split = small(ambiguity=0.4, val=60)
+    for caption, claim in zip(split.captions, split.claims, strict=True):
+        for mention in claim.mentions:
+            assert mention.colour in (None, "purple", "cyan") or mention.colour in caption
+            assert mention.shape not in ("triangle",) or "triangle" in caption
+        assert claim.background in (None, "grey") or claim.background in caption
+        assert (claim.background is None) == (
+            not any(w in caption for w in ("background", "backdrop", "wall"))
+        )
+        assert " an green" not in caption
+        assert "a orange" not in caption
+        assert "  " not in caption
+
+
+def test_captions_are_varied_and_small_in_vocabulary() -> None:
+    split = Scenes().split("train")
+    assert len(set(split.captions[:5])) == 5
+    words = Vocabulary.build(split.captions)
+    assert 50 < len(words) < 90
+    assert all(3 not in words.encode(caption) for caption in Scenes().split("test").captions)
+    assert words.words[:4] == SPECIAL
+
+
+@pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
+def test_things_stay_in_their_ninth_at_every_size(size: int) -> None:
+    plain = paint([Scene((), "grey")], size)[0]
+    for jitter in ((0, 0, 0), (8, 8, 8)):
+        things = [
+            Thing(shape, "red", scale, place, jitter)
+            for shape in SHAPES
+            for scale in SIZES
+            for place in PLACES
+        ]
+        for thing, pixels in zip(things, paint([Scene((t,), "grey") for t in things], size), strict=True):
+            down, right = np.nonzero((pixels != plain).any(axis=0))
+            row, column = divmod(PLACES.index(thing.place), 3)
+            assert len(down) >= 1
+            for places, third in ((down, row), (right, column)):
+                assert third * size // 3 <= places.min()
+                assert places.max() <= (third + 1) * size // 3
+
+
+def test_shapes_sizes_and_colours_look_different() -> None:
+    split = Scenes(train=1, val=1, test=1).split("val")
+    thing = split.scenes[0].things[0]
+    colours = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan")
+    scenes = [
+        Scene((Thing(shape, colour, size, thing.place),), "grey")
+        for shape in SHAPES
+        for size in SIZES
+        for colour in colours
+    ]
+    assert len({picture.tobytes() for picture in paint(scenes, 64)}) == len(scenes)
+
+
+def test_pictures_are_painted_alike_one_by_one_and_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.array([7, 2, 7], dtype=np.int64)
+    whole = small().images.take(rows)
+    monkeypatch.setattr("lossscope.painting._CACHE_BYTES", 0)
+    assert np.array_equal(small().images.take(rows), whole)
+
+
+def test_dice_stay_in_range_and_are_fair() -> None:
+    dice = Dice(np.random.Philox(key=1).random_raw(6000).tolist())
+    counts = np.bincount([dice.below(6) for _ in range(6000)])
+    assert len(counts) == 6
+    assert abs(counts - 1000).max() < 150
+
+
+def test_specs_round_trip() -> None:
+    scenes = build("datasets", "scenes:ambiguity=0.5,size=32,seed=3")
+    assert scenes == Scenes(ambiguity=0.5, size=32, seed=3)
+    assert build("datasets", spec_of(scenes)) == scenes
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"ambiguity": 1.5}, r"scenes:ambiguity must be in 0\.\.1; got 1\.5"),
+        ({"ambiguity": float("nan")}, "got nan"),
+        ({"size": 8}, r"scenes:size must be in 16\.\.512; got 8"),
+        ({"train": 0}, "scenes:train must be in"),
+        ({"captions": 0}, "scenes:captions must be in"),
+        ({"seed": -1}, "scenes:seed must be in"),
+    ],
+)
+def test_values_outside_are_errors(fields: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Scenes(**fields)  # type: ignore[arg-type]
+
+
+def test_unknown_splits_list_the_known() -> None:
+    with pytest.raises(InputError, match="must be one of train, val, test; got 'dev'"):
+        Scenes().split("dev")
