@@ -1,1 +1,8 @@
-"""The command line."""
+"""The command line, a thin skin: each command is one file, each body a few calls of plain functions."""
+
+from __future__ import annotations
+
+from . import cocos, demo, diagram, evaluate, listing, train, trajectory, verify
+from .app import app, main
+
+__all__ = ["app", "cocos", "demo", "diagram", "evaluate", "listing", "main", "train", "trajectory", "verify"]

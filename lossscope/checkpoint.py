@@ -56,7 +56,11 @@ class Checkpoint:
         """Read one. Raises InputError: not a checkpoint, of a newer format, a key missing or of a wrong type."""
         found = read_torch(path)
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            what = f"a dict with the keys {sorted(map(str, found))[:6]}" if isinstance(found, dict) else type(found).__name__
+            what = (
+                f"a dict with the keys {sorted(map(str, found))[:6]}"
+                if isinstance(found, dict)
+                else type(found).__name__
+            )
             raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}")
         version = found.get("version")
         if not isinstance(version, int) or version > VERSION:
@@ -69,7 +73,9 @@ class Checkpoint:
             raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
         for name, kind in _TYPES.items():
             if not isinstance(found[name], kind):
-                raise InputError(f"{name} of {path} must be {kind.__name__}; got {type(found[name]).__name__}")
+                raise InputError(
+                    f"{name} of {path} must be {kind.__name__}; got {type(found[name]).__name__}"
+                )
         return cls(**{name: found[name] for name in wanted})
 
     def model(self, trust_code: bool = False) -> Encoder:

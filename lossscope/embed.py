@@ -49,7 +49,9 @@ def cached(path: Path | None, make: Callable[[], tuple[Tensor, Tensor]]) -> tupl
     images, captions = make()
     try:
         with replacing(path) as part:
-            safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
+            safetensors.torch.save_file(
+                {"images": images.contiguous(), "captions": captions.contiguous()}, part
+            )
     except OSError:
         return images, captions  # a full or read-only cache folder costs time, never results
     return images, captions
@@ -63,18 +65,27 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "lossscope"
 
 
-def _images(model: Encoder, split: Split, size: int, device: torch.device, progress: Progress | None) -> Tensor:
+def _images(
+    model: Encoder, split: Split, size: int, device: torch.device, progress: Progress | None
+) -> Tensor:
     parts = []
     for start in range(0, len(split.images), size):
         rows = np.arange(start, min(start + size, len(split.images)), dtype=np.int64)
-        parts.append(model.encode_images(torch.from_numpy(split.images.take(rows)).to(device)).vectors.float().cpu())
+        parts.append(
+            model.encode_images(torch.from_numpy(split.images.take(rows)).to(device)).vectors.float().cpu()
+        )
         if progress:
             progress(f"encoding {split.name} images", int(rows[-1]) + 1, len(split.images))
     return torch.cat(parts)
 
 
 def _captions(
-    model: Encoder, split: Split, words: Vocabulary, size: int, device: torch.device, progress: Progress | None
+    model: Encoder,
+    split: Split,
+    words: Vocabulary,
+    size: int,
+    device: torch.device,
+    progress: Progress | None,
 ) -> Tensor:
     ids = [words.encode(caption) for caption in split.captions]
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))

@@ -81,8 +81,12 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = N
     """
     first = embedded[0]
     for other in embedded[1:]:
-        if other.caption_ids != first.caption_ids or not np.array_equal(other.caption_image, first.caption_image):
-            raise InputError(f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ")
+        if other.caption_ids != first.caption_ids or not np.array_equal(
+            other.caption_image, first.caption_image
+        ):
+            raise InputError(
+                f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ"
+            )
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
     found = [_directions(*retrieve(S, owner)) for S, owner in _folds(embedded, folds)]
     seed = first.seed if len(embedded) == 1 else None
@@ -103,7 +107,9 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = N
 def numbers(images: Tensor, captions: Tensor, caption_image: Rows) -> dict[str, float]:
     """`i2t_R@1` ... `t2i_ties`, `rsum` of embeddings: what training looks at after each epoch."""
     found = _directions(*retrieve(images @ captions.T, caption_image))
-    return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()}
+    return {
+        name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()
+    }
 
 
 def _directions(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:

@@ -76,15 +76,25 @@ def read_torch(path: Path | str) -> Any:
         raise InputError(f"{path} must be a torch file; it is empty")
     zipped = head == b"PK\x03\x04"
     if not zipped and head[:1] != b"\x80":
-        raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
+        raise InputError(
+            f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle"
+        )
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
-        what = f"it holds {found[1]} objects" if found else "it holds objects that are not tensors or plain containers"
-        raise InputError(f"{path} must hold plain data; {what}, which are never loaded because that runs code") from error
+        what = (
+            f"it holds {found[1]} objects"
+            if found
+            else "it holds objects that are not tensors or plain containers"
+        )
+        raise InputError(
+            f"{path} must hold plain data; {what}, which are never loaded because that runs code"
+        ) from error
     except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
-        raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+        raise InputError(
+            f"{path} must be a whole torch file; it is cut off or damaged. Copy it again"
+        ) from error
 
 
 def read_tensors(path: Path | str) -> dict[str, Tensor]:

@@ -42,9 +42,13 @@ class Frame:
         frame = cls(Path(path))
         if frame.path.is_dir() and any(frame.path.iterdir()):
             if not frame._manifest.is_file():
-                raise InputError(f"{frame.path} must be empty or a frame; it holds other files. Choose another --out")
+                raise InputError(
+                    f"{frame.path} must be empty or a frame; it holds other files. Choose another --out"
+                )
             if frame.manifest()["command"] != json.loads(json.dumps(command)):
-                raise InputError(f"{frame.path} holds the frame of another command; choose another --out or remove it")
+                raise InputError(
+                    f"{frame.path} holds the frame of another command; choose another --out or remove it"
+                )
             return frame
         frame._write({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
         return frame
@@ -58,7 +62,9 @@ class Frame:
         try:
             found = json.loads(self._manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
+            raise InputError(
+                f"{self.path} must be a frame folder with a readable manifest.json; {error}"
+            ) from error
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             raise InputError(f"{self.path} must have the schema {SCHEMA}; got {found.get('schema')!r}")
         return found
@@ -142,7 +148,11 @@ def wide(rows: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
     """Summary rows -> one row per (source, objective, direction), a column per statistic (its mean)."""
     chosen = rows[rows["statistic"].isin(list(statistics))]
     return chosen.pivot_table(
-        index=["source", "objective", "direction"], columns="statistic", values="mean", sort=False, aggfunc="first"
+        index=["source", "objective", "direction"],
+        columns="statistic",
+        values="mean",
+        sort=False,
+        aggfunc="first",
     ).reset_index()
 
 

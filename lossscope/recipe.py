@@ -48,7 +48,9 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, low in (("epochs", 0), ("warmup", 0), ("lr_step", 1), ("min_count", 1), ("batch_size", 2)):
             if getattr(self, name) < low:
-                raise InputError(f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}")
+                raise InputError(
+                    f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}"
+                )
         if not (self.lr > 0 and self.clip >= 0 and self.lr_gamma > 0):
             raise InputError(
                 f"lr and lr-gamma must be > 0 and clip >= 0; got {self.lr}, {self.lr_gamma} and {self.clip}"
@@ -79,7 +81,9 @@ class Recipe:
         objective = build("objectives", self.objective)
         how = self.sampling or ("images" if objective.positives == "many" else "pairs")
         if how == "images" and objective.positives == "one":
-            raise InputError(f"sampling must be pairs for {self.objective}, which takes one positive; got images")
+            raise InputError(
+                f"sampling must be pairs for {self.objective}, which takes one positive; got images"
+            )
         return Sampling(how, self.batch_size, self.seed)
 
     def rate(self, epoch: int) -> float:
@@ -90,7 +94,12 @@ class Recipe:
         """As TOML; fields that are None are left out."""
         values = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
         lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-        write_text(path, "# How this run was trained; `lossscope train --resume` goes on from it.\n" + "\n".join(lines) + "\n")
+        write_text(
+            path,
+            "# How this run was trained; `lossscope train --resume` goes on from it.\n"
+            + "\n".join(lines)
+            + "\n",
+        )
 
     @classmethod
     def read(cls, path: Path) -> Recipe:

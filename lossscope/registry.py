@@ -62,7 +62,11 @@ class Spec:
 
 def names(kind: str) -> list[str]:
     """Names of what exists: one file each, base aside, and the entry points of installed plug-ins."""
-    files = {path.stem for path in (_HOME / kind).glob("*.py") if path.stem not in ("__init__", "base")}
+    files = {
+        path.stem
+        for path in (_HOME / kind).glob("*.py")
+        if path.stem != "base" and not path.stem.startswith("_")
+    }
     return sorted(files | set(_plugins(kind)))
 
 
@@ -71,7 +75,7 @@ def load(kind: str, name: str) -> type[Any]:
     if ".py:" in name:
         return _from_file(name)
     wanted = name.replace("-", "_").lower()
-    if (_HOME / kind / f"{wanted}.py").is_file() and wanted not in ("__init__", "base"):
+    if (_HOME / kind / f"{wanted}.py").is_file() and wanted != "base" and not wanted.startswith("_"):
         return _public_dataclass(importlib.import_module(f"lossscope.{kind}.{wanted}"))
     plugin = _plugins(kind).get(wanted)
     if plugin is not None:
@@ -145,7 +149,9 @@ def uses_file(spec: str) -> bool:
 def _steps(match: re.Match[str], spec: str) -> list[str]:
     lo, hi, n = float(match["lo"]), float(match["hi"]), int(match["n"] or 5)
     if n < 2 or (match["log"] and min(lo, hi) <= 0):
-        raise SpecError(f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}")
+        raise SpecError(
+            f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}"
+        )
     if match["log"]:
         raw = [math.exp(math.log(lo) + (math.log(hi) - math.log(lo)) * i / (n - 1)) for i in range(n)]
     else:
@@ -234,7 +240,13 @@ def _finite(text: str) -> float:
     return value
 
 
-_READERS: dict[Any, typing.Callable[[str], Any]] = {bool: _boolean, int: int, float: _finite, Path: Path, str: str}
+_READERS: dict[Any, typing.Callable[[str], Any]] = {
+    bool: _boolean,
+    int: int,
+    float: _finite,
+    Path: Path,
+    str: str,
+}
 
 
 def _options(wanted: Any) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .files import read_tensors
 from .errors import InputError
+from .files import read_tensors
 
 DEPTHS = {"resnet18": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3), "resnet152": (3, 8, 36, 3)}
 
@@ -68,7 +68,9 @@ def _renamed(key: str) -> str:
     rest = block["rest"]
     rest = re.sub(r"^conv(\d)\.", lambda m: f"layer.{int(m[1]) - 1}.convolution.", rest)
     rest = re.sub(r"^bn(\d)\.", lambda m: f"layer.{int(m[1]) - 1}.normalization.", rest)
-    rest = rest.replace("downsample.0.", "shortcut.convolution.").replace("downsample.1.", "shortcut.normalization.")
+    rest = rest.replace("downsample.0.", "shortcut.convolution.").replace(
+        "downsample.1.", "shortcut.normalization."
+    )
     return head + rest
 
 

@@ -110,7 +110,9 @@ class Run:
         steps = pd.read_csv(self.trajectory)
         per_epoch = steps.groupby("epoch")["step"].transform("max")
         steps = steps.assign(epoch=steps["epoch"] - 1 + steps["step"] / per_epoch, split="train", run=label)
-        return pd.concat([f.reindex(columns=names).dropna(axis=1, how="all") for f in (steps, val)], ignore_index=True).reindex(columns=names)
+        return pd.concat(
+            [f.reindex(columns=names).dropna(axis=1, how="all") for f in (steps, val)], ignore_index=True
+        ).reindex(columns=names)
 
 
 def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:

@@ -117,7 +117,11 @@ class Sweep:
                 size = self.batch_size or len(batch.images)
                 rows.append({**key, "batch_size": size, **row})
                 if self.per_query:
-                    queries.append(pd.DataFrame(single).assign(**key, objective=row["objective"], direction=row["direction"]))
+                    queries.append(
+                        pd.DataFrame(single).assign(
+                            **key, objective=row["objective"], direction=row["direction"]
+                        )
+                    )
             if progress:
                 progress(f"{sampling.how} batches", index + 1, total)
         return pd.DataFrame(rows), pd.concat(queries) if queries else pd.DataFrame()
@@ -147,7 +151,10 @@ class Sweep:
         for statistic in probe.statistics(objective):
             row[statistic.name] = reduce(statistic, columns)
             row[f"has_{statistic.name}"] = True
-        queries = {"query": view.query_ids.numpy(), **{k: v.float().cpu().numpy() for k, v in columns.items()}}
+        queries = {
+            "query": view.query_ids.numpy(),
+            **{k: v.float().cpu().numpy() for k, v in columns.items()},
+        }
         return row, queries
 
 

@@ -162,8 +162,9 @@ def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str,
     images = torch.from_numpy(task.train.images.take(batch.images)).to(device)
     tokens, lengths = pad([task.tokens[i] for i in batch.captions])
     with _precision(recipe.precision, device):
-        sides = state.model.encode_images(images), state.model.encode_texts(
-            torch.from_numpy(tokens).to(device), torch.from_numpy(lengths)
+        sides = (
+            state.model.encode_images(images),
+            state.model.encode_texts(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths)),
         )
     with torch.autocast(device.type, enabled=False):
         S = state.model.score(*sides).float()
@@ -173,7 +174,9 @@ def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str,
             f"Use a lower --lr (it is {recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
         )
     weights = both(objective, S.detach(), mask)
-    loss = reduced(weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions))
+    loss = reduced(
+        weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions)
+    )
     state.optimiser.zero_grad(set_to_none=True)
     backward(S, loss.gradient, state.scaler.get_scale() if state.scaler.is_enabled() else 1.0)
     return {**_update(recipe, state, loss), **_similarities(S.detach(), mask)}
@@ -214,7 +217,12 @@ def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
     owner = torch.from_numpy(task.val.caption_image)
     match = torch.arange(len(images))[:, None] == owner[None, :]
     metrics = numbers(images, captions, task.val.caption_image)
-    row = {"epoch": state.epoch, **averages, **metrics, **_similarities(S, Mask(match, torch.ones_like(match)))}
+    row = {
+        "epoch": state.epoch,
+        **averages,
+        **metrics,
+        **_similarities(S, Mask(match, torch.ones_like(match))),
+    }
     checkpoint = _checkpoint(task, state, metrics)
     if state.epoch:
         checkpoint.without_training_state().save(task.run.epoch(state.epoch))
@@ -250,12 +258,29 @@ def _task(
     for split in splits.values():
         loader = getattr(split.images, "load_all", None)
         if loader is not None:
-            loader((lambda done, total, n=split.name: progress(f"reading {n} images", done, total)) if progress else None)
+            loader(
+                (lambda done, total, n=split.name: progress(f"reading {n} images", done, total))
+                if progress
+                else None
+            )
     if checkpoint is not None and splits["train"].fingerprint != checkpoint.data_fingerprint:
-        raise InputError(f"data of {run.path} must be what the run began with; {recipe.data} has changed since")
+        raise InputError(
+            f"data of {run.path} must be what the run began with; {recipe.data} has changed since"
+        )
     words = checkpoint.words() if checkpoint else Vocabulary.build(splits["train"].captions, recipe.min_count)
     tokens = [words.encode(caption) for caption in splits["train"].captions]
-    return _Task(recipe, run, splits["train"], splits["val"], words, tokens, torch.device(device), save_every, progress, listener)
+    return _Task(
+        recipe,
+        run,
+        splits["train"],
+        splits["val"],
+        words,
+        tokens,
+        torch.device(device),
+        save_every,
+        progress,
+        listener,
+    )
 
 
 def _fresh(task: _Task) -> _State:
@@ -302,7 +327,11 @@ def _checkpoint(task: _Task, state: _State, metrics: dict[str, float]) -> Checkp
         metrics=metrics,
         weights={name: tensor.detach().cpu() for name, tensor in state.model.state_dict().items()},
         training=plain(task.recipe),
-        optimiser={"adam": state.optimiser.state_dict(), "scaler": state.scaler.state_dict(), "best": state.best},
+        optimiser={
+            "adam": state.optimiser.state_dict(),
+            "scaler": state.scaler.state_dict(),
+            "best": state.best,
+        },
         rng=rng,
     )
 

@@ -45,12 +45,14 @@ class Split:
     def __post_init__(self) -> None:
         images, captions = len(self.images), len(self.captions)
         if len(self.image_ids) != images:
-            raise InputError(f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}")
+            raise InputError(
+                f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}"
+            )
         if (len(self.caption_image), len(self.caption_ids)) != (captions, captions):
             got = f"{len(self.caption_ids)} ids and {len(self.caption_image)} image rows for {captions} captions"
             raise InputError(f"split {self.name!r} must have one id and one image row per caption; got {got}")
         if len(self.caption_image) and not (
-            0 <= int(self.caption_image.min()) and int(self.caption_image.max()) < len(self.images)
+            int(self.caption_image.min()) >= 0 and int(self.caption_image.max()) < len(self.images)
         ):
             raise InputError(f"caption_image of {self.name!r} must be in 0..{len(self.images) - 1}")
 

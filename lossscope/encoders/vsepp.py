@@ -36,7 +36,9 @@ class VSEPP:
 
     def __post_init__(self) -> None:
         if min(self.dim, self.words, self.width) < 1:
-            raise InputError(f"dim, words and width must be at least 1; got {self.dim}, {self.words}, {self.width}")
+            raise InputError(
+                f"dim, words and width must be at least 1; got {self.dim}, {self.words}, {self.width}"
+            )
         if self.weights is not None and not self.image.startswith("resnet"):
             raise InputError(f"weights are for resnet towers; got image={self.image}")
 
@@ -48,7 +50,9 @@ class VSEPP:
         pixels = len(shape) == 3 and shape[0] == 3
         if pixels == (self.image == "linear"):
             need = "features, (d,) or (regions, d)" if self.image == "linear" else "pixels, (3, H, W)"
-            raise InputError(f"image={self.image} must be given {need}; the data set has items of shape {shape}")
+            raise InputError(
+                f"image={self.image} must be given {need}; the data set has items of shape {shape}"
+            )
         if self.image == "linear":
             return _LinearTower(shape[-1], self.dim, self.pool)
         if self.image == "cnn-small":
@@ -75,7 +79,9 @@ class _SmallCNN(nn.Module):
     def __init__(self, size: tuple[int, ...], width: int, dim: int) -> None:
         super().__init__()
         if min(size) < 16:
-            raise InputError(f"cnn-small must be given pictures of at least 16 x 16; got {size[0]} x {size[1]}")
+            raise InputError(
+                f"cnn-small must be given pictures of at least 16 x 16; got {size[0]} x {size[1]}"
+            )
         sizes = [3, width, 2 * width, 4 * width, 4 * width]
         layers: list[nn.Module] = []
         for before, after in zip(sizes[:-1], sizes[1:], strict=True):

@@ -155,13 +155,17 @@ class Gradient(Objective):
 def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
     """(q,) bool usable rows. Raises InputError: shapes, NaN or infinity among valid entries, too many positives."""
     if S.shape != mask.match.shape:
-        raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
+        raise InputError(
+            f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}"
+        )
     if not S.is_floating_point():
         raise InputError(f"S must be floating point; got {S.dtype}")
     bad = ~torch.isfinite(S) & mask.valid
     if bool(bad.any()):
         row, column = (int(i) for i in bad.nonzero()[0])
-        raise InputError(f"valid similarities must be finite; got {float(S[row, column])} at row {row}, column {column}")
+        raise InputError(
+            f"valid similarities must be finite; got {float(S[row, column])} at row {row}, column {column}"
+        )
     number = mask.positives.sum(1)
     if positives == "one" and bool((number > 1).any()):
         row = int((number > 1).nonzero()[0])

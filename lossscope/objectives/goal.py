@@ -89,9 +89,9 @@ class Goal(Gradient):
     ) -> tuple[Tensor, Tensor]:
         gap_pos = s_pos - s_pos.T
         other = ~torch.eye(len(S), dtype=torch.bool, device=S.device)
-        in_pos = other & (s_pos.T <= s_neg + self.ms_eps)
+        in_pos = other & (s_neg + self.ms_eps >= s_pos.T)
         gap_neg = s_neg - S
-        in_neg = mask.negatives & (S >= s_pos.min() - self.ms_eps)
+        in_neg = mask.negatives & (s_pos.min() - self.ms_eps <= S)
         in_neg = in_neg.scatter(1, column, False)
         if self.pair == "sig-ms":
             gap_pos, gap_neg = (self.alpha * gap_pos).exp(), (-self.beta * gap_neg).exp()

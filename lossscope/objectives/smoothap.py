@@ -82,6 +82,8 @@ def _released_rows(mask: Mask) -> tuple[Tensor, Tensor]:
     """The rows the released t2i counter takes for query q: k·q … k·q + k − 1 of the candidates, if any (E2)."""
     queries, candidates = mask.match.shape
     k = max(queries // candidates, 1)
-    index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(k, device=mask.match.device)
+    index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(
+        k, device=mask.match.device
+    )
     present = index < candidates
     return index.where(present, torch.zeros_like(index)), present

@@ -111,13 +111,18 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
     >>> colours(["ntxent:tau=0.1", "triplet"])
     {'ntxent:tau=0.1': '#0072B2', 'triplet': '#E69F00'}
     """
-    chosen: dict[str, str] = {}
-    for label in labels:
-        name = label.partition(":")[0].replace("-", "_")
-        first = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
-        free = [colour for colour in (first, *PALETTE) if colour not in chosen.values()]
-        chosen[label] = free[0] if free else first
-    return chosen
+    labels = list(labels)
+    names = [label.partition(":")[0].replace("-", "_") for label in labels]
+    firsts = {
+        name: label for name, label in zip(reversed(names), reversed(labels), strict=True) if name in COLOURS
+    }
+    chosen = {label: COLOURS[name] for name, label in firsts.items()}
+    for name, label in zip(names, labels, strict=True):
+        if label not in chosen:
+            own = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
+            free = [colour for colour in (own, *PALETTE) if colour not in chosen.values()]
+            chosen[label] = free[0] if free else own
+    return {label: chosen[label] for label in labels}
 
 
 def canvas(width: float = 1.0, height: float = 1.0) -> Figure:

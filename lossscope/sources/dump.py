@@ -45,7 +45,9 @@ class Dump:
         notices: list[str] = []
         images = captions = similarity = None
         if known:
-            images, captions = (_units(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions"))
+            images, captions = (
+                _units(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
+            )
             if images.shape[1] != captions.shape[1]:
                 raise InputError(
                     f"images and captions of {self.path} must have one width; got {images.shape[1]} and {captions.shape[1]}"
@@ -80,7 +82,9 @@ def _arrays(path: Path) -> tuple[dict[str, Any], str]:
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}, fingerprint(path)
     except ValueError as error:
-        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
+        raise InputError(
+            f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}"
+        ) from error
     except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise InputError(f"{path} must be a whole .npz file; {error}") from error
 
@@ -95,7 +99,9 @@ def _folder(path: Path) -> tuple[dict[str, Any], str]:
                 parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
                 arrays[name] = np.concatenate(parts)
             except ValueError as error:
-                raise InputError(f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}") from error
+                raise InputError(
+                    f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
+                ) from error
             used += files
     table = path / "metadata.parquet"
     if table.is_file():
@@ -146,8 +152,15 @@ def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
     if found is None:
         return [str(i) for i in range(n)]
     ids = [str(i) for i in np.asarray(found).tolist()]
-    if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
-        first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
+    if (
+        name == "image_id"
+        and len(ids) != n
+        and "caption_image" in arrays
+        and len(ids) == len(arrays["caption_image"])
+    ):
+        first = {
+            int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)
+        }
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")

@@ -179,12 +179,10 @@ def _markdown_text(words: str) -> str:
 
 def _html_head(table: Table) -> list[str]:
     groups = _spans([group for group, _ in table.columns])
+    marks = ['<th scope="col"' + ("" if word else ' class="number"') for word in _words(table)]
     if not any(group for group, _ in groups):
-        return [
-            "<tr>"
-            + "".join(f'<th scope="col">{escape(column)}</th>' for _, column in table.columns)
-            + "</tr>"
-        ]
+        cells = [f"{mark}>{escape(name)}</th>" for mark, (_, name) in zip(marks, table.columns, strict=True)]
+        return [f"<tr>{''.join(cells)}</tr>"]
     top, low = "", ""
     for group, places in groups:
         names = {place: escape(table.columns[place][1]) for place in places}

@@ -150,8 +150,10 @@ def undefined(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:
         f"{shown(row['objective'])} {shown(row['direction'])} {row['n_defined']:g} of {row['n']:g}"
         for _, row in short.iterrows()
     ]
-    told = f"Batches in which {statistic} is defined: {'; '.join(dict.fromkeys(each))}. The others are left out of its mean."
-    return [told] if each else []
+    told = "; ".join(dict.fromkeys(each))
+    return (
+        [f"Batches in which {statistic} is defined: {told}. Others are left out of its mean."] if each else []
+    )
 
 
 def shown(value: object) -> str:
@@ -185,6 +187,6 @@ def _float(value: Any) -> float | None:
     return None if value is None or pd.isna(value) else float(value)
 
 
-def listed(values: pd.Series) -> str:  # type: ignore[type-arg]
+def listed(values: pd.Series[Any]) -> str:
     """The different values of a column, for a message."""
     return ", ".join(map(shown, values.unique())) or "no rows"

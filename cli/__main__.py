@@ -1,0 +1,7 @@
+"""`python -m lossscope_cli`."""
+
+from __future__ import annotations
+
+from . import main
+
+main()

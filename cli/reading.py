@@ -1,0 +1,68 @@
+"""What commands have in common when they open sources: overrides, notices, objectives, frames."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import show
+from .app import device_of, usage
+
+if TYPE_CHECKING:
+    from lossscope.frames import Frame
+    from lossscope.sources.base import Embedded
+    from lossscope.sweep import Sweep
+
+
+def embedded(
+    source: Path,
+    data: str | None,
+    split: str,
+    device: str,
+    cache: bool,
+    trust: bool,
+    quiet: bool,
+    bar: show.Progress | None,
+) -> Embedded:
+    """The source's embeddings on the device; what the user should know of them goes to stderr."""
+    import torch
+
+    from lossscope.sources.base import load
+
+    place = device_of(device)
+    found = load(source, split=split, data=data, device=place, cache=cache, trust_code=trust, progress=bar)
+    for text in found.notices:
+        show.notice(f"Note: {text}.", quiet)
+    return found.to(torch.device(place))
+
+
+def objectives(given: list[str] | None, own: str | None, source: Path, trust_code: bool) -> tuple[str, ...]:
+    """Specs in full: those given, ranges written out, or the one the source was trained with."""
+    from lossscope.checkpoint import refuse_files
+    from lossscope.registry import build, expand, spec_of
+
+    if not given:
+        if own is None:
+            raise usage(
+                f"--objective is needed: {source} does not say what it was trained with. E.g. --objective ntxent:tau=0.1"
+            )
+        refuse_files(own, trust_code)
+    specs = [one for spec in given or [str(own)] for one in expand("objectives", spec)]
+    return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in specs))
+
+
+def frame(folder: Path | None, name: str, source: Path, sweep: Sweep, found: Embedded) -> Frame | None:
+    """The frame folder of this very command, new or to be gone on with; None without a folder."""
+    from lossscope.frames import Frame
+
+    if folder is None:
+        return None
+    command = {
+        "name": name,
+        "source": str(source),
+        "origin": found.fingerprint,
+        "split": found.split,
+        **asdict(sweep),
+    }
+    return Frame.open(folder, command)

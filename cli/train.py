@@ -1,0 +1,165 @@
+"""`lossscope train`: make a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import show
+from .app import (
+    DataSpec,
+    Debug,
+    Device,
+    EncoderSpec,
+    ObjectiveSpec,
+    Quiet,
+    TrustCode,
+    command,
+    device_of,
+    usage,
+)
+
+_FIXED = ("data", "encoder", "objective")
+
+
+@command()
+def train(
+    data: DataSpec = None,
+    encoder: EncoderSpec = None,
+    objective: ObjectiveSpec = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with any of these options.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 2e-4.")] = None,
+    lr_step: Annotated[
+        int | None, typer.Option(help="Epochs after which the rate decays. Default 15.")
+    ] = None,
+    lr_gamma: Annotated[float | None, typer.Option(help="Factor of the decay. Default 0.1.")] = None,
+    clip: Annotated[float | None, typer.Option(help="Largest gradient norm, 0 for none. Default 2.")] = None,
+    warmup: Annotated[
+        int | None, typer.Option(help="Epochs of the summed loss before hardest negatives. Default 1.")
+    ] = None,
+    reduction: Annotated[
+        str | None, typer.Option(help="sum, mean or pairs; default: the objective's.")
+    ] = None,
+    sampling: Annotated[str | None, typer.Option(help="pairs or images; default: the objective's.")] = None,
+    same_image: Annotated[str | None, typer.Option(help="keep or mask other captions of the image.")] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32, bf16 or fp16 in the encoder.")] = None,
+    min_count: Annotated[int | None, typer.Option(help="Captions a word must occur in. Default 4.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights and batches. Default 0.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; default runs/DATA-OBJECTIVE-seedN.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Run folder to go on with; only --epochs may change.")
+    ] = None,
+    save_every: Annotated[int, typer.Option(help="Steps between saves inside an epoch.", min=1)] = 500,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard events (extra [tb]).")
+    ] = False,
+    device: Device = "auto",
+    trust_code: TrustCode = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train an encoder with an objective; the run folder holds config, checkpoints, metrics and trajectory.
+
+    **Examples**
+
+    `lossscope train --data scenes --encoder vsepp --objective ntxent:tau=0.1 --epochs 6 --lr 0.002`
+
+    `lossscope train --data karpathy:root=DIR,name=flickr8k,size=64 --encoder vsepp:image=cnn-small --objective triplet-sh`
+
+    `lossscope train --resume runs/scenes-ntxent-seed0`
+
+    A run that was stopped, even by kill -9, goes on with --resume to the same bits as an unbroken one.
+    """
+    from lossscope.train import resume as go_on
+    from lossscope.train import train as start
+
+    values = {
+        "data": data, "encoder": encoder, "objective": objective, "epochs": epochs, "batch_size": batch_size, "lr": lr,
+        "lr_step": lr_step, "lr_gamma": lr_gamma, "clip": clip, "warmup": warmup, "reduction": reduction,
+        "sampling": sampling, "same_image": same_image, "precision": precision, "min_count": min_count, "seed": seed,
+    }  # fmt: skip
+    given = {name: value for name, value in values.items() if value is not None}
+    if resume is not None:
+        other = [f"--{name.replace('_', '-')}" for name in given if name != "epochs"]
+        if other or config or out:
+            raise usage(
+                f"--resume takes the choices of the run; only --epochs may change, got {', '.join(other) or '--config or --out'}"
+            )
+        folder = resume
+    else:
+        recipe = _recipe(config, given)
+        folder = out or Path("runs") / _name(recipe)
+    with show.progress(quiet) as bar, _listener(folder, tensorboard, quiet) as listener:
+        place = device_of(device)
+        if resume is not None:
+            go_on(folder, epochs, place, save_every, bar, listener, trust_code)
+        else:
+            start(recipe, folder, place, save_every, bar, listener)
+    typer.echo(folder)
+
+
+def _recipe(config: Path | None, given: dict[str, Any]) -> Any:
+    from dataclasses import replace
+
+    from lossscope.recipe import Recipe
+
+    base = Recipe.read(config) if config else None
+    if base is None:
+        missing = [f"--{name}" for name in _FIXED if name not in given]
+        if missing:
+            raise usage(
+                f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent"
+            )
+        return Recipe(**given)
+    return replace(base, **given)
+
+
+def _name(recipe: Any) -> str:
+    data, objective = (spec.partition(":")[0].replace("_", "-") for spec in (recipe.data, recipe.objective))
+    return f"{data}-{objective}-seed{recipe.seed}"
+
+
+def _listener(folder: Path, tensorboard: bool, quiet: bool) -> Any:
+    import contextlib
+
+    @contextlib.contextmanager
+    def listening() -> Any:
+        writer = _writer(folder) if tensorboard else None
+
+        def told(row: dict[str, Any]) -> None:
+            show.notice(_line(row), quiet)
+            for name, value in row.items() if writer else ():
+                if name != "epoch" and value == value:
+                    writer.add_scalar(f"val/{name}", value, row["epoch"])
+
+        try:
+            yield told
+        finally:
+            if writer:
+                writer.close()
+
+    return listening()
+
+
+def _line(row: dict[str, Any]) -> str:
+    return (
+        f"epoch {row['epoch']:>3}  loss {row['loss']:.4g}  rsum {row['rsum']:.1f}  "
+        f"R@1 i2t {row['i2t_R@1']:.1f} t2i {row['t2i_R@1']:.1f}  "
+        f"similarity: positive {row['pos_mean']:.3f}, hardest negative {row['neg_mean']:.3f}"
+    )
+
+
+def _writer(folder: Path) -> Any:
+    from lossscope.errors import InputError
+
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise InputError("--tensorboard needs tensorboard; install lossscope[tb]") from error
+    return SummaryWriter(str(folder.parent / f"{folder.name}.tb"))

@@ -1,0 +1,53 @@
+"""`lossscope trajectory`: how a run went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import show
+from .app import Debug, Format, Quiet, chosen, command
+
+
+@command()
+def trajectory(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = Path(
+        "trajectory.png"
+    ),
+    format: Format = "table",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Loss, rsum, positive and hardest-negative similarity against epochs, as a picture and a table.
+
+    **Examples**
+
+    `lossscope trajectory runs/scenes-triplet-seed0 runs/scenes-triplet-sh-seed0 -o runs.pdf`
+
+    When both similarities run to 1 the model has collapsed: the loss then stays at 2 x batch x margin.
+    """
+    import pandas as pd
+
+    from lossscope.plots import style
+    from lossscope.plots import trajectory as picture
+    from lossscope.run import Run
+
+    chosen(format, ("table", "csv", "json"), "--format")
+    labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
+    curves = pd.concat(
+        [Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True
+    )
+    with style.screen():
+        style.save(picture.draw_many(curves), out)
+    epochs = curves[curves["split"] == "val"].drop(columns="split")
+    if format == "csv":
+        typer.echo(epochs.to_csv(index=False, lineterminator="\n").rstrip("\n"))
+    elif format == "json":
+        typer.echo(epochs.to_json(orient="records"))
+    else:
+        wanted = ["run", "epoch", "loss", "rsum", "pos_mean", "neg_mean"]
+        typer.echo(epochs[wanted].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    show.notice(f"Wrote {out}.", quiet)

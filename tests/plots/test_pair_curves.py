@@ -1,0 +1,58 @@
+"""Do the curves hold the weights, on the right side, under the right names?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.plots import pair_curves
+
+S = np.linspace(0, 1, 11)
+
+
+def _frame():
+    curves = {"con": (1 + 0 * S, 1 + 0 * S), "lin": (1 - S, S)}
+    parts = [
+        pd.DataFrame({"label": label, "side": side, "s": S, "weight": weight})
+        for label, pair in curves.items()
+        for side, weight in zip(("positive", "negative"), pair, strict=True)
+    ]
+    return pd.concat(parts).sample(frac=1, random_state=1).sort_values("label", kind="stable")
+
+
+def test_two_panels_one_line_per_label():
+    left, right = pair_curves.draw_many(_frame()).axes
+    assert "s_+" in left.get_xlabel()
+    assert "s_-" in right.get_xlabel()
+    for ax, lin in ((left, 1 - S), (right, S)):
+        lines = {line.get_label(): line for line in ax.lines}
+        assert set(lines) == {"con", "lin"}
+        np.testing.assert_allclose(lines["lin"].get_xdata(), S)
+        np.testing.assert_allclose(lines["lin"].get_ydata(), lin)
+        assert {text.get_text() for text in ax.texts} == {"con", "lin"}
+
+
+def test_one_panel_names_both_sides():
+    ax = pair_curves.draw(_frame())
+    assert {text.get_text() for text in ax.texts} == {
+        "con, positive", "con, negative", "lin, positive", "lin, negative"
+    }  # fmt: skip
+
+
+def test_one_side_alone():
+    frame = _frame()
+    assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
+
+
+def test_alt_reads_the_ends():
+    assert "lin, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
+
+
+def test_frames_that_do_not_fit():
+    frame = _frame()
+    with pytest.raises(InputError, match="side must be positive or negative; got left"):
+        pair_curves.draw(frame.assign(side="left"))
+    with pytest.raises(InputError, match="Add weight"):
+        pair_curves.draw_many(frame.drop(columns="weight"))

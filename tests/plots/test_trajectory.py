@@ -1,0 +1,80 @@
+"""Do the panels follow the similarities, loss and rsum of each run?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.plots import trajectory
+
+
+def _frame(runs=("a", "b"), epochs=4, loss=1.0):
+    rows = []
+    for place, run in enumerate(runs):
+        for epoch in range(epochs):
+            for split in ("train", "val"):
+                known = split == "val"
+                row = {
+                    "run": run,
+                    "epoch": float(epoch),
+                    "split": split,
+                    "loss": loss * (place + 1) / (epoch + 1),
+                }
+                row["rsum"] = 100.0 * (place + 1) + epoch if known else np.nan
+                for side, level in (("pos", 0.8), ("neg", 0.4)):
+                    values = dict(
+                        zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True)
+                    )
+                    row |= {f"{side}_{part}": value if known else np.nan for part, value in values.items()}
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def test_medians_and_bands_of_the_validation_split():
+    ax = trajectory.draw(_frame(("a",)))
+    pos, neg = ax.lines
+    np.testing.assert_allclose(pos.get_xdata(), range(4))
+    np.testing.assert_allclose(pos.get_ydata(), 0.81)
+    np.testing.assert_allclose(neg.get_ydata(), 0.41)
+    band = ax.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == pytest.approx((0.6, 0.9))
+
+
+def test_without_quantiles_the_mean_is_drawn():
+    frame = _frame(("a",))
+    frame[["pos_q10", "pos_q50", "pos_q90"]] = np.nan
+    np.testing.assert_allclose(trajectory.draw(frame).lines[0].get_ydata(), 0.8)
+
+
+def test_many_share_axes_but_not_the_loss():
+    first, loss_a, second, loss_b, rsum = trajectory.draw_many(_frame()).axes
+    assert first.get_ylim() == second.get_ylim()
+    assert loss_a.get_yscale() == "log"
+    assert loss_a.get_ylim() != loss_b.get_ylim()
+    assert [line.get_label() for line in rsum.lines] == ["a", "b"]
+    np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
+
+
+def test_a_loss_that_is_not_positive_is_linear():
+    axes = trajectory.draw_many(_frame(("a",), loss=-1.0)).axes
+    assert axes[1].get_yscale() == "linear"
+
+
+@pytest.mark.parametrize("runs", [1, 4, 7])
+def test_any_number_of_runs_and_unknown_values(runs):
+    frame = _frame([f"run{k}" for k in range(runs)], epochs=1)
+    frame[["loss", "rsum"]] = np.nan
+    assert len(trajectory.draw_many(frame).axes) == 2 * runs + 1
+
+
+def test_alt_tells_where_it_ended():
+    assert "a: at epoch 3 positives 0.80, hardest negatives 0.40, best rsum 103.0" in trajectory.alt(_frame())
+
+
+def test_frames_that_do_not_fit():
+    with pytest.raises(InputError, match="draw_many"):
+        trajectory.draw(_frame())
+    with pytest.raises(InputError, match="Add neg_q90"):
+        trajectory.draw_many(_frame().drop(columns="neg_q90"))

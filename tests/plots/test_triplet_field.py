@@ -1,0 +1,124 @@
+"""Do heat map and contour lines show the weights of the frame?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import QuadMesh
+from matplotlib.contour import ContourSet
+
+from lossscope.errors import InputError
+from lossscope.plots import style, triplet_field
+
+AXIS = np.linspace(0, 1, 101)
+
+
+def _nca(p, n):
+    return 1 / (1 + np.exp(10 * (p - n)))
+
+
+def _cir(p, n):
+    return 1 / (1 + np.exp(10 * (p * (2 - p) - n**2)))
+
+
+def _frame(weight, name="nca"):
+    p, n = (part.ravel() for part in np.meshgrid(AXIS, AXIS))
+    w = weight(p, n)
+    rows = pd.DataFrame({"objective": name, "s_pos": p, "s_neg": n, "w_pos": -w, "w_neg": w})
+    return rows.sample(frac=1, random_state=0)
+
+
+def _lines(ax):
+    lines = next(item for item in ax.collections if isinstance(item, ContourSet))
+    return [
+        (lv, path.vertices) for lv, path in zip(lines.levels, lines.get_paths(), strict=True) if len(path)
+    ]
+
+
+def _mesh(ax):
+    return next(item for item in ax.collections if isinstance(item, QuadMesh))
+
+
+def test_mesh_holds_the_weights():
+    ax = triplet_field.draw(_frame(_nca))
+    values = _mesh(ax).get_array()
+    assert values.shape == (101, 101)
+    assert values[80, 20] == pytest.approx(_nca(AXIS[20], AXIS[80]))
+    assert ax.get_title() == "nca"
+
+
+def test_lines_of_nca_are_straight_with_slope_one():
+    ax = triplet_field.draw(_frame(_nca))
+    top = _nca(0, 1)
+    lines = _lines(ax)
+    assert len(lines) == 9
+    for level, points in lines:
+        offset = np.log(1 / (level * top) - 1) / 10  # s_pos - s_neg where the weight is level * top
+        np.testing.assert_allclose(points[:, 0] - points[:, 1], offset, atol=1e-3)
+
+
+def test_lines_of_cir_are_circles_around_one_zero():
+    ax = triplet_field.draw(_frame(_cir))
+    for level, points in _lines(ax):
+        radius = np.sqrt(1 - np.log(1 / (level * _cir(0, 1)) - 1) / 10)
+        np.testing.assert_allclose(np.hypot(points[:, 0] - 1, points[:, 1]), radius, atol=1e-3)
+
+
+def test_margin_line_and_step():
+    ax = triplet_field.draw(_frame(lambda p, n: (0.2 + n - p > 0) * 1.0), margin=0.2)
+    assert [level for level, _ in _lines(ax)] == [0.5]
+    line = ax.lines[0]
+    assert line.get_slope() == 1
+    assert line.get_xy1() == (0.0, -0.2)
+
+
+def test_a_pulling_weight_is_turned():
+    ax = triplet_field.draw(_frame(_nca), value="w_pos")
+    assert _mesh(ax).get_array().min() >= 0
+    assert "minus weight on the positive" in [other.get_ylabel() for other in ax.figure.axes]
+
+
+def test_mixed_signs_share_a_symmetric_scale():
+    ax = triplet_field.draw(_frame(lambda p, n: (n - 0.5) * _nca(p, n)))
+    low, high = _mesh(ax).get_clim()
+    assert low == -high
+
+
+def test_a_flat_or_unknown_field_has_no_lines():
+    assert len(triplet_field.draw(_frame(lambda p, n: 0 * p)).collections) == 1
+    assert len(triplet_field.draw(_frame(lambda p, n: 1 + 0 * p)).collections) == 1
+
+
+def test_many_share_one_bar():
+    frame = pd.concat([_frame(_nca), _frame(lambda p, n: 50 * _cir(p, n), "cir"), _frame(_nca, "c")])
+    fig = triplet_field.draw_many(frame, margin=0.1)
+    panels = [ax for ax in fig.axes if ax.get_title(loc="left") or ax.get_title()]
+    assert len(panels) == 3
+    assert len(fig.axes) == 4
+    assert {_mesh(ax).get_clim() for ax in panels} == {(0.0, 1.0)}
+
+
+def test_many_of_one_style(tmp_path):
+    with style.paper():
+        fig = triplet_field.draw_many(pd.concat([_frame(_nca, f"o{k}") for k in range(5)]))
+    assert style.save(fig, tmp_path / "a.svg").stat().st_size < 2_000_000
+
+
+def test_alt_says_where_the_weight_is():
+    text = triplet_field.alt(_frame(_nca))
+    assert "nca: largest weight 1 at positive similarity 0.00 and negative similarity 1.00" in text
+
+
+def test_frames_that_do_not_fit():
+    frame = _frame(_nca)
+    with pytest.raises(InputError, match="Add s_neg"):
+        triplet_field.draw(frame.drop(columns="s_neg"))
+    with pytest.raises(InputError, match="at least one row"):
+        triplet_field.draw(frame.iloc[:0])
+    with pytest.raises(InputError, match="full grid"):
+        triplet_field.draw(frame.iloc[1:])
+    with pytest.raises(InputError, match="each"):
+        triplet_field.draw(pd.concat([frame, frame]))
+    with pytest.raises(InputError, match="draw_many"):
+        triplet_field.draw(pd.concat([frame, _frame(_cir, "cir")]))
