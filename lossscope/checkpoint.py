@@ -140,8 +140,8 @@ def versions() -> dict[str, str]:
 
     return {
         "lossscope": __version__,
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
+        "torch": str(torch.__version__),
+        "numpy": str(numpy.__version__),
         "python": platform.python_version(),
     }
 

@@ -117,7 +117,7 @@ def resume(
 def _go(task: _Task, state: _State) -> Run:
     with _deterministic(task.device), _stopping() as stop:
         if state.epoch == 0 and state.step == 0:
-            _note(task, state, {"loss": float("nan")})
+            _note(task, state, {"loss": float("nan"), "gradient_norm": float("nan")})
         while state.epoch < task.recipe.epochs:
             begun = time.monotonic()
             _epoch(task, state, stop)
