@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError, Interrupted, SpecError
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -54,19 +54,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:INDEX.")]
 Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
 Objectives = Annotated[
     list[str] | None,
-    typer.Option(
-        "--objective", help="Objective spec; repeat for several.", autocompletion=_names("objectives")
-    ),
+    typer.Option("--objective", help="Objective spec; repeat for several.", autocompletion=_names("objectives")),
 ]
 ObjectiveSpec = Annotated[
     str | None, typer.Option("--objective", help="Objective spec.", autocompletion=_names("objectives"))
 ]
-EncoderSpec = Annotated[
-    str | None, typer.Option("--encoder", help="Encoder spec.", autocompletion=_names("encoders"))
-]
-DataSpec = Annotated[
-    str | None, typer.Option("--data", help="Data set spec.", autocompletion=_names("datasets"))
-]
+EncoderSpec = Annotated[str | None, typer.Option("--encoder", help="Encoder spec.", autocompletion=_names("encoders"))]
+DataSpec = Annotated[str | None, typer.Option("--data", help="Data set spec.", autocompletion=_names("datasets"))]
 Sources = Annotated[
     list[Path],
     typer.Argument(help="Checkpoint, run folder, embedding or similarity dump.", show_default=False),
@@ -91,14 +85,14 @@ def command(name: str | None = None) -> Callable[[F], F]:
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 return function(*args, **kwargs)
-            except (InputError, KeyboardInterrupt, MemoryError, OSError) as error:
+            except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
                 if kwargs.get("debug"):
                     raise
                 raise typer.Exit(_explain(error)) from error
-            except Exception as error:
-                if type(error).__name__ == "Interrupted" and not kwargs.get("debug"):
-                    raise typer.Exit(_explain(error)) from error
-                raise
+            except RuntimeError as error:
+                if kwargs.get("debug") or not _is_memory(error):
+                    raise
+                raise typer.Exit(_explain(error)) from error
 
         return app.command(name)(run)  # type: ignore[return-value]
 
@@ -113,11 +107,20 @@ def _explain(error: BaseException) -> int:
         return _say(f"Error: {error}", FAILED)
     if isinstance(error, KeyboardInterrupt):
         return _say("Interrupted; what was finished is kept.", INTERRUPTED)
-    if type(error).__name__ == "Interrupted":
+    if isinstance(error, Interrupted):
         return _say(f"Interrupted: {error}.", INTERRUPTED)
-    if isinstance(error, MemoryError):
+    if _is_memory(error):
         return _say("Error: not enough memory; use a smaller --batch-size", FAILED)
     return _say(f"Error: {error}", FAILED)
+
+
+def _is_memory(error: BaseException) -> bool:
+    """Python's MemoryError, or torch's ways of saying the same."""
+    told = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError)
+        and any(word in told for word in ("out of memory", "not enough memory", "can't allocate memory"))
+    )
 
 
 def _say(message: str, code: int) -> int:
@@ -153,7 +156,7 @@ def batch_size_of(text: str) -> int | None:
     """`all` -> None, a number -> itself."""
     if text == "all":
         return None
-    if not text.isdigit() or int(text) < 2:
+    if not text.isdecimal() or int(text) < 2:
         raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
     return int(text)
 

@@ -29,9 +29,7 @@ from .app import (
 def cocos(
     sources: Sources,
     objective: Objectives = None,
-    eps: Annotated[
-        list[float] | None, typer.Option(help="Threshold; repeat for several. Default 0.01.")
-    ] = None,
+    eps: Annotated[list[float] | None, typer.Option(help="Threshold; repeat for several. Default 0.01.")] = None,
     convention: Annotated[str, typer.Option(help="corrected, released or text.")] = "corrected",
     data: DataSpec = None,
     split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "train",
@@ -40,22 +38,16 @@ def cocos(
         str | None, typer.Option(help="pairs or images; default: images for objectives with many positives.")
     ] = None,
     captions: Annotated[str, typer.Option(help="all, or the first of each image.")] = "all",
-    keep_last: Annotated[
-        bool, typer.Option("--keep-last/--drop-last", help="The last, shorter batch.")
-    ] = True,
+    keep_last: Annotated[bool, typer.Option("--keep-last/--drop-last", help="The last, shorter batch.")] = True,
     shuffle: Annotated[bool, typer.Option("--shuffle/--no-shuffle", help="Or file order.")] = True,
     same_image: Annotated[
         str, typer.Option(help="Another caption of the same image: keep as negative, or mask.")
     ] = "keep",
-    per_query: Annotated[
-        bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.")
-    ] = False,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     format: Format = "table",
-    out: Annotated[
-        Path | None, typer.Option(help="Frame folder to write; the same command goes on with it.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Frame folder to write; the same command goes on with it.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
@@ -85,7 +77,9 @@ def cocos(
         chosen(sampling, ("pairs", "images"), "--sampling")
     if per_query and out is None:
         raise usage("--per-query needs --out, the frame that keeps the rows")
-    probes = tuple(f"cocos:eps={value:g},convention={convention}" for value in (eps or [0.01]))
+    chosen(format, show.FORMATS, "--format")
+    thresholds = dict.fromkeys(eps or [0.01])
+    probes = tuple(f"cocos:eps={value!r},convention={convention}" for value in thresholds)
     shared: dict[str, Any] = {
         "probes": probes, "sampling": sampling, "batch_size": batch_size_of(batch_size), "seed": seed,
         "shuffle": shuffle, "drop_last": not keep_last, "captions": captions, "same_image": same_image,

@@ -31,7 +31,7 @@ def diagram(
     relative: Annotated[float, typer.Option("--m", help="Relative term m of the -ms pair weights.")] = 0.1,
     low: Annotated[float, typer.Option(help="Smallest similarity drawn.")] = -1.0,
     high: Annotated[float, typer.Option(help="Largest similarity drawn.")] = 1.0,
-    points: Annotated[int, typer.Option(help="Grid points along each axis.", min=2)] = 201,
+    points: Annotated[int, typer.Option(help="Grid points along each axis.", min=2, max=2001)] = 201,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = None,
     format: Format = "table",
     quiet: Quiet = False,
@@ -60,19 +60,13 @@ def diagram(
     for value in pair or []:
         chosen(value, PAIRS, "--pair")
     everything = not (triplet or pair or objective)
-    options = f",tau={tau:g},margin={margin:g},alpha={alpha:g},beta={beta:g},lam={lam:g}"
+    options = f",tau={tau!r},margin={margin!r},alpha={alpha!r},beta={beta!r},lam={lam!r}"
     shown = [f"goal:triplet={t}{options}" for t in triplet or (TRIPLETS if everything else [])]
     if triplet and pair:
-        m = f",m_plus={relative:g},m_minus={relative:g}"
-        shown = [
-            f"goal:triplet={t},pair={p}{options}{m if p.endswith('-ms') else ''}"
-            for t in triplet
-            for p in pair
-        ]
+        m = f",m_plus={relative!r},m_minus={relative!r}"
+        shown = [f"goal:triplet={t},pair={p}{options}{m if p.endswith('-ms') else ''}" for t in triplet for p in pair]
     fields = _fields(objective or shown, low, high, points)
-    curves = _curves(
-        pair or (list(PAIRS) if everything else []), options, relative, max(low, 0.0), high, points
-    )
+    curves = _curves(pair or (list(PAIRS) if everything else []), options, relative, max(low, 0.0), high, points)
     if format == "csv":
         for frame in (fields, curves):
             if frame is not None:
@@ -91,9 +85,7 @@ def _fields(specs: list[str], low: float, high: float, points: int) -> pd.DataFr
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
-def _curves(
-    pairs: list[str], options: str, m: float, low: float, high: float, points: int
-) -> pd.DataFrame | None:
+def _curves(pairs: list[str], options: str, m: float, low: float, high: float, points: int) -> pd.DataFrame | None:
     from lossscope.diagram import pair_curves
 
     return pair_curves(pairs, options, m, low, high, points) if pairs else None

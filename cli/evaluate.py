@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import reading, show
-from .app import DataSpec, Debug, Device, Format, Quiet, Sources, TrustCode, command
+from .app import DataSpec, Debug, Device, Format, Quiet, Sources, TrustCode, chosen, command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,9 +22,7 @@ def evaluate(
     folds: Annotated[
         int, typer.Option(help="Cut the images in so many equal runs and average (COCO 1K: 5).", min=1)
     ] = 1,
-    ensemble: Annotated[
-        bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")
-    ] = False,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
     device: Device = "auto",
     format: Format = "table",
     out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
@@ -50,10 +48,9 @@ def evaluate(
     from lossscope.frames import join
     from lossscope.tables import retrieval
 
+    chosen(format, show.FORMATS, "--format")
     with show.progress(quiet) as bar:
-        found = [
-            reading.embedded(s, data, split, device, not no_cache, trust_code, quiet, bar) for s in sources
-        ]
+        found = [reading.embedded(s, data, split, device, not no_cache, trust_code, quiet, bar) for s in sources]
         groups = [found] if ensemble else [[one] for one in found]
         rows = join(measure(group, folds) for group in groups)
     _tell_ties(rows, quiet)

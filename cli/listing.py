@@ -46,9 +46,7 @@ def _files(kind: str) -> list[Path]:
     import lossscope
 
     folder = Path(lossscope.__file__).parent / kind
-    return sorted(
-        path for path in folder.glob("*.py") if path.stem != "base" and not path.stem.startswith("_")
-    )
+    return sorted(path for path in folder.glob("*.py") if path.stem != "base" and not path.stem.startswith("_"))
 
 
 def _described(path: Path) -> dict[str, str]:
@@ -69,12 +67,7 @@ def _described(path: Path) -> dict[str, str]:
 def _options(node: ast.ClassDef) -> str:
     """`key=default,...` of the annotated fields that are not class variables."""
     fields = [
-        item
-        for item in node.body
-        if isinstance(item, ast.AnnAssign)
-        and "ClassVar" not in ast.unparse(item.annotation)
-        and isinstance(item.target, ast.Name)
+        item for item in node.body if isinstance(item, ast.AnnAssign) and "ClassVar" not in ast.unparse(item.annotation)
     ]
-    return ",".join(
-        f"{f.target.id}={ast.literal_eval(f.value)}" if f.value else f"{f.target.id}=..." for f in fields
-    )  # type: ignore[union-attr]
+    values = [ast.literal_eval(item.value) if item.value else "..." for item in fields]
+    return ",".join(f"{ast.unparse(item.target)}={value}" for item, value in zip(fields, values, strict=True))

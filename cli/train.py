@@ -31,30 +31,22 @@ def train(
     objective: ObjectiveSpec = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with any of these options.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")
-    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 2e-4.")] = None,
-    lr_step: Annotated[
-        int | None, typer.Option(help="Epochs after which the rate decays. Default 15.")
-    ] = None,
+    lr_step: Annotated[int | None, typer.Option(help="Epochs after which the rate decays. Default 15.")] = None,
     lr_gamma: Annotated[float | None, typer.Option(help="Factor of the decay. Default 0.1.")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm, 0 for none. Default 2.")] = None,
     warmup: Annotated[
         int | None, typer.Option(help="Epochs of the summed loss before hardest negatives. Default 1.")
     ] = None,
-    reduction: Annotated[
-        str | None, typer.Option(help="sum, mean or pairs; default: the objective's.")
-    ] = None,
+    reduction: Annotated[str | None, typer.Option(help="sum, mean or pairs; default: the objective's.")] = None,
     sampling: Annotated[str | None, typer.Option(help="pairs or images; default: the objective's.")] = None,
     same_image: Annotated[str | None, typer.Option(help="keep or mask other captions of the image.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32, bf16 or fp16 in the encoder.")] = None,
     min_count: Annotated[int | None, typer.Option(help="Captions a word must occur in. Default 4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights and batches. Default 0.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; default runs/DATA-OBJECTIVE-seedN.")] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Run folder to go on with; only --epochs may change.")
-    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Run folder to go on with; only --epochs may change.")] = None,
     save_every: Annotated[int, typer.Option(help="Steps between saves inside an epoch.", min=1)] = 500,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events (extra [tb]).")
@@ -70,7 +62,7 @@ def train(
 
     `lossscope train --data scenes --encoder vsepp --objective ntxent:tau=0.1 --epochs 6 --lr 0.002`
 
-    `lossscope train --data karpathy:root=DIR,name=flickr8k,size=64 --encoder vsepp:image=cnn-small --objective triplet-sh`
+    `lossscope train --data karpathy:root=DIR,name=flickr8k,size=64 --encoder vsepp --objective triplet-sh`
 
     `lossscope train --resume runs/scenes-ntxent-seed0`
 
@@ -89,7 +81,8 @@ def train(
         other = [f"--{name.replace('_', '-')}" for name in given if name != "epochs"]
         if other or config or out:
             raise usage(
-                f"--resume takes the choices of the run; only --epochs may change, got {', '.join(other) or '--config or --out'}"
+                "--resume takes the choices of the run and only --epochs may change; "
+                f"got {', '.join(other) or '--config or --out'}"
             )
         folder = resume
     else:
@@ -113,15 +106,16 @@ def _recipe(config: Path | None, given: dict[str, Any]) -> Any:
     if base is None:
         missing = [f"--{name}" for name in _FIXED if name not in given]
         if missing:
-            raise usage(
-                f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent"
-            )
+            raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
         return Recipe(**given)
     return replace(base, **given)
 
 
 def _name(recipe: Any) -> str:
-    data, objective = (spec.partition(":")[0].replace("_", "-") for spec in (recipe.data, recipe.objective))
+    from lossscope.registry import Spec
+
+    names = (Spec.parse(spec).name for spec in (recipe.data, recipe.objective))
+    data, objective = (name.rpartition(":")[2].replace("_", "-") for name in names)
     return f"{data}-{objective}-seed{recipe.seed}"
 
 
@@ -134,7 +128,9 @@ def _listener(folder: Path, tensorboard: bool, quiet: bool) -> Any:
 
         def told(row: dict[str, Any]) -> None:
             show.notice(_line(row), quiet)
-            for name, value in row.items() if writer else ():
+            if writer is None:
+                return
+            for name, value in row.items():
                 if name != "epoch" and value == value:
                     writer.add_scalar(f"val/{name}", value, row["epoch"])
 

@@ -14,9 +14,7 @@ from .app import Debug, Format, Quiet, chosen, command
 @command()
 def trajectory(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = Path(
-        "trajectory.png"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = Path("trajectory.png"),
     format: Format = "table",
     quiet: Quiet = False,
     debug: Debug = False,
@@ -37,9 +35,7 @@ def trajectory(
 
     chosen(format, ("table", "csv", "json"), "--format")
     labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
-    curves = pd.concat(
-        [Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True
-    )
+    curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out)
     epochs = curves[curves["split"] == "val"].drop(columns="split")

@@ -49,9 +49,7 @@ def picture_split(
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
     kept, images = _readable(items, size, crop, on_error)
     if not kept:
-        raise InputError(
-            f"split {name!r} must hold at least one image; got none of {len(items)} that can be read"
-        )
+        raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
     told = [item.captions[: captions or None] for item in kept]
     ids = [caption for pairs in told for caption, _ in pairs]
     texts = [text for pairs in told for _, text in pairs]
@@ -91,14 +89,10 @@ def _readable(
 
 def _files(items: Iterable[Captioned]) -> list[str]:
     try:
-        return [
-            f"{item.id} {item.path.name} {item.path.stat().st_size} {len(item.captions)}" for item in items
-        ]
+        return [f"{item.id} {item.path.name} {item.path.stat().st_size} {len(item.captions)}" for item in items]
     except OSError as problem:
         advice = "fetch it, or leave such files out with on_error=skip"
-        raise InputError(
-            f"{problem.filename} must be a picture file; got {problem.strerror}: {advice}"
-        ) from None
+        raise InputError(f"{problem.filename} must be a picture file; got {problem.strerror}: {advice}") from None
 
 
 def _unique(what: str, split: str, ids: Sequence[str]) -> None:

@@ -73,9 +73,13 @@ class Checkpoint:
             raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
         for name, kind in _TYPES.items():
             if not isinstance(found[name], kind):
-                raise InputError(
-                    f"{name} of {path} must be {kind.__name__}; got {type(found[name]).__name__}"
-                )
+                wanted_kind = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+                raise InputError(f"{name} of {path} must be {wanted_kind}; got {type(found[name]).__name__}")
+        for name, kind in _INSIDE.items():
+            inside = found[name].values() if isinstance(found[name], dict) else found[name]
+            for value in inside:
+                if not isinstance(value, kind):
+                    raise InputError(f"{name} of {path} must hold {kind.__name__}; got {type(value).__name__}")
         return cls(**{name: found[name] for name in wanted})
 
     def model(self, trust_code: bool = False) -> Encoder:
@@ -151,10 +155,13 @@ def plain(recipe: Any) -> dict[str, Any]:
     return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}
 
 
-_TYPES: dict[str, type] = {
-    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": list, "epoch": int,
-    "metrics": dict, "weights": dict, "training": dict,
+_NONE = type(None)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": list, "data_fingerprint": str,
+    "epoch": int, "step": int, "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
+    "rng": (dict, _NONE), "versions": dict,
 }  # fmt: skip
+_INSIDE: dict[str, type] = {"vocabulary": str, "item_shape": int, "weights": Tensor}
 
 
 def _compare(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:

@@ -18,9 +18,7 @@ TRIPLETS = ("con", "nca", "cir")
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
 
 
-def weight_field(
-    objective: str | Objective, low: float = -1.0, high: float = 1.0, points: int = 201
-) -> pd.DataFrame:
+def weight_field(objective: str | Objective, low: float = -1.0, high: float = 1.0, points: int = 201) -> pd.DataFrame:
     """Columns objective, s_pos, s_neg, w_pos, w_neg on a points x points grid: W of queries with two candidates.
 
     w_pos = dL/ds₊ and w_neg = dL/ds₋. One call of the objective on points² queries; nothing is drawn from a formula.
@@ -55,9 +53,7 @@ def pair_curves(
         goal = build("objectives", f"goal:triplet=con,variant=released,pair={pair}{relative}{options}")
         W = _two_candidates(goal, steps, steps).W
         for side, weight in (("positive", -W[:, 0]), ("negative", W[:, 1])):
-            parts.append(
-                pd.DataFrame({"label": pair, "side": side, "s": steps.numpy(), "weight": weight.numpy()})
-            )
+            parts.append(pd.DataFrame({"label": pair, "side": side, "s": steps.numpy(), "weight": weight.numpy()}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -85,8 +81,8 @@ def _built(objective: str | Objective) -> Objective:
     made: Objective = build("objectives", objective) if isinstance(objective, str) else objective
     if made.coupled:
         raise InputError(
-            f"a field needs weights of two similarities alone; those of {spec_of(made)} depend on the rest of the batch. "
-            "Give its relative terms, e.g. m_plus=0.1,m_minus=0.1"
+            f"a field needs weights of two similarities alone; those of {spec_of(made)} depend on the "
+            "rest of the batch. Give its relative terms, e.g. m_plus=0.1,m_minus=0.1"
         )
     return made
 
@@ -100,7 +96,5 @@ def _two_candidates(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Weigh
 
 def _steps(low: float, high: float, points: int) -> Tensor:
     if not (-1 <= low < high <= 1) or points < 2:
-        raise InputError(
-            f"range must be within -1..1 with at least 2 points; got {low}..{high} with {points}"
-        )
+        raise InputError(f"range must be within -1..1 with at least 2 points; got {low}..{high} with {points}")
     return torch.linspace(low, high, points, dtype=torch.float64)

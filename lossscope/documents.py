@@ -25,9 +25,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} must be UTF-8 text; got a foreign byte at {problem.start}") from None
     except json.JSONDecodeError as problem:
         got = f"{problem.msg} at line {problem.lineno}, column {problem.colno}"
-        raise InputError(
-            f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off"
-        ) from None
+        raise InputError(f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
     except RecursionError:
         raise InputError(f"{path} must be JSON of ordinary depth; got thousands of nested levels") from None
     return expect(found, dict, str(path))
@@ -56,9 +54,7 @@ def identifier(record: object, key: str, where: str) -> str:
 def _at(record: object, key: str, where: str) -> object:
     known = expect(record, dict, where)
     if key not in known:
-        raise InputError(
-            f"{where} must have the key {key!r}; got {', '.join(map(repr, list(known)[:8])) or 'none'}"
-        )
+        raise InputError(f"{where} must have the key {key!r}; got {', '.join(map(repr, list(known)[:8])) or 'none'}")
     return known[key]
 
 

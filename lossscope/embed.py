@@ -23,7 +23,10 @@ Progress = Callable[[str, int, int], None]
 def embed(
     model: Encoder, split: Split, words: Vocabulary, batch_size: int = 256, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Unit vectors of all images (N, d) and captions (M, d), float32 on the CPU; the model is in eval mode meanwhile."""
+    """Unit vectors of all images (N, d) and captions (M, d), float32 on the CPU; the model is put in eval mode.
+
+    Raises InputError when one is not finite: its ranks would look perfect, as nothing is above NaN.
+    """
     device = next(model.parameters()).device
     training = model.training
     model.eval()
@@ -33,6 +36,13 @@ def embed(
             captions = _captions(model, split, words, batch_size, device, progress)
     finally:
         model.train(training)
+    for what, vectors in (("image", images), ("caption", captions)):
+        bad = ~torch.isfinite(vectors).all(1)
+        if bool(bad.any()):
+            raise InputError(
+                f"{what} vectors of split {split.name!r} must be finite; row {int(bad.nonzero()[0])} is not. The "
+                "training diverged: take an earlier checkpoint, or train with a lower --lr"
+            )
     return images.clone(), captions.clone()
 
 
@@ -49,9 +59,7 @@ def cached(path: Path | None, make: Callable[[], tuple[Tensor, Tensor]]) -> tupl
     images, captions = make()
     try:
         with replacing(path) as part:
-            safetensors.torch.save_file(
-                {"images": images.contiguous(), "captions": captions.contiguous()}, part
-            )
+            safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
     except OSError:
         return images, captions  # a full or read-only cache folder costs time, never results
     return images, captions
@@ -65,15 +73,11 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "lossscope"
 
 
-def _images(
-    model: Encoder, split: Split, size: int, device: torch.device, progress: Progress | None
-) -> Tensor:
+def _images(model: Encoder, split: Split, size: int, device: torch.device, progress: Progress | None) -> Tensor:
     parts = []
     for start in range(0, len(split.images), size):
         rows = np.arange(start, min(start + size, len(split.images)), dtype=np.int64)
-        parts.append(
-            model.encode_images(torch.from_numpy(split.images.take(rows)).to(device)).vectors.float().cpu()
-        )
+        parts.append(model.encode_images(torch.from_numpy(split.images.take(rows)).to(device)).vectors.float().cpu())
         if progress:
             progress(f"encoding {split.name} images", int(rows[-1]) + 1, len(split.images))
     return torch.cat(parts)

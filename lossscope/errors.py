@@ -7,5 +7,9 @@ class InputError(ValueError):
     """Something the user gave (a file, a value, a folder) can not be used. Shown without a traceback."""
 
 
+class Interrupted(Exception):
+    """Work was asked to stop; everything finished so far has been kept."""
+
+
 class SpecError(InputError):
     """A spec such as ``ntxent:tau=0.1`` can not be read or names something that does not exist."""

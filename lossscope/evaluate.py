@@ -37,7 +37,12 @@ class Retrieval:
         return 100.0 * float((self.ranks < k).mean())
 
     def average_precision(self, k: int, divisor: str = "relevant") -> float:
-        """mAP@k in [0, 1], k <= 10. divisor `relevant`: min(k, |P|), the standard; `hits`: hits inside the k (E10)."""
+        """mAP@k in [0, 1]. divisor `relevant`: min(k, |P|), the standard; `hits`: hits inside the k (E10).
+
+        Raises InputError unless 1 <= k <= 10, and for another divisor.
+        """
+        if not 1 <= k <= 10 or divisor not in ("relevant", "hits"):
+            raise InputError(f"k must be 1..10 and divisor relevant or hits; got {k} and {divisor!r}")
         hits = self.hits[:, :k].astype(float)
         ranks = np.arange(1, hits.shape[1] + 1)
         found = (np.cumsum(hits, axis=1) / ranks * hits).sum(1)
@@ -63,11 +68,11 @@ def retrieve(S: Tensor, caption_image: Rows) -> tuple[Retrieval, Retrieval]:
     Images without a caption are no queries (they stay candidates). Raises InputError when none has one.
     """
     owner = torch.from_numpy(np.ascontiguousarray(caption_image)).to(S.device)
-    images = owner.unique()
+    images: Tensor = torch.unique(owner)
     if not len(images):
         raise InputError("retrieval needs captions; got none")
-    i2t = [_rank(S[rows], rows[:, None] == owner[None, :]) for rows in images.split(_rows(S.shape[1]))]
-    columns = torch.arange(len(owner), device=S.device).split(_rows(S.shape[0]))
+    i2t = [_rank(S[rows], rows[:, None] == owner[None, :]) for rows in torch.split(images, _rows(S.shape[1]))]
+    columns = torch.split(torch.arange(len(owner), device=S.device), _rows(S.shape[0]))
     every = torch.arange(S.shape[0], device=S.device)
     t2i = [_rank(S[:, part].T.contiguous(), owner[part][:, None] == every[None, :]) for part in columns]
     return _joined(i2t), _joined(t2i)
@@ -81,12 +86,8 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = N
     """
     first = embedded[0]
     for other in embedded[1:]:
-        if other.caption_ids != first.caption_ids or not np.array_equal(
-            other.caption_image, first.caption_image
-        ):
-            raise InputError(
-                f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ"
-            )
+        if other.caption_ids != first.caption_ids or not np.array_equal(other.caption_image, first.caption_image):
+            raise InputError(f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ")
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
     found = [_directions(*retrieve(S, owner)) for S, owner in _folds(embedded, folds)]
     seed = first.seed if len(embedded) == 1 else None
@@ -107,9 +108,7 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = N
 def numbers(images: Tensor, captions: Tensor, caption_image: Rows) -> dict[str, float]:
     """`i2t_R@1` ... `t2i_ties`, `rsum` of embeddings: what training looks at after each epoch."""
     found = _directions(*retrieve(images @ captions.T, caption_image))
-    return {
-        name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()
-    }
+    return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()}
 
 
 def _directions(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:

@@ -23,8 +23,11 @@ def replacing(path: Path | str) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it is synced and renamed to `path`, on failure removed.
 
     A reader therefore sees the old file or the new one, never half of one, whatever kills the process.
+    Raises InputError when `path` is a folder.
     """
     path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} must be the name of a file; there is a folder. Choose another name")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
@@ -76,25 +79,17 @@ def read_torch(path: Path | str) -> Any:
         raise InputError(f"{path} must be a torch file; it is empty")
     zipped = head == b"PK\x03\x04"
     if not zipped and head[:1] != b"\x80":
-        raise InputError(
-            f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle"
-        )
+        raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
-        what = (
-            f"it holds {found[1]} objects"
-            if found
-            else "it holds objects that are not tensors or plain containers"
-        )
+        what = f"it holds {found[1]} objects" if found else "it is damaged, or holds objects of other kinds"
         raise InputError(
             f"{path} must hold plain data; {what}, which are never loaded because that runs code"
         ) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
-        raise InputError(
-            f"{path} must be a whole torch file; it is cut off or damaged. Copy it again"
-        ) from error
+    except Exception as error:  # a damaged pickle fails in any way it likes
+        raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
 
 
 def read_tensors(path: Path | str) -> dict[str, Tensor]:

@@ -40,15 +40,13 @@ class Frame:
         Raises InputError when the folder holds something else, or the frame of another command.
         """
         frame = cls(Path(path))
+        if frame.path.exists() and not frame.path.is_dir():
+            raise InputError(f"{frame.path} must be a folder for the frame; it is a file. Choose another --out")
         if frame.path.is_dir() and any(frame.path.iterdir()):
             if not frame._manifest.is_file():
-                raise InputError(
-                    f"{frame.path} must be empty or a frame; it holds other files. Choose another --out"
-                )
+                raise InputError(f"{frame.path} must be empty or a frame; it holds other files. Choose another --out")
             if frame.manifest()["command"] != json.loads(json.dumps(command)):
-                raise InputError(
-                    f"{frame.path} holds the frame of another command; choose another --out or remove it"
-                )
+                raise InputError(f"{frame.path} holds the frame of another command; choose another --out or remove it")
             return frame
         frame._write({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
         return frame
@@ -62,11 +60,12 @@ class Frame:
         try:
             found = json.loads(self._manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(
-                f"{self.path} must be a frame folder with a readable manifest.json; {error}"
-            ) from error
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-            raise InputError(f"{self.path} must have the schema {SCHEMA}; got {found.get('schema')!r}")
+            raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
+        schema = found.get("schema") if isinstance(found, dict) else None
+        if schema != SCHEMA:
+            raise InputError(f"{self.path} must have the schema {SCHEMA}; got {schema!r}")
+        if not isinstance(found.get("command"), dict) or not isinstance(found.get("parts"), list):
+            raise InputError(f"manifest.json of {self.path} must name the command and its parts; it does not")
         return found
 
     def append(self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None) -> None:
@@ -88,10 +87,13 @@ class Frame:
         return {part["key"] for part in self.manifest()["parts"]}
 
     def read(self, kind: str = "part") -> pd.DataFrame:
-        """All rows of the finished parts (`part`), or of single queries (`query`)."""
+        """All rows of the finished parts (`part`), or of single queries (`query`).
+
+        Raises InputError for a part that is missing or damaged.
+        """
         numbers = range(len(self.manifest()["parts"]))
         files = [self.path / f"{kind}-{number:05d}.parquet" for number in numbers]
-        frames = [pd.read_parquet(file) for file in files if file.is_file()]
+        frames = [_read_part(file) for file in files if kind == "part" or file.is_file()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def _part(self, name: str, rows: pd.DataFrame) -> None:
@@ -100,6 +102,14 @@ class Frame:
 
     def _write(self, manifest: Mapping[str, Any]) -> None:
         write_text(self._manifest, json.dumps(manifest, indent=1) + "\n")
+
+
+def _read_part(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        advice = "remove the folder and run the command again"
+        raise InputError(f"{file} must be a whole part of the frame; {error}: {advice}") from error
 
 
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:

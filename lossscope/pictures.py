@@ -30,9 +30,7 @@ class PictureFiles:
     Raises InputError when size < 1, and naming the file when one is missing, cut off or no picture.
     """
 
-    def __init__(
-        self, paths: Sequence[Path], size: int, crop: bool = True, cache_bytes: int = _CACHE_BYTES
-    ) -> None:
+    def __init__(self, paths: Sequence[Path], size: int, crop: bool = True, cache_bytes: int = _CACHE_BYTES) -> None:
         if size < 1:
             raise InputError(f"size of pictures must be at least 1 pixel; got {size}")
         self.paths, self.size, self.crop = tuple(paths), size, crop
@@ -114,11 +112,7 @@ def decode(path: Path, size: int, crop: bool = True) -> Pixels:
             colour = (image.convert("RGBA") if clear else image).convert("RGB")
         square = colour.resize((size, size), Image.Resampling.BILINEAR, box=_box(*colour.size, crop))
     except Exception as problem:  # Pillow's readers of damaged files raise nearly anything
-        reason = (
-            "no such file"
-            if isinstance(problem, FileNotFoundError)
-            else f"{type(problem).__name__} ({problem})"
-        )
+        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
         advice = "replace the file, or leave such files out with on_error=skip"
         raise InputError(f"{path} must be a whole picture; got {reason}: {advice}") from None
     return np.ascontiguousarray(np.asarray(square, dtype=np.uint8).transpose(2, 0, 1))

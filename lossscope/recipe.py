@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from .similarity import SameImage
 from .weights import REDUCTIONS, Reduction
 
 Precision = Literal["fp32", "bf16", "fp16"]
+_SEEDS = 1 << 40  # each epoch's seed, a million times as large, must fit 64 bits
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, low in (("epochs", 0), ("warmup", 0), ("lr_step", 1), ("min_count", 1), ("batch_size", 2)):
             if getattr(self, name) < low:
-                raise InputError(
-                    f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}"
-                )
-        if not (self.lr > 0 and self.clip >= 0 and self.lr_gamma > 0):
+                raise InputError(f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}")
+        finite = math.isfinite(self.lr) and math.isfinite(self.clip) and math.isfinite(self.lr_gamma)
+        if not (finite and self.lr > 0 and self.clip >= 0 and self.lr_gamma > 0):
             raise InputError(
                 f"lr and lr-gamma must be > 0 and clip >= 0; got {self.lr}, {self.lr_gamma} and {self.clip}"
             )
+        if not 0 <= self.seed < _SEEDS:
+            raise InputError(f"seed must be in 0..{_SEEDS - 1}; got {self.seed}")
         _one_of("reduction", self.reduction, (*REDUCTIONS, None))
         _one_of("sampling", self.sampling, ("pairs", "images", None))
         _one_of("same-image", self.same_image, ("keep", "mask"))
@@ -81,9 +84,7 @@ class Recipe:
         objective = build("objectives", self.objective)
         how = self.sampling or ("images" if objective.positives == "many" else "pairs")
         if how == "images" and objective.positives == "one":
-            raise InputError(
-                f"sampling must be pairs for {self.objective}, which takes one positive; got images"
-            )
+            raise InputError(f"sampling must be pairs for {self.objective}, which takes one positive; got images")
         return Sampling(how, self.batch_size, self.seed)
 
     def rate(self, epoch: int) -> float:
@@ -96,9 +97,7 @@ class Recipe:
         lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
         write_text(
             path,
-            "# How this run was trained; `lossscope train --resume` goes on from it.\n"
-            + "\n".join(lines)
-            + "\n",
+            "# How this run was trained; `lossscope train --resume` goes on from it.\n" + "\n".join(lines) + "\n",
         )
 
     @classmethod
@@ -108,7 +107,7 @@ class Recipe:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path} must be a readable TOML file; {error}") from error
-        defaults = {item.name: item.default for item in dataclasses.fields(cls)}
+        defaults: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(cls)}
         for key, value in found.items():
             if key not in defaults:
                 raise InputError(f"keys of {path} must be of {', '.join(defaults)}; got {key!r}")

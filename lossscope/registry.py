@@ -62,12 +62,7 @@ class Spec:
 
 def names(kind: str) -> list[str]:
     """Names of what exists: one file each, base aside, and the entry points of installed plug-ins."""
-    files = {
-        path.stem
-        for path in (_HOME / kind).glob("*.py")
-        if path.stem != "base" and not path.stem.startswith("_")
-    }
-    return sorted(files | set(_plugins(kind)))
+    return sorted(_files(kind) | set(_plugins(kind)))
 
 
 def load(kind: str, name: str) -> type[Any]:
@@ -75,7 +70,7 @@ def load(kind: str, name: str) -> type[Any]:
     if ".py:" in name:
         return _from_file(name)
     wanted = name.replace("-", "_").lower()
-    if (_HOME / kind / f"{wanted}.py").is_file() and wanted != "base" and not wanted.startswith("_"):
+    if wanted in _files(kind):
         return _public_dataclass(importlib.import_module(f"lossscope.{kind}.{wanted}"))
     plugin = _plugins(kind).get(wanted)
     if plugin is not None:
@@ -97,11 +92,7 @@ def build(kind: str, spec: str | Spec) -> Any:
     fields = _fields(cls)
     values = {}
     for key, text in spec.values.items():
-        if key not in fields:
-            near = difflib.get_close_matches(key, fields, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise SpecError(f"key of {spec.name} must be one of {', '.join(fields)}; got {key!r}{hint}")
-        values[key] = _convert(text, fields[key], f"{spec.name}:{key}")
+        values[key] = _convert(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
     missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _required(f)]
     if missing:
         raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
@@ -109,7 +100,7 @@ def build(kind: str, spec: str | Spec) -> Any:
 
 
 def spec_of(thing: Any) -> str:
-    """The spec that rebuilds `thing`, every field stated (None and non-fields left out).
+    """The spec that rebuilds `thing`, every field stated (non-fields, and None where it is the default, left out).
 
     >>> spec_of(build("objectives", "ntxent"))
     'ntxent:tau=0.1'
@@ -117,8 +108,8 @@ def spec_of(thing: Any) -> str:
     values = {}
     for item in dataclasses.fields(thing):
         value = getattr(thing, item.name)
-        if item.init and value is not None:
-            values[item.name] = _write(value)
+        if item.init and not (value is None and item.default is None):
+            values[item.name] = "none" if value is None else _write(value)
     return str(Spec(_name_of(type(thing)), values))
 
 
@@ -135,7 +126,7 @@ def expand(kind: str, spec: str) -> list[str]:
     fields = _fields(load(kind, parsed.name))
     done = [dict(parsed.values)]
     for key, match in ranged.items():
-        if float not in _options(fields.get(key, str)):
+        if float not in _options(_type_of(key, fields, parsed.name)):
             raise SpecError(f"ranges are for float fields; got {key}={match[0]} in {spec!r}")
         done = [{**values, key: value} for values in done for value in _steps(match, spec)]
     return [str(Spec(parsed.name, values)) for values in done]
@@ -147,16 +138,30 @@ def uses_file(spec: str) -> bool:
 
 
 def _steps(match: re.Match[str], spec: str) -> list[str]:
-    lo, hi, n = float(match["lo"]), float(match["hi"]), int(match["n"] or 5)
+    try:
+        lo, hi, n = _finite(match["lo"]), _finite(match["hi"]), int(match["n"] or 5)
+    except ValueError:
+        raise SpecError(f"ends of a range must be numbers; got {match[0]!r} in {spec!r}") from None
     if n < 2 or (match["log"] and min(lo, hi) <= 0):
-        raise SpecError(
-            f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}"
-        )
+        raise SpecError(f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}")
     if match["log"]:
         raw = [math.exp(math.log(lo) + (math.log(hi) - math.log(lo)) * i / (n - 1)) for i in range(n)]
     else:
         raw = [lo + (hi - lo) * i / (n - 1) for i in range(n)]
     return [f"{value:.6g}" for value in raw]
+
+
+def _files(kind: str) -> set[str]:
+    found = {path.stem for path in (_HOME / kind).glob("*.py")}
+    return {name for name in found if name != "base" and not name.startswith("_")}
+
+
+def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
+    if key in fields:
+        return fields[key]
+    near = difflib.get_close_matches(key, fields, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise SpecError(f"key of {name} must be one of {', '.join(fields)}; got {key!r}{hint}")
 
 
 def _split_name(text: str) -> tuple[str, str]:
@@ -284,18 +289,28 @@ def _from_file(name: str) -> type[Any]:
     path = Path(path_text).expanduser()
     if not path.is_file():
         raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
-    module_name = f"_lossscope_plugin_{abs(hash(path.resolve()))}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise SpecError(f"plug-in must be a Python file; got {path_text!r}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    spec.loader.exec_module(module)
-    cls = getattr(module, class_name, None)
+    cls = getattr(_imported(path), class_name, None)
     if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
         raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(cls).__name__}")
     setattr(cls, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
     return cls
+
+
+def _imported(path: Path) -> types.ModuleType:
+    """The module of a file, run once per state of the file, so that equal specs give equal objects."""
+    name = f"_lossscope_plugin_{abs(hash((path.resolve(), path.stat().st_mtime_ns)))}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SpecError(f"plug-in must be a Python file; got {str(path)!r}")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
 
 
 def _name_of(cls: type[Any]) -> str:

@@ -63,9 +63,7 @@ class Section:
         return [part.strip() for part in re.split(r"\n\s*\n", self.text) if part.strip()]
 
 
-def write(
-    out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]
-) -> Path:
+def write(out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> Path:
     """Write `out/index.html` (self-contained), `latex/`, `csv/`, `figures/`, `index.json`; returns the page.
 
     `lead` is the summary under the title, `provenance` what a reader needs to believe the numbers (versions,
@@ -93,8 +91,7 @@ def _check(sections: Sequence[Section]) -> None:
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "main":
             raise InputError(
-                f"name of a picture or table must be letters, digits, - and _, and not main; "
-                f"got {name!r}. Rename it"
+                f"name of a picture or table must be letters, digits, - and _, and not main; got {name!r}. Rename it"
             )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -105,9 +102,7 @@ def _items(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:
     return (item for section in sections for item in section.items if isinstance(item, kind))
 
 
-def _html(
-    out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]
-) -> str:
+def _html(out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> str:
     home = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -118,9 +113,7 @@ def _html(
     shots = {picture.name: _embedded(out, picture) for picture in _items(sections, Picture)}
     tables = {table.name: table.to_html() for table in _items(sections, Table)}
     page = home.get_template("report.html.jinja")
-    return page.render(
-        title=title, lead=lead, sections=sections, provenance=provenance, shots=shots, tables=tables
-    )
+    return page.render(title=title, lead=lead, sections=sections, provenance=provenance, shots=shots, tables=tables)
 
 
 def _embedded(out: Path, picture: Picture) -> str:
@@ -138,9 +131,7 @@ def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mappi
     for section in sections:
         parts.append(rf"\section{{{_formats.latex_text(section.title)}}}")
         parts += [_formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
-        parts += [
-            rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item) for item in section.items
-        ]
+        parts += [rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item) for item in section.items]
         parts.append(r"\clearpage")
     rows = tuple((key, value) for key, value in provenance.items())
     parts.append(r"\section*{Provenance}" + "\n" + r"\begin{description}")
@@ -163,9 +154,7 @@ def _figure(picture: Picture) -> str:
 def _listing(
     out: Path, title: str, sections: Sequence[Section], provenance: Mapping[str, str], made: Sequence[Path]
 ) -> str:
-    listed = [
-        {"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(made)
-    ]
+    listed = [{"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(made)]
     parts = [{"title": section.title, "items": [item.name for item in section.items]} for section in sections]
     content = {
         "schema": "lossscope.report/1",

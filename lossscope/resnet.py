@@ -68,9 +68,7 @@ def _renamed(key: str) -> str:
     rest = block["rest"]
     rest = re.sub(r"^conv(\d)\.", lambda m: f"layer.{int(m[1]) - 1}.convolution.", rest)
     rest = re.sub(r"^bn(\d)\.", lambda m: f"layer.{int(m[1]) - 1}.normalization.", rest)
-    rest = rest.replace("downsample.0.", "shortcut.convolution.").replace(
-        "downsample.1.", "shortcut.normalization."
-    )
+    rest = rest.replace("downsample.0.", "shortcut.convolution.").replace("downsample.1.", "shortcut.normalization.")
     return head + rest
 
 

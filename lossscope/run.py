@@ -53,12 +53,16 @@ class Run:
 
     def start(self) -> None:
         """Make the folder. Raises InputError when it already holds something."""
+        self.require_new()
+        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+
+    def require_new(self) -> None:
+        """Raise InputError when the folder already holds something; nothing is made."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(
                 f"run folder {self.path} must be new or empty; it is not. Continue it with --resume {self.path}, or "
                 "choose another --out"
             )
-        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
 
     def event(self, what: str, **details: Any) -> None:
         """Append a line to events.jsonl: what happened when (UTC)."""
@@ -90,6 +94,9 @@ class Run:
         whole = text[: text.rfind("\n") + 1]
         reader = csv.DictReader(io.StringIO(whole))
         names = list(reader.fieldnames or ())
+        if not names:  # killed while the header was written: the next row brings it again
+            path.unlink()
+            return []
         rows = [row for row in reader if wanted(row)]
         write_text(path, _csv(rows, header=True, names=names))
         return rows
@@ -97,22 +104,33 @@ class Run:
     def curves(self, label: str | None = None) -> pd.DataFrame:
         """Loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
 
-        Raises InputError when the folder has no metrics.csv.
+        Raises InputError when the folder has no metrics.csv, or it is damaged.
         """
         if not self.metrics.is_file():
             raise InputError(f"{self.path} must be a run folder with metrics.csv; it has none")
         label = label or self.path.name
-        val = pd.read_csv(self.metrics).assign(split="val", run=label)
+        val = _table(self.metrics, "epoch").assign(split="val", run=label)
         names = ["run", "epoch", "split", "loss", "rsum"]
         names += [f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90")]
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
-        steps = pd.read_csv(self.trajectory)
+        steps = _table(self.trajectory, "epoch", "step")
         per_epoch = steps.groupby("epoch")["step"].transform("max")
         steps = steps.assign(epoch=steps["epoch"] - 1 + steps["step"] / per_epoch, split="train", run=label)
         return pd.concat(
             [f.reindex(columns=names).dropna(axis=1, how="all") for f in (steps, val)], ignore_index=True
         ).reindex(columns=names)
+
+
+def _table(path: Path, *needed: str) -> pd.DataFrame:
+    try:
+        found = pd.read_csv(path)
+    except ValueError as error:  # pandas' parser errors are ValueErrors
+        raise InputError(f"{path} must be a whole CSV table; {error}") from error
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise InputError(f"{path} must have the columns {', '.join(needed)}; missing {', '.join(missing)}")
+    return found
 
 
 def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:

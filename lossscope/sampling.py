@@ -57,9 +57,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
-            raise InputError(
-                f"batch size must be at least 2 (a query needs a negative); got {self.batch_size}"
-            )
+            raise InputError(f"batch size must be at least 2 (a query needs a negative); got {self.batch_size}")
 
     def rows(self, caption_image: Rows) -> Rows:
         """Captions that take part, in file order."""

@@ -73,9 +73,7 @@ class Dice:
         return [left.pop(self.below(len(left))) for _ in range(count)]
 
 
-def lots(
-    seed: int, stream: int, row: int, blocks: int, block_words: int
-) -> tuple[list[int], list[list[int]]]:
+def lots(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tuple[list[int], list[list[int]]]:
     """Words of one image, as (words of its scene, words of each of its `blocks` captions).
 
     Philox counts, so (seed, stream, row) is an address: no two splits or rows share a word. Only its raw

@@ -84,6 +84,8 @@ class Sweep:
                     parts.append(rows)
                     if frame:
                         frame.append(rows, key, queries if self.per_query else None)
+        if frame:
+            frame.finish()
         rows = frame.read() if frame else pd.concat(parts, ignore_index=True)
         return summarise(rows, self.units()), rows
 
@@ -117,11 +119,8 @@ class Sweep:
                 size = self.batch_size or len(batch.images)
                 rows.append({**key, "batch_size": size, **row})
                 if self.per_query:
-                    queries.append(
-                        pd.DataFrame(single).assign(
-                            **key, objective=row["objective"], direction=row["direction"]
-                        )
-                    )
+                    names = {k: row[k] for k in ("objective", "direction", "probe", "convention", "eps")}
+                    queries.append(pd.DataFrame({**key, **names, **single}))
             if progress:
                 progress(f"{sampling.how} batches", index + 1, total)
         return pd.DataFrame(rows), pd.concat(queries) if queries else pd.DataFrame()

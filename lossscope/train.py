@@ -18,7 +18,7 @@ from .checkpoint import Checkpoint, plain, refuse_files, versions
 from .datasets.base import Dataset, Split
 from .embed import embed
 from .encoders.base import Encoder
-from .errors import InputError
+from .errors import InputError, Interrupted
 from .evaluate import numbers
 from .recipe import Recipe
 from .registry import build, spec_of
@@ -30,10 +30,6 @@ from .weights import Reduced, backward, both, reduced
 
 Progress = Callable[[str, int, int], None]
 Listener = Callable[[dict[str, Any]], None]
-
-
-class Interrupted(Exception):
-    """Training was asked to stop; everything up to this step is in the run folder."""
 
 
 @dataclass
@@ -78,11 +74,13 @@ def train(
     """
     recipe = recipe.canonical()
     run = Run(out)
+    run.require_new()
+    task = _task(recipe, run, device, save_every, progress, listener, None)
+    state = _fresh(task)
     run.start()
     recipe.write(run.config)
-    task = _task(recipe, run, device, save_every, progress, listener, None)
     run.event("started", versions=versions(), device=str(task.device), threads=torch.get_num_threads())
-    return _go(task, _fresh(task))
+    return _go(task, state)
 
 
 def resume(
@@ -94,24 +92,46 @@ def resume(
     listener: Listener | None = None,
     trust_code: bool = False,
 ) -> Run:
-    """Go on with a run, to more `epochs` if given. Raises InputError when the data are no longer the same."""
+    """Go on with a run, to more `epochs` if given.
+
+    Raises InputError when the data or a choice in config.toml are no longer those the run began with.
+    """
     run = Run(out)
+    if not run.config.is_file():
+        raise InputError(f"{out} must be a run folder; it has no config.toml")
     recipe = Recipe.read(run.config)
-    if epochs is not None and epochs != recipe.epochs:
+    if epochs is not None:
         recipe = replace(recipe, epochs=epochs)
-        recipe.write(run.config)
     for spec in (recipe.data, recipe.encoder, recipe.objective):
         refuse_files(spec, trust_code)
     if not run.last.is_file():
         task = _task(recipe, run, device, save_every, progress, listener, None)
+        state = _fresh(task)
         run.cut(0, 0)
         run.event("started again", reason="there was no checkpoint yet")
-        return _go(task, _fresh(task))
-    checkpoint = Checkpoint.load(run.last)
-    task = _task(recipe, run, device, save_every, progress, listener, checkpoint)
-    run.cut(checkpoint.epoch + 1, checkpoint.step)
-    run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
-    return _go(task, _restored(task, checkpoint))
+    else:
+        checkpoint = Checkpoint.load(run.last)
+        _same_choices(recipe, checkpoint, run)
+        task = _task(recipe, run, device, save_every, progress, listener, checkpoint)
+        state = _restored(task, checkpoint, trust_code)
+        begun = checkpoint.epoch > 0 or checkpoint.step > 0
+        run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
+        run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
+    recipe.write(run.config)
+    return _go(task, state)
+
+
+def _same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
+    now, then = plain(recipe), checkpoint.training
+    other = [f"{k} = {v!r} (was {then.get(k)!r})" for k, v in now.items() if k != "epochs" and v != then.get(k)]
+    if other:
+        raise InputError(
+            f"{run.config} must state what the run began with; got {', '.join(other)}. Start a new run for that"
+        )
+    if recipe.epochs < checkpoint.epoch:
+        raise InputError(
+            f"--epochs must be at least the {checkpoint.epoch} that {run.path} has finished; got {recipe.epochs}"
+        )
 
 
 def _go(task: _Task, state: _State) -> Run:
@@ -124,6 +144,9 @@ def _go(task: _Task, state: _State) -> Run:
             state.epoch, state.step = state.epoch + 1, 0
             _note(task, state, _averages(task, state.epoch))
             task.run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
+            if stop and state.epoch < task.recipe.epochs:
+                task.run.event("interrupted", epoch=state.epoch, step=0)
+                raise Interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}")
     task.run.event("finished", epochs=state.epoch)
     return task.run
 
@@ -139,6 +162,8 @@ def _epoch(task: _Task, state: _State, stop: list[int]) -> None:
     total = sampling.count(task.train.caption_image)
     rows: list[dict[str, Any]] = []
     for batch in sampling.batches(task.train.caption_image, state.epoch, state.step):
+        if len(batch.images) < 2:
+            continue  # one left over: it has no negative, so no gradient, and batch norm needs two
         row = _step(task, state, objective, batch)
         state.step += 1
         name = spec_of(objective).partition(":")[0]
@@ -174,9 +199,7 @@ def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str,
             f"Use a lower --lr (it is {recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
         )
     weights = both(objective, S.detach(), mask)
-    loss = reduced(
-        weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions)
-    )
+    loss = reduced(weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions))
     state.optimiser.zero_grad(set_to_none=True)
     backward(S, loss.gradient, state.scaler.get_scale() if state.scaler.is_enabled() else 1.0)
     return {**_update(recipe, state, loss), **_similarities(S.detach(), mask)}
@@ -212,7 +235,10 @@ def _quantile(values: Tensor, q: float) -> Tensor:
 
 def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
     """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
-    images, captions = embed(state.model, task.val, task.words, progress=None)
+    try:
+        images, captions = embed(state.model, task.val, task.words, progress=None)
+    except InputError as error:
+        raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
     S = images @ captions.T
     owner = torch.from_numpy(task.val.caption_image)
     match = torch.arange(len(images))[:, None] == owner[None, :]
@@ -259,14 +285,13 @@ def _task(
         loader = getattr(split.images, "load_all", None)
         if loader is not None:
             loader(
-                (lambda done, total, n=split.name: progress(f"reading {n} images", done, total))
-                if progress
-                else None
+                (lambda done, total, n=split.name: progress(f"reading {n} images", done, total)) if progress else None
             )
     if checkpoint is not None and splits["train"].fingerprint != checkpoint.data_fingerprint:
-        raise InputError(
-            f"data of {run.path} must be what the run began with; {recipe.data} has changed since"
-        )
+        raise InputError(f"data of {run.path} must be what the run began with; {recipe.data} has changed since")
+    if len(set(splits["train"].caption_image.tolist())) < 2:
+        raise InputError(f"the training split must hold at least 2 images with captions; {recipe.data} has fewer")
+    recipe.batches()
     words = checkpoint.words() if checkpoint else Vocabulary.build(splits["train"].captions, recipe.min_count)
     tokens = [words.encode(caption) for caption in splits["train"].captions]
     return _Task(
@@ -290,15 +315,18 @@ def _fresh(task: _Task) -> _State:
     return _with_optimiser(task, model)
 
 
-def _restored(task: _Task, checkpoint: Checkpoint) -> _State:
-    state = _with_optimiser(task, checkpoint.model(trust_code=True))
+def _restored(task: _Task, checkpoint: Checkpoint, trust_code: bool) -> _State:
+    state = _with_optimiser(task, checkpoint.model(trust_code))
     if checkpoint.optimiser is None or checkpoint.rng is None:
         raise InputError(f"{task.run.last} must hold the optimiser's state; it is for probing only")
-    state.optimiser.load_state_dict(checkpoint.optimiser["adam"])
-    state.scaler.load_state_dict(checkpoint.optimiser["scaler"])
+    try:
+        state.optimiser.load_state_dict(checkpoint.optimiser["adam"])
+        state.scaler.load_state_dict(checkpoint.optimiser["scaler"])
+        state.best = float(checkpoint.optimiser["best"])
+        torch.set_rng_state(checkpoint.rng["cpu"])
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{task.run.last} must hold the state of Adam and of the random numbers; {error}") from error
     state.epoch, state.step = checkpoint.epoch, checkpoint.step
-    state.best = float(checkpoint.optimiser["best"])
-    torch.set_rng_state(checkpoint.rng["cpu"])
     if task.device.type == "cuda" and "cuda" in checkpoint.rng:
         torch.cuda.set_rng_state(checkpoint.rng["cuda"], task.device)
     return state
@@ -371,7 +399,7 @@ def _stopping() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    before: dict[int, Any] = {}
+    before: dict[signal.Signals, Any] = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(ValueError):

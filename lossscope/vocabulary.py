@@ -138,9 +138,7 @@ def _words(word2idx: object, path: Path) -> tuple[str, ...]:
         by_id[row] = word
     gap = next((row for row in range(len(by_id)) if row not in by_id), None)
     if gap is not None:
-        raise InputError(
-            f"ids of {path} must run from 0 to {len(by_id) - 1} without gaps; got none with {gap}"
-        )
+        raise InputError(f"ids of {path} must run from 0 to {len(by_id) - 1} without gaps; got none with {gap}")
     return tuple(by_id[row] for row in range(len(by_id)))
 
 
@@ -169,9 +167,7 @@ class _Reader(pickle.Unpickler):
         if name == "Vocabulary" and module in ("__main__", "vocab", "vsepp.vocab"):
             return self.inert
         got = f"{module}.{name}, which was not run"
-        raise InputError(
-            f"{self._path} must hold no Python object but Vocabulary; got {got}: do not trust this file"
-        )
+        raise InputError(f"{self._path} must hold no Python object but Vocabulary; got {got}: do not trust this file")
 
 
 def _read_pickle(path: Path) -> dict[str, Any]:

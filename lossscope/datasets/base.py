@@ -45,9 +45,7 @@ class Split:
     def __post_init__(self) -> None:
         images, captions = len(self.images), len(self.captions)
         if len(self.image_ids) != images:
-            raise InputError(
-                f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}"
-            )
+            raise InputError(f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}")
         if (len(self.caption_image), len(self.caption_ids)) != (captions, captions):
             got = f"{len(self.caption_ids)} ids and {len(self.caption_image)} image rows for {captions} captions"
             raise InputError(f"split {self.name!r} must have one id and one image row per caption; got {got}")

@@ -40,9 +40,7 @@ class Coco:
     def __post_init__(self) -> None:
         check_options("coco", self.size, self.captions)
         if self.file.count(_SLOT) > 1 or Path(self.file).is_absolute():
-            raise InputError(
-                f"coco:file must be relative to root, with {_SLOT} at most once; got {self.file!r}"
-            )
+            raise InputError(f"coco:file must be relative to root, with {_SLOT} at most once; got {self.file!r}")
         if _SLOT in self.folder and _SLOT not in self.file:
             raise InputError(f"coco:file must hold {_SLOT} where coco:folder does; got {self.file!r}")
 
@@ -59,10 +57,7 @@ class Coco:
     def split(self, name: str) -> PictureSplit:
         """The split of that name; its `skipped` says what on_error=skip left out."""
         if name not in self.splits():
-            known = (
-                ", ".join(self.splits())
-                or f"a file like {Path(self.root) / self.file}, of which there is none"
-            )
+            known = ", ".join(self.splits()) or f"a file like {Path(self.root) / self.file}, of which there is none"
             raise InputError(f"split of coco must be one of {known}; got {name!r}")
         items = self._items(name)
         if not items:

@@ -73,9 +73,7 @@ class Karpathy:
             if any(self._path(layout, folder, file).is_file() for folder, file in pictures):
                 return layout
         tried = ", ".join(str(self._path(layout, *pictures[0])) for layout in _LAYOUTS)
-        raise InputError(
-            f"pictures of {self._file} must be in a known folder; got none of {tried}: move them there"
-        )
+        raise InputError(f"pictures of {self._file} must be in a known folder; got none of {tried}: move them there")
 
     def _path(self, layout: str, folder: str, file: str) -> Path:
         return Path(self.root) / layout.format(name=self.name, folder=folder, file=file)
@@ -86,8 +84,5 @@ def _entry(record: Any, where: str) -> tuple[str, Captioned]:
     folder = member(record, "filepath", str, where) if "filepath" in record else "."
     sentences = member(record, "sentences", list, where)
     texts = [member(item, "raw", str, f"sentence {k} of {where}").strip() for k, item in enumerate(sentences)]
-    ids = [
-        identifier(item, "sentid", where) if "sentid" in item else f"{file}#{k}"
-        for k, item in enumerate(sentences)
-    ]
+    ids = [identifier(item, "sentid", where) if "sentid" in item else f"{file}#{k}" for k, item in enumerate(sentences)]
     return folder, Captioned(file, Path(file), tuple(zip(ids, texts, strict=True)))

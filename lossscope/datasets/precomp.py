@@ -95,9 +95,7 @@ class _Features:
         finite = np.isfinite(taken).reshape(len(taken), -1).all(axis=1)
         if not finite.all():
             row = int(np.asarray(rows)[~finite][0])
-            raise InputError(
-                f"features of {self._file} must be finite; got NaN or infinity in row {row}: extract anew"
-            )
+            raise InputError(f"features of {self._file} must be finite; got NaN or infinity in row {row}: extract anew")
         return taken
 
 
@@ -109,9 +107,7 @@ def _features(file: Path) -> npt.NDArray[Any]:
     if features.dtype.kind != "f":
         raise InputError(f"{file} must hold floats; got {features.dtype}: save the features as float32")
     if features.ndim not in (2, 3) or 0 in features.shape:
-        raise InputError(
-            f"{file} must have the shape (N, d) or (N, R, d), N at least 1; got {features.shape}"
-        )
+        raise InputError(f"{file} must have the shape (N, d) or (N, R, d), N at least 1; got {features.shape}")
     return features
 
 
@@ -128,9 +124,7 @@ def _per_image(images: int, captions: int, file: Path, texts: Path) -> int:
         return 1
     if captions != _PER_IMAGE * images:
         wanted = f"{images} or {_PER_IMAGE * images} lines, for {images} rows in {file.name}"
-        raise InputError(
-            f"{texts} must have {wanted}; got {captions}: one of the two files is cut off or foreign"
-        )
+        raise InputError(f"{texts} must have {wanted}; got {captions}: one of the two files is cut off or foreign")
     return _PER_IMAGE
 
 

@@ -126,8 +126,8 @@ class Loss(Objective):
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """l_q and W = d(sum_q l_q)/dS by autograd; rows that are not usable get zeros."""
         usable = check(S, mask, self.positives)
-        with torch.enable_grad():
-            leaf = widened(S.detach()).requires_grad_()
+        with torch.inference_mode(False), torch.enable_grad():
+            leaf = taking_part(S, mask).requires_grad_()
             rows, part = (leaf, mask) if bool(usable.all()) else (leaf[usable], mask.rows(usable))
             some = self.values(rows, part) if len(rows) else leaf.sum(1)[:0]
             W = torch.autograd.grad(some.sum(), leaf)[0] if len(rows) else torch.zeros_like(leaf)
@@ -145,7 +145,7 @@ class Gradient(Objective):
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """The stated W; rows that are not usable get zeros. values is None."""
         usable = check(S, mask, self.positives)
-        wide = widened(S.detach())
+        wide = taking_part(S, mask)
         W = torch.zeros_like(wide)
         if bool(usable.any()):
             W[usable] = self.weights(wide[usable], mask.rows(usable))
@@ -155,9 +155,7 @@ class Gradient(Objective):
 def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
     """(q,) bool usable rows. Raises InputError: shapes, NaN or infinity among valid entries, too many positives."""
     if S.shape != mask.match.shape:
-        raise InputError(
-            f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}"
-        )
+        raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
     if not S.is_floating_point():
         raise InputError(f"S must be floating point; got {S.dtype}")
     bad = ~torch.isfinite(S) & mask.valid
@@ -176,9 +174,13 @@ def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
     return mask.usable
 
 
-def widened(S: Tensor) -> Tensor:
-    """Half precision becomes float32, where exponentials and counts are exact enough; others stay."""
-    return S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
+def taking_part(S: Tensor, mask: Mask) -> Tensor:
+    """A detached copy of S with 0 where it takes no part, so that NaN there reaches nothing.
+
+    Half precision becomes float32, where exponentials and counts are exact enough; others stay.
+    """
+    wide = S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
+    return wide.detach().masked_fill(~mask.valid, 0)
 
 
 def single(weights: Tensor, mask: Mask) -> Counted:

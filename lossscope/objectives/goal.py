@@ -39,7 +39,7 @@ class Goal(Gradient):
     variant: Literal["paper", "released"] = "paper"
 
     def __post_init__(self) -> None:
-        if self.tau <= 0 or self.margin < 0:
+        if not (self.tau > 0 and self.margin >= 0):
             raise InputError(f"tau must be > 0 and margin >= 0; got {self.tau} and {self.margin}")
 
     @property
@@ -63,7 +63,7 @@ class Goal(Gradient):
     def _triplet_weight(self, s_pos: Tensor, s_neg: Tensor) -> Tensor:
         released = self.variant == "released"
         if self.triplet == "con":
-            return torch.ones_like(s_pos) if released else (self.margin + s_neg - s_pos > 0).to(s_pos.dtype)
+            return torch.ones_like(s_pos) if released else (self.margin - s_pos + s_neg > 0).to(s_pos.dtype)
         if self.triplet == "nca":
             return (self.tau * (s_neg - s_pos)).sigmoid()
         shift = 0.5 if released else 0.0

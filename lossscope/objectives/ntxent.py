@@ -29,7 +29,7 @@ class NTXent(Loss):
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
 
     def __post_init__(self) -> None:
-        if self.tau <= 0:
+        if not self.tau > 0:
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..similarity import Mask
 from ..weights import Reduction
-from .base import Convention, Counted, Loss, check, widened
+from .base import Convention, Counted, Loss, check, taking_part
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SmoothAP(Loss):
     Counted, per triplet (i, j), j any other valid candidate: G_ij (1 − G_ij) / R_i², R_i = 1 + A_i + C_i, divided by
     |P| (001, eq. 12-13). Convention `text` has 1/tau in it as printed, `released` and `corrected` do not (E3);
     `released` of t2i takes rows k·q … k·q + k − 1 for query q (E2), k the captions of an image.
-    Training: 0.5 (mean i2t + mean t2i). Source: Brown et al. 2020; Bleeker & de Rijke 2022, eq. 6-8, 12-13.
+    Training: 0.5 (mean i2t + mean t2i). Source: Brown et al. 2020; Bleeker & de Rijke 2022, eq. 5-8, 12-13.
     """
 
     tau: float = 0.01
@@ -33,7 +33,7 @@ class SmoothAP(Loss):
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_0")
 
     def __post_init__(self) -> None:
-        if self.tau <= 0:
+        if not self.tau > 0:
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
@@ -48,7 +48,7 @@ class SmoothAP(Loss):
         usable = check(S, mask, self.positives)
         wrong = convention == "released" and mask.direction == "t2i"
         index, present = _released_rows(mask) if wrong else _positions(mask.positives)
-        G = self._above(widened(S.detach()), mask, index)
+        G = self._above(taking_part(S, mask), mask, index)
         weights = G * (1 - G) / (1 + G.sum(2, keepdim=True)).square()
         if convention == "text":
             weights = weights / self.tau
@@ -82,8 +82,6 @@ def _released_rows(mask: Mask) -> tuple[Tensor, Tensor]:
     """The rows the released t2i counter takes for query q: k·q … k·q + k − 1 of the candidates, if any (E2)."""
     queries, candidates = mask.match.shape
     k = max(queries // candidates, 1)
-    index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(
-        k, device=mask.match.device
-    )
+    index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(k, device=mask.match.device)
     present = index < candidates
     return index.where(present, torch.zeros_like(index)), present

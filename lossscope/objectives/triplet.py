@@ -17,7 +17,7 @@ class Triplet(Loss):
     """l_q = Σ_n max(0, margin − s₊ + s_n); every negative inside the margin weighs 1, strictly.
 
     W: +1 on each violating negative, minus their number on the positive. Counted: 1 per violating negative.
-    Source: Bleeker & de Rijke 2022, eq. 1; Faghri et al. 2018, eq. 5 (there over both directions).
+    Source: Bleeker & de Rijke 2022, eq. 3 and 9b; Faghri et al. 2018, eq. 5 (there over both directions).
     Convention `released` of t2i counts per image instead of per caption, as the released counter does (E1).
     """
 
@@ -26,7 +26,7 @@ class Triplet(Loss):
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
 
     def __post_init__(self) -> None:
-        if self.margin < 0:
+        if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

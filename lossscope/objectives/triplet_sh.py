@@ -17,7 +17,7 @@ class TripletSH(Loss):
     """l_q = max(0, margin − s₊ + max_n s_n); of equal hardest negatives the first carries the weight (E11).
 
     W: +1 on the hardest negative, −1 on the positive, if violating. Counted: 1 if violating.
-    Source: Bleeker & de Rijke 2022, eq. 2; Faghri et al. 2018, eq. 6.
+    Source: Bleeker & de Rijke 2022, eq. 1, 9a and 10; Faghri et al. 2018, eq. 6.
     """
 
     margin: float = 0.2
@@ -25,7 +25,7 @@ class TripletSH(Loss):
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
 
     def __post_init__(self) -> None:
-        if self.margin < 0:
+        if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     @property

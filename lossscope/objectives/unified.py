@@ -18,14 +18,14 @@ class Unified(Loss):
 
     W: e_n / (1 + Σ e) on negatives with e_n = exp(gamma (s_n − s₊ + margin)); minus their sum on the positive.
     Counted: W itself, which is in [0, 1]. gamma → ∞ gives triplet_sh; gamma · unified(margin=0) = vlc.
-    Source: Li et al. 2022, eq. 7 (gamma 60 for VSE++ on regions, 50 for the other models).
+    Source: Li et al. 2022, eq. 5 (gamma 60 for VSE++ on regions, 50 for the other models).
     """
 
     margin: float = 0.2
     gamma: float = 60.0
 
     def __post_init__(self) -> None:
-        if self.gamma <= 0 or self.margin < 0:
+        if not (self.gamma > 0 and self.margin >= 0):
             raise InputError(f"gamma must be > 0 and margin >= 0; got {self.gamma} and {self.margin}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

@@ -23,7 +23,7 @@ class VLC(Loss):
     gamma: float = 50.0
 
     def __post_init__(self) -> None:
-        if self.gamma <= 0:
+        if not self.gamma > 0:
             raise InputError(f"gamma must be > 0; got {self.gamma}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

@@ -70,9 +70,7 @@ def _known(frame: pd.DataFrame) -> pd.DataFrame:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")
     known = frame.dropna(subset=["count", "rsum"])
     if known.empty:
-        raise InputError(
-            f"frame of {_WHAT} must have a row with both count and rsum; got none. Run eval and cocos"
-        )
+        raise InputError(f"frame of {_WHAT} must have a row with both count and rsum; got none. Run eval and cocos")
     return known
 
 

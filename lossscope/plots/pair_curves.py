@@ -36,9 +36,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         known = line.dropna(subset=["weight"])
         if not known.empty:
             name = f"{label}, {side}" if both else str(label)
-            ends.append(
-                (float(known["s"].iloc[-1]), float(known["weight"].iloc[-1]), name, tints[str(label)])
-            )
+            ends.append((float(known["s"].iloc[-1]), float(known["weight"].iloc[-1]), name, tints[str(label)]))
     ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
     ax.set_ylabel("weight of the pair")
     ax.margins(x=0)
@@ -58,9 +56,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     for place, side in enumerate(sides):
         ax = fig.add_subplot(1, len(sides), place + 1)
         draw(frame[frame["side"] == side], ax)
-        ax.set_title(
-            {"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side]
-        )
+        ax.set_title({"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side])
     return fig
 
 
@@ -83,6 +79,4 @@ def _check(frame: pd.DataFrame) -> None:
     style.needs(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["side"])) - set(SIDES))
     if strange:
-        raise InputError(
-            f"side must be positive or negative; got {', '.join(strange)}. Rename the values of `side`"
-        )
+        raise InputError(f"side must be positive or negative; got {', '.join(strange)}. Rename the values of `side`")

@@ -96,9 +96,7 @@ def save(fig: Figure, path: Path | str) -> Path:
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     if kind not in FORMATS:
-        raise InputError(
-            f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three"
-        )
+        raise InputError(f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three")
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}[kind]
     with mpl.rc_context(_EMBED), replacing(path) as part:
         fig.savefig(part, format=kind, dpi=200, metadata=metadata)
@@ -113,9 +111,7 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
     """
     labels = list(labels)
     names = [label.partition(":")[0].replace("-", "_") for label in labels]
-    firsts = {
-        name: label for name, label in zip(reversed(names), reversed(labels), strict=True) if name in COLOURS
-    }
+    firsts = {name: label for name, label in zip(reversed(names), reversed(labels), strict=True) if name in COLOURS}
     chosen = {label: COLOURS[name] for name, label in firsts.items()}
     for name, label in zip(names, labels, strict=True):
         if label not in chosen:
@@ -171,9 +167,7 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def end_labels(
-    ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], tints: Sequence[str]
-) -> None:
+def end_labels(ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], tints: Sequence[str]) -> None:
     """Write each text right of the axes, level with its point where there is room, a thin line between."""
     ax.set_xlim(ax.get_xlim())
     ax.set_ylim(ax.get_ylim())
@@ -181,8 +175,7 @@ def end_labels(
     box = ax.get_position()
     gap = size * 1.3 / 72 / (ax.figure.get_figheight() * box.height)  # type: ignore[union-attr]
     wanted = [
-        float(ax.transAxes.inverted().transform(ax.transData.transform((a, b)))[1])
-        for a, b in zip(x, y, strict=True)
+        float(ax.transAxes.inverted().transform(ax.transData.transform((a, b)))[1]) for a, b in zip(x, y, strict=True)
     ]
     for a, b, text, tint, level in zip(x, y, texts, tints, _apart(wanted, gap), strict=True):
         arrow = {"arrowstyle": "-", "color": tint, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 2}

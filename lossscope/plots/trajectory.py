@@ -40,9 +40,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Ax
     for side, (name, tint, dash) in _SIDES.items():
         middle = known[f"{side}_q50"].fillna(known[f"{side}_mean"])
         ax.plot(known["epoch"], middle, color=tint, linestyle=dash, marker=_marker(known), label=name)
-        ax.fill_between(
-            known["epoch"], known[f"{side}_q10"], known[f"{side}_q90"], color=tint, alpha=0.18, lw=0
-        )
+        ax.fill_between(known["epoch"], known[f"{side}_q10"], known[f"{side}_q90"], color=tint, alpha=0.18, lw=0)
     ax.set(xlabel="epoch", ylabel="similarity")
     ax.set_title(style.wrapped(run, 26))
     if legend:

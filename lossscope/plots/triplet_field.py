@@ -20,9 +20,7 @@ _WHAT = "triplet_field"
 _Grid = npt.NDArray[np.float64]
 
 
-def draw(
-    frame: pd.DataFrame, ax: Axes | None = None, value: str = "w_neg", margin: float | None = None
-) -> Axes:
+def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "w_neg", margin: float | None = None) -> Axes:
     """Which triplets does one objective push? Read across: positive similarity; up: negative similarity.
 
     Bottom right is solved (positive close, negative far), top left is as wrong as can be. Colour is the
@@ -90,9 +88,7 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
     style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     style.one(frame, "objective", _WHAT)
     if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
-        raise InputError(
-            f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates"
-        )
+        raise InputError(f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")
     wide = frame.pivot_table(index="s_neg", columns="s_pos", values=value, dropna=False)
     if wide.size != len(frame) or min(wide.shape) < 2:
         raise InputError(

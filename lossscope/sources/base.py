@@ -56,9 +56,7 @@ class Embedded:
         """S of some images (b,) and captions (m,): (b, m)."""
         if self.images is None or self.captions is None:
             assert self.similarity is not None
-            return self.similarity[
-                torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]
-            ]
+            return self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
         return self.images[torch.from_numpy(image_rows)] @ self.captions[torch.from_numpy(caption_rows)].T
 
     def to(self, device: torch.device) -> Embedded:
@@ -123,9 +121,7 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
     x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     bad = ~torch.isfinite(x).all(1)
     if bool(bad.any()):
-        raise InputError(
-            f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)"
-        )
+        raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
     norms = x.norm(dim=1, keepdim=True)
     if bool((norms == 0).any()):
         raise InputError(f"{what} must not be zero; row {int((norms == 0).squeeze(1).nonzero()[0])} is")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ class Dump:
         known = {"images", "captions"} <= arrays.keys()
         if not known and "similarity" not in arrays:
             raise InputError(
-                f"{self.path} must hold `images` and `captions`, or `similarity`; got {', '.join(sorted(arrays)) or 'nothing'}"
+                f"{self.path} must hold `images` and `captions`, or `similarity`; "
+                f"got {', '.join(sorted(arrays)) or 'nothing'}"
             )
         notices: list[str] = []
         images = captions = similarity = None
@@ -48,9 +50,12 @@ class Dump:
             images, captions = (
                 _units(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
             )
+            wide = torch.promote_types(images.dtype, captions.dtype)
+            images, captions = images.to(wide), captions.to(wide)
             if images.shape[1] != captions.shape[1]:
                 raise InputError(
-                    f"images and captions of {self.path} must have one width; got {images.shape[1]} and {captions.shape[1]}"
+                    f"images and captions of {self.path} must have one width; "
+                    f"got {images.shape[1]} and {captions.shape[1]}"
                 )
             n, m = len(images), len(captions)
         else:
@@ -78,15 +83,15 @@ def _arrays(path: Path) -> tuple[dict[str, Any], str]:
     existing_file(path)
     if path.suffix == ".safetensors":
         return dict(read_safetensors(path)), fingerprint(path)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{path} must be a whole .npz file; it is no zip archive, or cut off. Write it again")
     try:
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}, fingerprint(path)
     except ValueError as error:
-        raise InputError(
-            f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}"
-        ) from error
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise InputError(f"{path} must be a whole .npz file; {error}") from error
+        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+        raise InputError(f"{path} must be a whole .npz file; {error}. Write it again") from error
 
 
 def _folder(path: Path) -> tuple[dict[str, Any], str]:
@@ -98,14 +103,17 @@ def _folder(path: Path) -> tuple[dict[str, Any], str]:
             try:
                 parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
                 arrays[name] = np.concatenate(parts)
-            except ValueError as error:
+            except (ValueError, OSError, EOFError) as error:
                 raise InputError(
                     f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
                 ) from error
             used += files
     table = path / "metadata.parquet"
     if table.is_file():
-        columns = pd.read_parquet(table)
+        try:
+            columns = pd.read_parquet(table)
+        except (ValueError, OSError) as error:
+            raise InputError(f"{table} must be a whole parquet file; {error}") from error
         wanted = [name for name in ("caption_image", "image_id", "caption_id") if name in columns]
         arrays.update({name: columns[name].to_numpy() for name in wanted})
         used.append(table)
@@ -116,13 +124,14 @@ def _matrix(array: Any, what: str) -> Tensor:
     found = array if isinstance(array, Tensor) else _numbers(np.asarray(array), what)
     if found.ndim != 2 or not found.is_floating_point():
         raise InputError(f"{what} must be a matrix of floats; got {tuple(found.shape)} of {found.dtype}")
-    return found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
+    return found if found.dtype in (torch.float32, torch.float64) else found.float()
 
 
 def _numbers(array: np.ndarray[Any, Any], what: str) -> Tensor:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{what} must be numbers; got {array.dtype}")
-    return torch.from_numpy(np.ascontiguousarray(array))
+    plain = array.astype(np.float64 if array.dtype == np.longdouble else array.dtype.newbyteorder("="))
+    return torch.from_numpy(np.ascontiguousarray(plain))
 
 
 def _units(array: Any, what: str, notices: list[str]) -> Tensor:
@@ -141,10 +150,14 @@ def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: 
             )
         notices.append(f"{path} has no caption_image: taking {m // n} captions per image, in image order")
         return np.repeat(np.arange(n, dtype=np.int64), m // n)
-    rows = np.asarray(found)
+    rows = np.asarray(found.cpu().double() if _is_float(found) else found)
     if rows.shape != (m,) or rows.dtype.kind not in "iu":
         raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
     return rows.astype(np.int64)
+
+
+def _is_float(found: Any) -> bool:
+    return isinstance(found, Tensor) and found.is_floating_point()
 
 
 def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
@@ -152,15 +165,8 @@ def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
     if found is None:
         return [str(i) for i in range(n)]
     ids = [str(i) for i in np.asarray(found).tolist()]
-    if (
-        name == "image_id"
-        and len(ids) != n
-        and "caption_image" in arrays
-        and len(ids) == len(arrays["caption_image"])
-    ):
-        first = {
-            int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)
-        }
+    if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
+        first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")

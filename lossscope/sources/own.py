@@ -68,9 +68,7 @@ def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
     split: Split = build("datasets", request.data or checkpoint.data).split(request.split)
     shape = tuple(checkpoint.item_shape)
     if tuple(split.images.shape) != shape:
-        raise InputError(
-            f"items must have the shape {path} was trained on, {shape}; got {tuple(split.images.shape)}"
-        )
+        raise InputError(f"items must have the shape {path} was trained on, {shape}; got {tuple(split.images.shape)}")
     return split
 
 

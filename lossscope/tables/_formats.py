@@ -146,10 +146,7 @@ def _latex_char(char: str) -> str:
 
 
 def _latex_groups(groups: list[tuple[str, list[int]]]) -> list[str]:
-    cells = [
-        rf"\multicolumn{{{len(places)}}}{{c}}{{{latex_text(group)}}}" if group else ""
-        for group, places in groups
-    ]
+    cells = [rf"\multicolumn{{{len(places)}}}{{c}}{{{latex_text(group)}}}" if group else "" for group, places in groups]
     rules = [rf"\cmidrule(lr){{{places[0] + 1}-{places[-1] + 1}}}" for group, places in groups if group]
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 

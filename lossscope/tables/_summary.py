@@ -45,9 +45,7 @@ class Row:
     def cell(self, column: Column) -> Cell:
         """The number of a column: one measurement, or the mean and deviation over seeds."""
         for statistic in column.statistics:
-            found = self.rows[
-                (self.rows["statistic"] == statistic) & (self.rows["direction"] == column.direction)
-            ]
+            found = self.rows[(self.rows["statistic"] == statistic) & (self.rows["direction"] == column.direction)]
             means = found["mean"].dropna().astype(float)
             if len(means) == 1:
                 return Cell(
@@ -109,9 +107,7 @@ def varying(rows: pd.DataFrame) -> list[str]:
     return [column for column in SETTINGS if rows[column].map(shown).unique().size > 1]
 
 
-def table(
-    name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = ()
-) -> Table:
+def table(name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = ()) -> Table:
     """Rows and columns -> Table; words first, columns that no row fills are left out."""
     several = len({row.key.get("source") for row in rows}) > 1
     keys = [key for key in rows[0].key if key != "source" or several]
@@ -151,9 +147,7 @@ def undefined(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:
         for _, row in short.iterrows()
     ]
     told = "; ".join(dict.fromkeys(each))
-    return (
-        [f"Batches in which {statistic} is defined: {told}. Others are left out of its mean."] if each else []
-    )
+    return [f"Batches in which {statistic} is defined: {told}. Others are left out of its mean."] if each else []
 
 
 def shown(value: object) -> str:

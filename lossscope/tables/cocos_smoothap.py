@@ -25,10 +25,6 @@ def build(frame: pd.DataFrame) -> Table:
     rows = _summary.only(_summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap")
     columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_0")]
     caption = "COCOS of SmoothAP: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
-    told = [
-        note
-        for name, note in (("released", _RELEASED), ("text", _TEXT))
-        if (rows["convention"] == name).any()
-    ]
+    told = [note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()]
     notes = (_COUNTS, *_summary.undefined(rows), *told)
     return _summary.table("cocos_smoothap", caption, _summary.grouped(rows), columns, notes)

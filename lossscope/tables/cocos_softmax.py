@@ -31,8 +31,6 @@ def build(frame: pd.DataFrame) -> Table:
         )
     rows = _summary.only(rows, names, "cocos_softmax")
     wanted = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
-    columns = [
-        Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in wanted
-    ]
+    columns = [Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in wanted]
     caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(rows, "batches")
     return _summary.table("cocos_softmax", caption, _summary.grouped(rows), columns, _NOTES)

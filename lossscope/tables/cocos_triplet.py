@@ -22,14 +22,9 @@ _RELEASED = (
 def build(frame: pd.DataFrame) -> Table:
     """Summary rows of the probe `cocos`, objectives triplet and triplet_sh -> C_q, C_B, C_0 of both "
     "directions."""
-    rows = _summary.only(
-        _summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet"
-    )
+    rows = _summary.only(_summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet")
     columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_B", "C_0")]
     caption = "COCOS of the triplet losses: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
-    plain = any(
-        _summary.name_of(spec) == "triplet"
-        for spec in rows.loc[rows["convention"] == "released", "objective"]
-    )
+    plain = any(_summary.name_of(spec) == "triplet" for spec in rows.loc[rows["convention"] == "released", "objective"])
     notes = (_COUNTS, *_summary.undefined(rows), *((_RELEASED,) if plain else ()))
     return _summary.table("cocos_triplet", caption, _summary.grouped(rows), columns, notes)

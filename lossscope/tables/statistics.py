@@ -21,11 +21,7 @@ def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
 
 
 def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table:
-    shown = [
-        name
-        for name in statistics
-        if name != "skipped" or (rows["mean"][rows["statistic"] == name] > 0).any()
-    ]
+    shown = [name for name in statistics if name != "skipped" or (rows["mean"][rows["statistic"] == name] > 0).any()]
     columns = [Column(side, (name,), digits=_digits(name)) for side in ("i2t", "t2i") for name in shown]
     caption = f"{probe}: " + _summary.settings(rows, "batches")
     notes = _summary.undefined(rows) if "C_q" in statistics else []

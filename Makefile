@@ -1,0 +1,36 @@
+# One-line targets. `make demo` and `make test` do their whole set-up on a machine with python3 (venv, pip) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test quick lint types bench clean
+
+demo: $(VENV)/.run ; $(BIN)/lossscope demo
+
+test: lint types ; $(BIN)/python -m pytest --cov --cov-report=term
+
+quick: $(VENV)/.dev ; $(BIN)/python -m pytest -m "not slow"
+
+lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ; $(BIN)/mypy
+
+bench: $(VENV)/.run ; for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+clean: ; rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lossscope needs Python 3.11 or newer; got `$(PYTHON) --version`. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "$(PYTHON) has no venv with pip; on Debian or Ubuntu: apt-get install python3-venv. Or name another: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/pip
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
+	$(BIN)/pip install --quiet -e ".[dev]"
+	touch $@ $(VENV)/.run

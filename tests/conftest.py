@@ -1,0 +1,65 @@
+"""What tests share: the oracles, loaded by path, and small batches of known make."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ORACLES = Path(__file__).parent / "oracles"
+DATA = Path(__file__).parent / "data"
+
+
+@cache
+def _loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"oracle_{name}", ORACLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Callable[[str], ModuleType]:
+    """`oracle("ntxent")` is the slow, obvious reimplementation in tests/oracles/ntxent.py."""
+    return _loaded
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of known answers."""
+    return DATA
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test keeps its embeddings in a folder of its own."""
+    monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of two epochs on tiny scenes, finished in a second; not to be written to."""
+    from lossscope.recipe import Recipe
+    from lossscope.train import train
+
+    recipe = Recipe(
+        data="scenes:train=60,val=20,test=20,size=16",
+        encoder="vsepp:dim=16,words=8,width=4",
+        objective="ntxent",
+        epochs=2,
+        batch_size=32,
+        lr=0.002,
+    )
+    return train(recipe, tmp_path_factory.mktemp("tiny") / "run").path
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tiny_run: Path) -> Path:
+    """Its best.pt."""
+    return tiny_run / "best.pt"

@@ -1,0 +1,371 @@
+"""What every objective must do, whatever its formula: a new file in lossscope/objectives/ is tested from the start."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from itertools import product
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lossscope.errors import InputError
+from lossscope.objectives.base import CONVENTIONS, Loss, Objective
+from lossscope.probes.base import View, fold, reduce
+from lossscope.registry import build, names
+from lossscope.similarity import Mask, group_mask, pair_mask
+from lossscope.weights import both, reduced
+
+Oracle = Callable[[str], ModuleType]
+TRIPLETS, PAIRS = ("con", "nca", "cir"), ("con", "lin", "sig", "lin-ms", "sig-ms")
+NAMES = names("objectives")
+MORE = {
+    "triplet": ["triplet:margin=0", "triplet:margin=0.5"],
+    "triplet_sh": ["triplet_sh:margin=0", "triplet_sh:margin=0.5"],
+    "ntxent": ["ntxent:tau=0.01", "ntxent:tau=1"],
+    "vlc": ["vlc:gamma=5"],
+    "unified": ["unified:gamma=5,margin=0", "unified:gamma=50,margin=0.1"],
+    "smoothap": ["smoothap:tau=0.1", "smoothap:tau=1"],
+    "goal": [
+        *(f"goal:triplet={t},pair={p},variant={v}" for t, p, v in product(TRIPLETS, PAIRS, ("paper", "released"))),
+        "goal:triplet=nca,pair=sig,tau=3,alpha=4,beta=5,lam=0.2",
+        "goal:triplet=con,pair=lin-ms,margin=0.4,ms_eps=0.3",
+        "goal:triplet=cir,pair=sig-ms,m_plus=0.1,m_minus=0.2",
+        "goal:triplet=nca,pair=lin-ms,m_minus=0.2",
+    ],
+}
+SPECS = [spec for name in NAMES for spec in (name, *MORE.get(name, []))]
+LOSSES = [spec for spec in SPECS if isinstance(build("objectives", spec), Loss)]
+ONE = [spec for spec in SPECS if build("objectives", spec).positives == "one"]
+
+
+def of_differences(objective: Objective) -> bool:
+    """Whether the objective pulls exactly as much as it pushes: all but the pair weights of goal."""
+    return getattr(objective, "pair", "con") == "con"
+
+
+def shift_free(objective: Objective) -> bool:
+    """Whether only differences of similarities enter: goal's cir looks at their squares as well."""
+    return of_differences(objective) and getattr(objective, "triplet", "con") != "cir"
+
+
+DIFFERENCES = [spec for spec in SPECS if of_differences(build("objectives", spec))]
+SHIFT_FREE = [spec for spec in SPECS if shift_free(build("objectives", spec))]
+
+
+def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidates: int = 9) -> tuple[Tensor, Mask]:
+    """Similarities around 0.3; three rows: 2 without a positive, 4 without a negative; some entries not valid."""
+    rng = np.random.default_rng(seed)
+    S = torch.from_numpy(rng.normal(0.3, 0.12, (queries, candidates)))
+    match = torch.zeros(queries, candidates, dtype=torch.bool)
+    for q in range(queries):
+        number = 1 if objective.positives == "one" else int(rng.integers(1, 4))
+        match[q, rng.choice(candidates, number, replace=False)] = True
+    valid = torch.from_numpy(rng.random((queries, candidates)) < 0.8) | match
+    if queries > 4:
+        valid[2] &= ~match[2]
+        valid[4] = match[4]
+    return S, Mask(match, valid)
+
+
+def arrays(S: Tensor, mask: Mask) -> tuple[npt.NDArray[Any], ...]:
+    return S.numpy(), mask.match.numpy(), mask.valid.numpy()
+
+
+def hyper(objective: Any) -> dict[str, Any]:
+    return {item.name: getattr(objective, item.name) for item in dataclasses.fields(objective)}
+
+
+@pytest.fixture(params=SPECS)
+def objective(request: pytest.FixtureRequest) -> Any:
+    return build("objectives", request.param)
+
+
+@pytest.fixture(params=LOSSES)
+def loss(request: pytest.FixtureRequest) -> Any:
+    return build("objectives", request.param)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_objective_has_an_oracle(name: str, oracle: Oracle) -> None:
+    try:
+        found = oracle(name)
+    except FileNotFoundError:
+        pytest.fail(f"objective {name} has no oracle: write tests/oracles/{name}.py")
+    missing = [part for part in ("values", "weights", "counted") if not hasattr(found, part)]
+    assert not missing, f"tests/oracles/{name}.py must define {missing}"
+
+
+def test_w_has_the_shape_of_s_is_finite_and_zero_off_valid(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    weights = objective(S, mask)
+    assert weights.W.shape == S.shape
+    assert weights.W.dtype == S.dtype
+    assert torch.isfinite(weights.W).all()
+    assert (weights.W[~mask.valid] == 0).all()
+    assert weights.W.abs().sum() > 0
+    assert not weights.W.requires_grad
+
+
+def test_losses_have_a_value_per_query_and_gradients_none(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    values = objective(S, mask).values
+    assert (values is not None) == isinstance(objective, Loss)
+    assert values is None or (values.shape == (7,) and not values.requires_grad)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_w_equal_the_oracle(objective: Objective, oracle: Oracle, seed: int) -> None:
+    slow, options = oracle(objective_name(objective)), hyper(objective)
+    S, mask = random_batch(objective, seed)
+    weights = objective(S, mask)
+    assert_close(weights.W, slow.weights(*arrays(S, mask), **options))
+    expected = slow.values(*arrays(S, mask), **options)
+    assert (weights.values is None) == (expected is None)
+    if weights.values is not None:
+        assert_close(weights.values, expected)
+
+
+def test_w_equals_the_oracle_among_many_ties(objective: Objective, oracle: Oracle) -> None:
+    S, mask = random_batch(objective, seed=5)
+    S = (S * 10).round() / 10
+    expected = oracle(objective_name(objective)).weights(*arrays(S, mask), **hyper(objective))
+    assert_close(objective(S, mask).W, expected)
+
+
+def test_of_equal_negatives_the_first_carries_at_least_as_much(objective: Objective) -> None:
+    S = torch.tensor([[0.4, 0.1, 0.3, 0.3]], dtype=torch.float64)
+    match = torch.tensor([[True, False, False, False]])
+    W = objective(S, Mask(match, torch.ones_like(match))).W[0]
+    assert W[2] == W[3] or W[3] == 0
+
+
+def test_w_equals_central_differences_of_the_values(loss: Loss) -> None:
+    S, mask = random_batch(loss, seed=1)
+    step, numeric = 1e-6, torch.zeros_like(S)
+    for q, c in product(*map(range, S.shape)):
+        change = torch.zeros_like(S)
+        change[q, c] = step
+        up, down = loss(S + change, mask).values, loss(S - change, mask).values
+        assert up is not None
+        assert down is not None
+        numeric[q, c] = (up.sum() - down.sum()) / (2 * step)
+    torch.testing.assert_close(loss(S, mask).W, numeric, rtol=1e-6, atol=1e-5)
+
+
+def test_permuting_candidates_permutes_w(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    order = torch.randperm(S.shape[1], generator=torch.Generator().manual_seed(0))
+    moved = objective(S[:, order], Mask(mask.match[:, order], mask.valid[:, order])).W
+    assert_close(moved, objective(S, mask).W[:, order])
+
+
+def test_rows_are_independent_unless_coupled(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    changed = S.clone()
+    changed[0] = torch.where(mask.match[0], -0.6, S[0] - 0.1)
+    before, after = objective(S, mask).W[1:], objective(changed, mask).W[1:]
+    assert torch.equal(before, after) != objective.coupled
+
+
+@pytest.mark.parametrize("spec", DIFFERENCES)
+def test_rows_of_w_sum_to_zero_for_objectives_of_differences(spec: str) -> None:
+    objective = build("objectives", spec)
+    W = objective(*random_batch(objective)).W
+    assert float(W.sum(1).abs().max()) <= 1e-12 * float(W.abs().max())
+
+
+def test_float32_is_near_float64(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    S = S.float()
+    exact, fast = objective(S.double(), mask).W, objective(S, mask).W
+    assert fast.dtype == torch.float32
+    torch.testing.assert_close(fast.double(), exact, rtol=1e-4, atol=1e-4 * float(exact.abs().max()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(objective: Objective, dtype: torch.dtype) -> None:
+    S, mask = random_batch(objective)
+    half = S.to(dtype)
+    W = objective(half, mask).W
+    assert W.dtype == torch.float32
+    assert torch.equal(W, objective(half.float(), mask).W)
+    counted = objective.counts(half, mask, 0.01)
+    assert torch.equal(counted.above, objective.counts(half.float(), mask, 0.01).above)
+
+
+def test_rows_without_positive_or_negative_are_skipped_with_zeros(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    weights, counts = objective(S, mask), objective.counts(S, mask, 0.01)
+    assert (~weights.usable).nonzero().flatten().tolist() == [2, 4]
+    assert (weights.W[[2, 4]] == 0).all()
+    assert weights.values is None or (weights.values[[2, 4]] == 0).all()
+    assert counts.skipped.nonzero().flatten().tolist() == [2, 4]
+    for column in (counts.above, counts.mass_above, counts.mass_low, counts.positive):
+        assert (column[[2, 4]] == 0).all()
+
+
+def test_skipped_rows_change_nothing_for_the_others(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    all_rows, some = objective(S, mask), mask.usable
+    alone = objective(S[some], mask.rows(some))
+    assert_close(all_rows.W[some], alone.W)
+    assert all_rows.values is None or alone.values is None or torch.equal(all_rows.values[some], alone.values)
+
+
+def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    some = mask.usable
+    probe = build("probes", "cocos")
+    columns = [fold(probe, [view(objective, *batch)]) for batch in ((S, mask), (S[some], mask.rows(some)))]
+    for statistic in probe.statistics(objective):
+        if statistic.name != "skipped":
+            assert reduce(statistic, columns[0]) == pytest.approx(reduce(statistic, columns[1]), nan_ok=True)
+    square = pair_mask(torch.arange(4))
+    left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
+    both_ways = both(objective, S[:4, :4], left_out)
+    assert [int(w.usable.sum()) for w in both_ways] == [3, 3]
+    gradient = reduced(both_ways, 1.0, "mean", 4).gradient
+    assert_close(gradient, both_ways.i2t.W / 3 + both_ways.t2i.W.T / 3)
+
+
+@pytest.mark.parametrize("filler", [0.99, -5.0, float("nan"), float("inf")])
+def test_invalid_candidates_change_nothing_whatever_their_similarity(objective: Objective, filler: float) -> None:
+    S, mask = random_batch(objective)
+    other = S.masked_fill(~mask.valid, filler)
+    before, after = objective(S, mask), objective(other, mask)
+    assert torch.equal(before.W, after.W)
+    assert before.values is None or after.values is None or torch.equal(before.values, after.values)
+    for convention in objective.conventions:
+        expected, counts = (objective.counts(s, mask, 0.01, convention) for s in (S, other))
+        for name in ("above", "mass_above", "mass_low", "positive"):
+            assert torch.equal(getattr(expected, name), getattr(counts, name)), (convention, name)
+
+
+def test_a_batch_with_nothing_usable_has_zeros(objective: Objective) -> None:
+    mask = Mask(torch.zeros(3, 4, dtype=torch.bool), torch.ones(3, 4, dtype=torch.bool))
+    weights, counts = objective(torch.rand(3, 4), mask), objective.counts(torch.rand(3, 4), mask, 0.01)
+    assert not weights.W.any()
+    assert not counts.above.any()
+    assert counts.skipped.all()
+
+
+@pytest.mark.parametrize("spec", ONE)
+def test_two_positives_raise_naming_the_row(spec: str) -> None:
+    match = torch.eye(3, 4, dtype=torch.bool)
+    match[1, 3] = True
+    with pytest.raises(InputError, match=r"one positive; row 1 has 2"):
+        build("objectives", spec)(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_valid_similarity_that_is_not_finite_raises_naming_row_and_column(objective: Objective, bad: float) -> None:
+    S = torch.rand(3, 3)
+    S[1, 2] = bad
+    with pytest.raises(InputError, match=rf"finite; got {bad} at row 1, column 2"):
+        objective(S, pair_mask(torch.arange(3)))
+
+
+def test_shapes_and_types_that_do_not_fit_raise(objective: Objective) -> None:
+    mask = pair_mask(torch.arange(3))
+    with pytest.raises(InputError, match=r"one shape; got \(3, 4\) and \(3, 3\)"):
+        objective(torch.rand(3, 4), mask)
+    with pytest.raises(InputError, match="floating point"):
+        objective(torch.ones(3, 3, dtype=torch.int64), mask)
+
+
+def test_similarities_are_left_as_they_are_and_need_no_graph(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    S.requires_grad_()
+    before = S.detach().clone()
+    W = objective(S, mask).W
+    assert torch.equal(S.detach(), before)
+    assert S.grad is None
+    with torch.inference_mode():
+        assert torch.equal(objective(before.clone(), mask).W, W)
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction: str, eps: float) -> None:
+    S, mask = square_batch(objective, direction)
+    slow, options = oracle(objective_name(objective)), hyper(objective)
+    for convention in objective.conventions:
+        counts = objective.counts(S, mask, eps, convention)
+        count, mass = slow.counted(*arrays(S, mask), eps, convention, direction, **options)
+        assert_close(counts.above.double(), np.asarray(count, float))
+        assert_close(counts.mass_above, np.asarray(mass, float))
+
+
+def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
+    S, mask = random_batch(objective, seed=2)
+    counted = objective.counted(S, mask)
+    weights = counted.weights.masked_fill(~counted.takes, 0)
+    largest = float(weights.max())
+    assert float(counted.threshold(largest).above.max()) == 0
+    counts = counted.threshold(largest / 3)
+    assert_close(counts.mass_above + counts.mass_low, weights.sum((1, 2)) / counted.divisor)
+    with pytest.raises(InputError, match="eps must be"):
+        counted.threshold(-0.1)
+
+
+def test_conventions_it_does_not_know_raise(objective: Objective) -> None:
+    S, mask = random_batch(objective)
+    for convention in {*CONVENTIONS, "other"} - set(objective.conventions):
+        with pytest.raises(InputError, match="convention of"):
+            objective.counts(S, mask, 0.01, convention)  # type: ignore[arg-type]
+
+
+seeds = st.integers(0, 2**20)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SHIFT_FREE), seeds, st.floats(-0.5, 0.5))
+def test_shifting_a_row_leaves_w_of_objectives_of_differences(spec: str, seed: int, shift: float) -> None:
+    objective = build("objectives", spec)
+    S, mask = random_batch(objective, seed, 4, 6)
+    moved = S.clone()
+    moved[1] += shift
+    assert_close(objective(moved, mask).W, objective(S, mask).W, 1e-8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SPECS), seeds, st.permutations(range(7)))
+def test_permuting_queries_permutes_rows(spec: str, seed: int, order: list[int]) -> None:
+    objective = build("objectives", spec)
+    S, mask = random_batch(objective, seed)
+    weights, moved = objective(S, mask), objective(S[order], mask.rows(torch.tensor(order)))
+    assert_close(moved.W, weights.W[order])
+    assert weights.values is None or moved.values is None or torch.equal(moved.values, weights.values[order])
+
+
+def objective_name(objective: Any) -> str:
+    return type(objective).__module__.rsplit(".", 1)[1]
+
+
+def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
+    """Pairs, or images with three captions each: one direction, as the published counters see it."""
+    rng = np.random.default_rng(3)
+    images = torch.arange(6)
+    mask = pair_mask(images) if objective.positives == "one" else group_mask(images, images.repeat_interleave(3))
+    S = torch.from_numpy(rng.normal(0.3, 0.05, mask.match.shape))
+    return (S, mask) if direction == "i2t" else (S.T.contiguous(), mask.t())
+
+
+def view(objective: Objective, S: Tensor, mask: Mask) -> View:
+    rows, columns = (torch.arange(n) for n in S.shape)
+    return View(S, mask, objective, objective(S, mask).W, None, None, rows, columns)
+
+
+def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None:
+    """Equal up to rounding, measured against the largest entry."""
+    expected = torch.as_tensor(np.asarray(expected), dtype=torch.float64)
+    scale = max(1.0, float(expected.abs().max()))
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=tolerance * scale)

@@ -1,0 +1,100 @@
+"""GOAL: triplet weight times pair weight on the hardest negative, one query at a time, sets as Python lists."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def logistic(x: float) -> float:
+    """1 / (1 + e^−x)."""
+    return 1 / (1 + math.exp(-x))
+
+
+def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int, list[int]]]:
+    """(query, positive, hardest negative: of equals the first, the other negatives)."""
+    found = []
+    for q in range(len(S)):
+        positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
+        negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
+        if positives and negatives:
+            hardest = negatives[0]
+            for n in negatives:
+                if S[q, n] > S[q, hardest]:
+                    hardest = n
+            found.append((q, positives[0], hardest, [n for n in negatives if n != hardest]))
+    return found
+
+
+def values(S: Array, match: Array, valid: Array, **hyper: Any) -> None:
+    """The gradient is stated; there is no value."""
+
+
+def triplet_weight(kind: str, s_pos: float, s_neg: float, tau: float, margin: float, variant: str) -> float:
+    """T: eq. 5-8; `released` has no margin in con and one half inside cir."""
+    if kind == "con":
+        return 1.0 if variant == "released" or margin - s_pos + s_neg > 0 else 0.0
+    if kind == "nca":
+        return logistic(-tau * (s_pos - s_neg))
+    half = 0.5 if variant == "released" else 0.0
+    return logistic(-tau * (s_pos * (2 - s_pos) - s_neg**2 - half))
+
+
+def mean(numbers: list[float]) -> float:
+    """0 of nothing."""
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def weights(
+    S: Array,
+    match: Array,
+    valid: Array,
+    triplet: str = "con",
+    pair: str = "con",
+    tau: float = 10.0,
+    margin: float = 0.2,
+    alpha: float = 2.0,
+    beta: float = 10.0,
+    lam: float = 0.5,
+    ms_eps: float = 0.1,
+    m_plus: float | None = None,
+    m_minus: float | None = None,
+    variant: str = "paper",
+) -> Array:
+    W = np.zeros_like(S)
+    every = rows(S, match, valid)
+    for q, p, n, others in every:
+        s, h = S[q, p], S[q, n]
+        near = [S[r, other] for r, other, _, _ in every if r != q and S[r, other] <= h + ms_eps]
+        smallest = min(S[r, other] for r, other, _, _ in every)
+        hard = [S[q, c] for c in others if S[q, c] >= smallest - ms_eps]
+        if pair == "sig-ms":
+            m_p = mean([math.exp(alpha * (s - r)) for r in near])
+            m_n = mean([math.exp(-beta * (h - r)) for r in hard])
+        else:
+            m_p, m_n = mean([s - r for r in near]), mean([h - r for r in hard])
+        m_p = m_p if m_plus is None else m_plus
+        m_n = m_n if m_minus is None else m_minus
+        P_pos, P_neg = {
+            "con": (1.0, 1.0),
+            "lin": (1 - s, h),
+            "sig": (1 / (1 + math.exp(alpha * (s - lam))), 1 / (1 + math.exp(-beta * (h - lam)))),
+            "lin-ms": ((1 - m_p) * (1 - s), (1 + m_n) * h),
+            "sig-ms": (1 / (m_p + math.exp(alpha * (s - lam))), 1 / (m_n + math.exp(-beta * (h - lam)))),
+        }[pair]
+        T = triplet_weight(triplet, s, h, tau, margin, variant)
+        W[q, n], W[q, p] = T * P_neg, -T * P_pos
+    return W
+
+
+def counted(
+    S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
+) -> tuple[Array, Array]:
+    """Negatives with |W| above eps (there is at most one), and that |W|."""
+    W = np.abs(weights(S, match, valid, **hyper))
+    high = np.where((eps < W) & ~match, W, 0)
+    return (high > 0).sum(1), high.sum(1)

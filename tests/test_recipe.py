@@ -1,0 +1,106 @@
+"""Recipes: one TOML file that states every choice, and says what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError, SpecError
+from lossscope.recipe import Recipe
+
+
+def read(tmp_path: Path, text: str) -> Recipe:
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    return Recipe.read(tmp_path / "a.toml")
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(),
+        Recipe(objective="triplet_sh", lr=1e-7, clip=0.0, reduction="pairs", sampling="pairs", precision="bf16", seed=7),
+        Recipe(data='precomp:root="C:\\\\data\\\\é, \\"x\\""', lr=12345678.9, same_image="mask"),
+    ],
+)
+def test_a_recipe_comes_back_from_toml(tmp_path: Path, recipe: Recipe) -> None:
+    recipe.write(tmp_path / "a.toml")
+    assert Recipe.read(tmp_path / "a.toml") == recipe
+
+
+def test_missing_keys_take_their_defaults_and_whole_numbers_serve_as_floats(tmp_path: Path) -> None:
+    recipe = read(tmp_path, "lr = 1\nepochs = 3\n")
+    assert recipe == Recipe(lr=1.0, epochs=3)
+    assert isinstance(recipe.lr, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("learning_rate = 1", "keys of .* must be of data, encoder.*got 'learning_rate'"),
+        ("epochs = 2.0", "epochs of .* must be int; got 2.0"),
+        ("epochs = '2'", "epochs of .* must be int; got '2'"),
+        ("epochs = true", "epochs of .* must be int; got True"),
+        ("lr = 'fast'", "lr of .* must be float; got 'fast'"),
+        ("data = 3", "data of .* must be str; got 3"),
+        ("reduction = 3", "reduction of .* got 3"),
+        ("reduction = 'max'", "reduction must be one of sum, mean, pairs; got 'max'"),
+        ("sampling = 'triples'", "sampling must be one of pairs, images; got 'triples'"),
+        ("same_image = 'drop'", "same-image must be one of keep, mask; got 'drop'"),
+        ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16; got 'fp8'"),
+        ("epochs = -1", "epochs must be at least 0; got -1"),
+        ("batch_size = 1", "batch-size must be at least 2; got 1"),
+        ("lr_step = 0", "lr-step must be at least 1; got 0"),
+        ("min_count = 0", "min-count must be at least 1; got 0"),
+        ("warmup = -1", "warmup must be at least 0; got -1"),
+        ("lr = 0.0", "lr and lr-gamma must be > 0"),
+        ("lr = nan", "lr and lr-gamma must be > 0"),
+        ("lr = inf", "lr and lr-gamma must be > 0"),
+        ("clip = -1", "clip >= 0; got"),
+        ("lr_gamma = 0", "lr and lr-gamma must be > 0"),
+        ("seed = -1", "seed must be in 0"),
+        ("seed = 99999999999999999999", "seed must be in 0"),
+        ("lr = = 1", "must be a readable TOML file"),
+        ("[[data]]\nx = 1", "data of .* must be str"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        read(tmp_path, text)
+
+
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'data = "\xe9"')
+    for path in (tmp_path, tmp_path / "none.toml", tmp_path / "latin.toml"):
+        with pytest.raises(InputError, match="must be a readable TOML file"):
+            Recipe.read(path)
+
+
+def test_canonical_writes_every_option() -> None:
+    full = Recipe(objective="triplet-sh", encoder="vsepp:dim=8").canonical()
+    assert full.objective == "triplet_sh:margin=0.2"
+    assert full.encoder.startswith("vsepp:image=cnn-small,dim=8,")
+    assert full.canonical() == full
+    with pytest.raises(SpecError, match="did you mean 'ntxent'"):
+        Recipe(objective="ntxnt").canonical()
+
+
+def test_the_rate_falls_in_steps() -> None:
+    recipe = Recipe(lr=1.0, lr_step=2, lr_gamma=0.5)
+    assert [recipe.rate(epoch) for epoch in range(5)] == [1.0, 1.0, 0.5, 0.5, 0.25]
+
+
+def test_the_warm_up_objective_comes_first() -> None:
+    recipe = Recipe(objective="triplet_sh:margin=0.3", warmup=2)
+    named = [type(recipe.objective_of(epoch)).__name__ for epoch in range(3)]
+    assert named == ["Triplet", "Triplet", "TripletSH"]
+    assert recipe.objective_of(0).margin == 0.3
+    assert type(Recipe(objective="ntxent", warmup=2).objective_of(0)).__name__ == "NTXent"
+
+
+def test_sampling_is_the_objectives_own_unless_stated() -> None:
+    assert Recipe(objective="ntxent").batches().how == "pairs"
+    assert Recipe(objective="smoothap").batches().how == "images"
+    assert Recipe(objective="smoothap", sampling="pairs").batches().how == "pairs"
+    with pytest.raises(InputError, match="sampling must be pairs for triplet"):
+        Recipe(objective="triplet", sampling="images").batches()
