@@ -47,16 +47,16 @@ class Demo:
         base = Recipe(
             data=data,
             encoder="vsepp:width=16" if not self.quick else "vsepp:width=16,dim=128,words=64",
-            epochs=6,
+            epochs=5,
             lr=0.002,
-            warmup=2,
+            warmup=1,
             batch_size=64 if self.quick else 128,
             seed=self.seed,
         )
         found = {name: replace(base, objective=name) for name in ("triplet", "triplet_sh", "ntxent")}
-        found["smoothap"] = replace(base, objective="smoothap", epochs=8, batch_size=16 if self.quick else 32)
+        found["smoothap"] = replace(base, objective="smoothap", epochs=6, batch_size=16 if self.quick else 32)
         ambiguous = f"{data}{',' if ':' in data else ':'}ambiguity=0.9"
-        found[AMBIGUOUS] = replace(found["triplet_sh"], data=ambiguous, epochs=4)
+        found[AMBIGUOUS] = replace(found["triplet_sh"], data=ambiguous, epochs=3)
         return {name: recipe.canonical() for name, recipe in found.items()}
 
 

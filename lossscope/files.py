@@ -8,6 +8,7 @@ import os
 import pickle
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,8 @@ def read_torch(path: Path | str) -> Any:
     if not zipped and head[:1] != b"\x80":
         raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings(action="ignore"):  # of a newer pickle protocol: then it is read or refused
+            return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it holds {found[1]} objects" if found else "it is damaged, or holds objects of other kinds"

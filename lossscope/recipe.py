@@ -52,9 +52,9 @@ class Recipe:
             if getattr(self, name) < low:
                 raise InputError(f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}")
         finite = math.isfinite(self.lr) and math.isfinite(self.clip) and math.isfinite(self.lr_gamma)
-        if not (finite and self.lr > 0 and self.clip >= 0 and self.lr_gamma > 0):
+        if not (finite and 0 < self.lr <= 1e30 and self.clip >= 0 and self.lr_gamma > 0):
             raise InputError(
-                f"lr and lr-gamma must be > 0 and clip >= 0; got {self.lr}, {self.lr_gamma} and {self.clip}"
+                f"lr and lr-gamma must be > 0, finite, and clip >= 0; got {self.lr}, {self.lr_gamma} and {self.clip}"
             )
         if not 0 <= self.seed < _SEEDS:
             raise InputError(f"seed must be in 0..{_SEEDS - 1}; got {self.seed}")

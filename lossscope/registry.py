@@ -227,7 +227,7 @@ def _convert(text: str, wanted: Any, where: str) -> Any:
                 return _READERS[option](text)
             except ValueError:
                 continue
-    expected = " or ".join(getattr(o, "__name__", str(o)) for o in options)
+    expected = " or ".join("none" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
     raise SpecError(f"{where} must be {expected}; got {text!r}")
 
 

@@ -90,9 +90,17 @@ class Sweep:
         return summarise(rows, self.units()), rows
 
     def units(self) -> dict[str, str]:
-        """Unit of every statistic, in the order in which they are shown."""
-        objectives = [build("objectives", spec) for spec in self.objectives]
-        return {s.name: s.unit for o in objectives for p in self._probes() for s in p.statistics(o)}
+        """Unit of every statistic, in an order that keeps that of each objective as far as one order can."""
+        found: dict[str, str] = {}
+        order: list[str] = []
+        for objective in (build("objectives", spec) for spec in self.objectives):
+            place = 0
+            for statistic in (s for probe in self._probes() for s in probe.statistics(objective)):
+                if statistic.name not in found:
+                    order.insert(place, statistic.name)
+                    found[statistic.name] = statistic.unit
+                place = order.index(statistic.name) + 1
+        return {name: found[name] for name in order}
 
     def _probes(self) -> list[Probe]:
         return [build("probes", spec) for spec in self.probes]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import os
 import signal
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -201,7 +203,7 @@ def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str,
     weights = both(objective, S.detach(), mask)
     loss = reduced(weights, objective.directions, recipe.reduction or objective.reduction, len(batch.captions))
     state.optimiser.zero_grad(set_to_none=True)
-    backward(S, loss.gradient, state.scaler.get_scale() if state.scaler.is_enabled() else 1.0)
+    backward(S, loss.gradient, state.scaler.scale(torch.ones((), device=device)))
     return {**_update(recipe, state, loss), **_similarities(S.detach(), mask)}
 
 
@@ -263,11 +265,9 @@ def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
 
 def _averages(task: _Task, epoch: int) -> dict[str, float]:
     """Means of the epoch's steps, read back from the trajectory so that a resumed epoch counts whole."""
-    import pandas as pd
-
-    steps = pd.read_csv(task.run.trajectory, float_precision="round_trip")
-    steps = steps[steps["epoch"] == epoch]
-    return {"loss": float(steps["loss"].mean()), "gradient_norm": float(steps["gradient_norm"].mean())}
+    with open(task.run.trajectory, encoding="utf-8", newline="") as file:
+        steps = [row for row in csv.DictReader(file) if int(row["epoch"]) == epoch]
+    return {name: statistics.fmean(float(row[name]) for row in steps) for name in ("loss", "gradient_norm")}
 
 
 def _task(

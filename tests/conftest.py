@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
 
 ORACLES = Path(__file__).parent / "oracles"
 DATA = Path(__file__).parent / "data"
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # batches of a few rows gain nothing from threads that wait
+settings.register_profile("lossscope", deadline=None, derandomize=True)
+settings.load_profile("lossscope")
 
 
 @cache

@@ -19,7 +19,9 @@ def read(tmp_path: Path, text: str) -> Recipe:
     "recipe",
     [
         Recipe(),
-        Recipe(objective="triplet_sh", lr=1e-7, clip=0.0, reduction="pairs", sampling="pairs", precision="bf16", seed=7),
+        Recipe(
+            objective="triplet_sh", lr=1e-7, clip=0.0, reduction="pairs", sampling="pairs", precision="bf16", seed=7
+        ),
         Recipe(data='precomp:root="C:\\\\data\\\\é, \\"x\\""', lr=12345678.9, same_image="mask"),
     ],
 )
@@ -53,11 +55,11 @@ def test_missing_keys_take_their_defaults_and_whole_numbers_serve_as_floats(tmp_
         ("lr_step = 0", "lr-step must be at least 1; got 0"),
         ("min_count = 0", "min-count must be at least 1; got 0"),
         ("warmup = -1", "warmup must be at least 0; got -1"),
-        ("lr = 0.0", "lr and lr-gamma must be > 0"),
-        ("lr = nan", "lr and lr-gamma must be > 0"),
-        ("lr = inf", "lr and lr-gamma must be > 0"),
+        ("lr = 0.0", "lr and lr-gamma must be > 0, finite"),
+        ("lr = nan", "lr and lr-gamma must be > 0, finite"),
+        ("lr = inf", "lr and lr-gamma must be > 0, finite"),
         ("clip = -1", "clip >= 0; got"),
-        ("lr_gamma = 0", "lr and lr-gamma must be > 0"),
+        ("lr_gamma = 0", "lr and lr-gamma must be > 0, finite"),
         ("seed = -1", "seed must be in 0"),
         ("seed = 99999999999999999999", "seed must be in 0"),
         ("lr = = 1", "must be a readable TOML file"),

@@ -22,7 +22,8 @@ class VSEPP:
 
     image: `cnn-small` (four convolutions, trains from scratch on a CPU), `linear` (precomputed vectors or regions),
     `resnet18|50|152` (extra [hf]; `weights` names a file with torchvision's parameter names; `finetune` trains it).
-    dim: joint width. words: width of a word vector. width: channels of the first convolution of cnn-small.
+    dim: joint width. words: width of a word vector. width: channels of the first convolution of cnn-small;
+    grid: cells along each side that its last map is averaged over (1: whole picture).
     pool: how regions become one vector (max, as Li et al. 2022 B.1.1; mean). word_init: word vectors start uniform in
     ±word_init; the original's 0.1 leaves the GRU almost without input at first, which costs epochs of plateau.
     Source: Faghri et al. 2018; Li et al. 2022, B.1.1.
@@ -32,6 +33,7 @@ class VSEPP:
     dim: int = 256
     words: int = 128
     width: int = 32
+    grid: int = 4
     pool: Literal["max", "mean"] = "max"
     word_init: float = 1.0
     weights: Path | None = None
@@ -57,7 +59,7 @@ class VSEPP:
         if self.image == "linear":
             return _LinearTower(shape[-1], self.dim, self.pool)
         if self.image == "cnn-small":
-            return _SmallCNN(shape[1:], self.width, self.dim)
+            return _SmallCNN(shape[1:], self.width, self.grid, self.dim)
         return _ResnetTower(self.image, self.weights, self.finetune, self.dim)
 
 
@@ -68,16 +70,16 @@ class _Towers(Encoder):
         self.text = text
 
     def encode_images(self, images: Tensor) -> Side:
-        return Side(normalise(self.image(images)))
+        return Side(normalise(self.image(images).float()))
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
-        return Side(normalise(self.text(ids, lengths)))
+        return Side(normalise(self.text(ids, lengths).float()))
 
 
 class _SmallCNN(nn.Module):
-    """Four 3x3 convolutions of stride 2 with batch norm; the last map is pooled to 4x4, so places survive."""
+    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid cells, so places survive."""
 
-    def __init__(self, size: tuple[int, ...], width: int, dim: int) -> None:
+    def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int) -> None:
         super().__init__()
         if min(size) < 16:
             raise InputError(f"cnn-small must be given pictures of at least 16 x 16; got {size[0]} x {size[1]}")
@@ -86,8 +88,8 @@ class _SmallCNN(nn.Module):
         for before, after in pairwise(sizes):
             convolution = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)
             layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
-        self.features = nn.Sequential(*layers, _Grid(4), nn.Flatten())
-        self.fc = _xavier(nn.Linear(sizes[-1] * 16, dim))
+        self.features = nn.Sequential(*layers, _Grid(grid), nn.Flatten())
+        self.fc = _xavier(nn.Linear(sizes[-1] * grid**2, dim))
 
     def forward(self, images: Tensor) -> Tensor:
         pixels = _scaled(images).contiguous(memory_format=torch.channels_last)

@@ -125,8 +125,8 @@ class Loss(Objective):
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """l_q and W = d(sum_q l_q)/dS by autograd; rows that are not usable get zeros."""
-        usable = check(S, mask, self.positives)
         with torch.inference_mode(False), torch.enable_grad():
+            usable = check(S, mask, self.positives)
             leaf = taking_part(S, mask).requires_grad_()
             rows, part = (leaf, mask) if bool(usable.all()) else (leaf[usable], mask.rows(usable))
             some = self.values(rows, part) if len(rows) else leaf.sum(1)[:0]

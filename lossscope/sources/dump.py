@@ -86,7 +86,7 @@ def _arrays(path: Path) -> tuple[dict[str, Any], str]:
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path} must be a whole .npz file; it is no zip archive, or cut off. Write it again")
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}, fingerprint(path)
     except ValueError as error:
         raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error

@@ -1,13 +1,14 @@
-"""What did a probe find? Every statistic of every objective, i2t beside t2i, for the terminal."""
+"""What did a probe find? A line per objective and direction, a column per statistic, for the terminal."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from . import _summary
-from ._summary import Column
-from .base import Table
+from ._summary import Column, Row
+from .base import Cell, Table
 
+_BY = ("source", "objective", "direction")
 _COUNTS = ("C_B", "C_0", "skipped", "ties", "medr", "meanr")
 
 
@@ -21,11 +22,22 @@ def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
 
 
 def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table:
-    shown = [name for name in statistics if name != "skipped" or (rows["mean"][rows["statistic"] == name] > 0).any()]
-    columns = [Column(side, (name,), digits=_digits(name)) for side in ("i2t", "t2i") for name in shown]
-    caption = f"{probe}: " + _summary.settings(rows, "batches")
-    notes = _summary.undefined(rows) if "C_q" in statistics else []
-    return _summary.table(probe, caption, _summary.grouped(rows), columns, notes)
+    lines = _summary.grouped(rows, _BY)
+    several = rows["source"].nunique() > 1
+    keys = [key for key in lines[0].key if key != "source" or several]
+    shown = [name for name in statistics if name != "skipped" or _any(rows, name)]
+    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, shown)) for line in lines)
+    columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in shown)
+    caption = f"{probe}: " + _summary.settings(rows, "batches", _BY)
+    return Table(probe, caption, columns, cells, tuple(_summary.undefined(rows)))
+
+
+def _cells(line: Row, names: list[str]) -> list[Cell]:
+    return [line.cell(Column(line.key["direction"], (name,), digits=_digits(name))) for name in names]
+
+
+def _any(rows: pd.DataFrame, name: str) -> bool:
+    return bool((rows.loc[rows["statistic"] == name, "mean"] > 0).any())
 
 
 def _digits(name: str) -> int:

@@ -1,0 +1,199 @@
+"""The numbers of the authors' released code, on four small cases: losses, gradients, counts."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.evaluate import retrieve
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import View, fold, reduce
+from lossscope.registry import build
+from lossscope.similarity import Mask, both_masks, group_mask, pair_mask
+from lossscope.sources.base import Request
+from lossscope.sources.dump import Dump
+from lossscope.sweep import Sweep
+from lossscope.weights import both, reduced
+
+CASES = ("small_pairs", "early", "converged", "collapsed")
+NAMES = ("triplet", "triplet_sh", "ntxent", "smoothap")
+PUBLISHED = [pair for pair in product(CASES, NAMES) if pair != ("small_pairs", "smoothap")]
+TRIPLET = {
+    "i2t": {"C_q": "i2t_grads_mean", "C_B": "i2t_grads_sum", "C_0": "zeros_i2t"},
+    "t2i": {"C_q": "t2i_grads_mean", "C_B": "t2i_grad_sum", "C_0": "zeros_t2i"},
+}
+NTXENT = {"W_pos": "1-s_{}.diag.mean", "W_low": "{}_low_grad", "W_neg": "{}_high_grad", "C_neg": "{}_n_high_grad"}
+SMOOTHAP = {"C_q": "sum_{}", "C_0": "zeros_{}"}
+RELEASED = {
+    "triplet": TRIPLET,
+    "triplet_sh": TRIPLET,
+    "ntxent": {d: {ours: key.format(d) for ours, key in NTXENT.items()} for d in ("i2t", "t2i")},
+    "smoothap": {d: {ours: key.format(d) for ours, key in SMOOTHAP.items()} for d in ("i2t", "t2i")},
+}
+WHOLE = ("C_0", "C_B")
+
+
+class Case:
+    """One case: float64 similarities as an objective sees them, and what is known of them."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.path = folder / f"{name}.npz"
+        with np.load(self.path) as arrays:
+            self.arrays = {key: arrays[key] for key in arrays.files}
+        self.known: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        self.images, self.captions = (torch.from_numpy(self.arrays[key]).double() for key in ("images", "captions"))
+        self.caption_image: npt.NDArray[np.int64] = self.arrays["caption_image"]
+        self.per_image: int = self.known["captions_per_image"]
+
+    def seen_by(self, objective: Objective) -> tuple[Tensor, Mask, Tensor]:
+        """S (images, captions), its i2t mask, and the captions: all of them, or the first of each image."""
+        rows = torch.arange(len(self.images))
+        if objective.positives == "many":
+            return self.images @ self.captions.T, group_mask(rows, torch.from_numpy(self.caption_image)), self.captions
+        captions = self.captions[:: self.per_image]
+        return self.images @ captions.T, pair_mask(rows), captions
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest, data: Path) -> Case:
+    return Case(data, request.param)
+
+
+published = pytest.mark.parametrize(("case", "name"), PUBLISHED, indirect=["case"])
+
+
+def gradients(objective: Objective, case: Case) -> tuple[Tensor | None, Tensor, Tensor]:
+    """Loss value, and its gradient with respect to images and captions under a plain dot product."""
+    S, mask, captions = case.seen_by(objective)
+    found = reduced(both(objective, S, mask), objective.directions, objective.reduction, len(S))
+    return found.value, found.gradient @ captions, found.gradient.T @ case.images
+
+
+def assert_near(found: Tensor, known: npt.NDArray[Any], tolerance: float) -> None:
+    assert found.shape == known.shape
+    assert float(np.abs(found.numpy() - known).max()) <= tolerance * float(np.abs(known).max())
+
+
+@published
+def test_losses_and_gradients_are_the_released_ones(case: Case, name: str) -> None:
+    value, images, captions = gradients(build("objectives", name), case)
+    assert float(value if value is not None else np.nan) == pytest.approx(case.known["losses"][name], rel=1e-5)
+    tolerance = 5e-5 if (case.path.stem, name) == ("collapsed", "smoothap") else 1e-5
+    assert_near(images, case.arrays[f"grad_images__{name}"], tolerance)
+    assert_near(captions, case.arrays[f"grad_captions__{name}"], tolerance)
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+@pytest.mark.parametrize("triplet", ["con", "nca", "cir"])
+@pytest.mark.parametrize("pair", ["con", "lin", "sig", "lin-ms", "sig-ms"])
+def test_goal_states_the_released_gradients(case: Case, triplet: str, pair: str) -> None:
+    objective = build("objectives", f"goal:triplet={triplet},pair={pair},variant=released")
+    value, images, captions = gradients(objective, case)
+    assert value is None
+    assert_near(images, case.arrays[f"goal_images__{triplet}__{pair}"], 1e-5)
+    assert_near(captions, case.arrays[f"goal_captions__{triplet}__{pair}"], 1e-5)
+
+
+def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
+    """direction -> statistic -> number, through the probe, in float64."""
+    S, mask, _ = case.seen_by(objective)
+    probe = build("probes", f"cocos:eps={case.known['eps']},convention={convention}")
+    found: dict[str, dict[str, float]] = {}
+    for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
+        items = [torch.arange(n) for n in rows.shape]
+        columns = fold(probe, [View(rows, one, objective, objective(rows, one).W, None, None, items[0], items[1])])
+        found[one.direction] = {s.name: reduce(s, columns) for s in probe.statistics(objective)}
+    return found
+
+
+def assert_counts(found: dict[str, float], known: dict[str, float]) -> None:
+    """Whole numbers at most one query apart, means equal; a published C_q of 0 stands for no query at all."""
+    for name, value in known.items():
+        if name == "C_q" and value == 0:
+            assert np.isnan(found[name])
+        elif name in WHOLE:
+            assert abs(found[name] - value) <= 1, name
+        else:
+            assert found[name] == pytest.approx(value, rel=1e-5, abs=1e-7), name
+
+
+@published
+def test_counts_are_the_brute_force_ones(case: Case, name: str) -> None:
+    found = counted(case, build("objectives", name), "corrected")
+    for direction in ("i2t", "t2i"):
+        known = case.known["counts_corrected"][direction][name]
+        assert_counts(found[direction], {k: v for k, v in known.items() if k in found[direction]})
+
+
+@published
+def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) -> None:
+    objective: Objective = build("objectives", name)
+    S, mask, _ = case.seen_by(objective)
+    for convention in objective.conventions:
+        through = counted(case, objective, convention)
+        for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
+            counts = objective.counts(rows, one, case.known["eps"], convention)
+            above, probed = counts.above, through[one.direction]
+            assert float((above == 0).sum()) == probed.get("C_0", float((above == 0).sum()))
+            assert float(above.mean()) == pytest.approx(probed.get("C_q_all", probed.get("C_neg")))
+            if "W_pos" in probed:
+                assert float(counts.positive.mean()) == pytest.approx(probed["W_pos"])
+                assert float(counts.mass_above.mean()) == pytest.approx(probed["W_neg"])
+                assert float(counts.mass_low.mean()) == pytest.approx(probed["W_low"])
+
+
+@published
+def test_convention_released_counts_as_the_released_counters_do(case: Case, name: str) -> None:
+    found = counted(case, build("objectives", name), "released")
+    for direction, keys in RELEASED[name].items():
+        known = {ours: case.known["counts_released"][name][theirs] for ours, theirs in keys.items()}
+        assert_counts(found[direction], known)
+
+
+@pytest.mark.parametrize("case", CASES[1:], indirect=True)
+def test_convention_text_counts_smoothap_as_printed(case: Case) -> None:
+    found = counted(case, build("objectives", "smoothap"), "text")
+    for direction in ("i2t", "t2i"):
+        known = case.known["counts_corrected"][direction]["smoothap_text"]
+        assert_counts(found[direction], {k: v for k, v in known.items() if k in found[direction]})
+
+
+@published
+@pytest.mark.parametrize("convention", ["corrected", "released"])
+def test_a_sweep_over_the_dump_finds_the_same_counts(case: Case, name: str, convention: str) -> None:
+    probe = f"cocos:eps={case.known['eps']},convention={convention}"
+    captions = "all" if name == "smoothap" else "first"
+    sweep = Sweep((name,), (probe,), batch_size=None, shuffle=False, captions=captions)
+    summary, rows = sweep.run(Dump(case.path).read(Request()))
+    assert len(rows) == 2
+    exact = counted(case, build("objectives", name), convention)
+    for direction in ("i2t", "t2i"):
+        part = summary[summary["direction"] == direction]
+        found = dict(zip(part["statistic"], part["mean"], strict=True))
+        for statistic, value in exact[direction].items():
+            close = abs(found[statistic] - value) <= 1 if statistic in WHOLE else False
+            assert close or found[statistic] == pytest.approx(value, rel=1e-5, nan_ok=True), statistic
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_retrieval_is_the_released_one(case: Case) -> None:
+    known = case.known["retrieval_released"]
+    if known is None:
+        assert case.per_image == 1
+        return
+    for found, direction in zip(
+        retrieve(case.images @ case.captions.T, case.caption_image), ("i2t", "t2i"), strict=True
+    ):
+        statistics = found.statistics()
+        ours = [*(found.recall(k) for k in (1, 5, 10)), statistics["medr"], statistics["meanr"]]
+        if direction == "i2t":
+            ours += [found.average_precision(k, "hits") for k in (5, 10)]
+        assert ours == pytest.approx(known[direction], rel=1e-12)

@@ -1,0 +1,244 @@
+"""Dumps: every format gives the same numbers; what is odd is told, what is wrong is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+
+from lossscope.errors import InputError
+from lossscope.sources.base import Embedded, find, load
+from lossscope.sources.dump import Dump
+from lossscope.sweep import Sweep
+
+N, M, D = 6, 12, 4
+OWNERS = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
+Arrays = dict[str, Any]
+
+
+def unit(n: int, seed: int) -> np.ndarray[Any, Any]:
+    rows = np.random.default_rng(seed).normal(size=(n, D))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def arrays(**changes: Any) -> Arrays:
+    found = {"images": unit(N, 0), "captions": unit(M, 1), "caption_image": OWNERS, **changes}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def npz(tmp_path: Path, found: Arrays) -> Path:
+    np.savez(tmp_path / "dump.npz", **found)
+    return tmp_path / "dump.npz"
+
+
+def compressed(tmp_path: Path, found: Arrays) -> Path:
+    np.savez_compressed(tmp_path / "dump.npz", **found)
+    return tmp_path / "dump.npz"
+
+
+def tensors(tmp_path: Path, found: Arrays) -> Path:
+    path = tmp_path / "dump.safetensors"
+    safetensors.torch.save_file({name: torch.from_numpy(np.array(value)) for name, value in found.items()}, path)
+    return path
+
+
+def folder(tmp_path: Path, found: Arrays) -> Path:
+    """Two shards of each side, and the rest in the table."""
+    home = tmp_path / "dump"
+    home.mkdir()
+    for name in {"images", "captions", "similarity"} & found.keys():
+        for place, part in enumerate(np.array_split(found[name], 2)):
+            np.save(home / f"{name}-{place:03d}.npy", part)
+    table = {name: found[name] for name in ("caption_image", "image_id", "caption_id") if name in found}
+    if table:
+        pd.DataFrame(table).to_parquet(home / "metadata.parquet")
+    return home
+
+
+FORMATS = [npz, compressed, tensors, folder]
+Write = Callable[[Path, Arrays], Path]
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_every_format_gives_the_same_embeddings(write: Write, tmp_path: Path) -> None:
+    found = load(write(tmp_path, arrays()))
+    assert isinstance(found, Embedded)
+    assert found.images is not None
+    assert found.captions is not None
+    assert np.array_equal(found.images.numpy(), unit(N, 0))
+    assert np.array_equal(found.captions.numpy(), unit(M, 1))
+    assert found.caption_image.tolist() == OWNERS.tolist()
+    assert (found.notices, found.objective, found.split) == ((), None, None)
+    assert found.image_ids == [str(row) for row in range(N)]
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_similarities_alone_are_a_dump(write: Write, tmp_path: Path) -> None:
+    S = unit(N, 0) @ unit(M, 1).T
+    found = load(write(tmp_path, {"similarity": S, "caption_image": OWNERS}))
+    assert found.images is None
+    block = found.block(np.array([2, 0]), np.array([5, 1, 0]))
+    assert np.array_equal(block.numpy(), S[[2, 0]][:, [5, 1, 0]])
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_embeddings_and_their_similarities_give_the_same_counts(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "S").mkdir()
+    S = unit(N, 0) @ unit(M, 1).T
+    sweep = Sweep(("ntxent", "smoothap"), batch_size=None)
+    both = [load(write(tmp_path, arrays())), load(npz(tmp_path / "S", {"similarity": S, "caption_image": OWNERS}))]
+    a, b = (sweep.run(one)[0]["mean"] for one in both)
+    assert np.allclose(a, b, rtol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.longdouble, ">f4"])
+def test_other_floats_are_read(dtype: Any, tmp_path: Path) -> None:
+    found = load(npz(tmp_path, arrays(images=unit(N, 0).astype(dtype))))
+    assert found.images is not None
+    assert found.captions is not None
+    assert np.allclose(found.images.numpy(), unit(N, 0), atol=1e-3)
+    assert found.images.dtype == found.captions.dtype
+    assert found.block(np.arange(2), np.arange(3)).shape == (2, 3)
+
+
+def test_bfloat16_tensors_are_read(tmp_path: Path) -> None:
+    found = {"images": torch.from_numpy(unit(N, 0)).bfloat16(), "captions": torch.from_numpy(unit(M, 1)).bfloat16()}
+    safetensors.torch.save_file(found, tmp_path / "a.safetensors")
+    images = load(tmp_path / "a.safetensors").images
+    assert images is not None
+    assert images.dtype == torch.float32
+    assert torch.allclose(images.norm(dim=1), torch.ones(N), atol=1e-4)
+
+
+def test_rows_that_are_not_of_unit_length_are_normalised_and_told(tmp_path: Path) -> None:
+    images = unit(N, 0)
+    images[2] *= 3
+    found = load(npz(tmp_path, arrays(images=images)))
+    assert found.images is not None
+    assert torch.allclose(found.images.norm(dim=1), torch.ones(N))
+    assert found.notices[0].startswith("1 of 6 rows of images of ")
+    assert "have been normalised" in found.notices[0]
+    assert np.array_equal(found.images[3:].numpy(), images[3:])
+
+
+def test_without_caption_image_the_order_is_assumed_and_told(tmp_path: Path) -> None:
+    found = load(npz(tmp_path, arrays(caption_image=None)))
+    assert found.caption_image.tolist() == OWNERS.tolist()
+    assert found.notices[0].endswith("has no caption_image: taking 2 captions per image, in image order")
+
+
+def test_ids_are_read_per_image_or_per_caption(tmp_path: Path) -> None:
+    names = np.array([f"i{row}" for row in range(N)])
+    assert load(npz(tmp_path, arrays(image_id=names))).image_ids == names.tolist()
+    per_caption = {"image_id": names[OWNERS], "caption_id": np.arange(M) + 100}
+    found = load(folder(tmp_path, arrays(**per_caption)))
+    assert found.image_ids == names.tolist()
+    assert found.caption_ids[0] == "100"
+
+
+def test_unknown_arrays_are_ignored(tmp_path: Path) -> None:
+    path = npz(tmp_path, arrays(labels=np.arange(3), note=np.array("x"), deep=np.zeros((2, 2, 2))))
+    assert load(path).notices == ()
+
+
+def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
+    first = load(folder(tmp_path, arrays())).fingerprint
+    (tmp_path / "b").mkdir()
+    (tmp_path / "c").mkdir()
+    assert load(folder(tmp_path / "b", arrays())).fingerprint == first
+    assert load(folder(tmp_path / "c", arrays(captions=unit(M, 2)))).fingerprint != first
+
+
+def spoilt(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
+    rows = unit(n, 0)
+    rows[row, 1] = value
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"images": spoilt(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
+        ({"captions": spoilt(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
+        ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
+        ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
+        ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
+        ({"images": np.arange(N)}, r"must be a matrix of floats; got \(6,\) of torch.int64"),
+        ({"images": np.ones((N, D, 2), np.float32)}, "must be a matrix of floats"),
+        ({"images": np.ones((N, D), np.complex64)}, "must be numbers; got complex64"),
+        ({"captions": np.eye(M, 5, dtype=np.float32) + 1}, "must have one width; got 4 and 5"),
+        ({"images": None}, "must hold `images` and `captions`, or `similarity`; got caption_image, captions"),
+        ({"caption_image": None, "captions": unit(11, 1)}, "got 11 captions for 6 images"),
+        ({"caption_image": OWNERS[:5]}, r"caption_image of .* must be 12 integers; got \(5,\)"),
+        ({"caption_image": OWNERS.astype(float)}, "must be 12 integers; got .* of float64"),
+        ({"caption_image": OWNERS + 1}, r"must be rows 0\.\.5; got 1\.\.6"),
+        ({"caption_image": OWNERS - 1}, r"must be rows 0\.\.5; got -1\.\.4"),
+        ({"image_id": np.arange(4)}, "image_id of .* must have 6 entries; got 4"),
+        ({"images": unit(1, 0), "captions": unit(1, 1), "caption_image": None}, "at least 2 images and 2 captions"),
+        ({"images": unit(0, 0), "caption_image": None}, "got 12 captions for 0 images"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: Arrays, fragment: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=fragment):
+        load(npz(tmp_path, arrays(**changes)))
+
+
+def test_a_similarity_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    S = unit(N, 0) @ unit(M, 1).T
+    S[3, 2] = np.nan
+    with pytest.raises(InputError, match="similarity of .* must be finite; row 3 is not"):
+        load(npz(tmp_path, {"similarity": S}))
+
+
+@pytest.mark.parametrize("write", [npz, compressed])
+def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None:
+    whole = write(tmp_path, arrays()).read_bytes()
+    path = tmp_path / "bad.npz"
+    for content in (b"", b"a text", whole[:50], whole[: len(whole) // 2], whole[:-5]):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"bad\.npz must be a whole \.npz file"):
+            load(path)
+    for place in range(0, len(whole), 9):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+        try:
+            load(path)
+        except InputError as problem:
+            assert "bad.npz" in str(problem)
+
+
+def test_an_array_under_the_name_of_an_archive_is_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", unit(N, 0))
+    (tmp_path / "a.npy").rename(tmp_path / "a.npz")
+    with pytest.raises(InputError, match="it is no zip archive"):
+        load(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("content", [b"", b"a text", b"\x93NUMPY\x01\x00"])
+def test_damaged_shards_and_tables_are_named(content: bytes, tmp_path: Path) -> None:
+    home = folder(tmp_path, arrays())
+    whole = (home / "metadata.parquet").read_bytes()
+    (home / "metadata.parquet").write_bytes(content)
+    with pytest.raises(InputError, match=r"metadata\.parquet must be a whole parquet file"):
+        load(home)
+    (home / "metadata.parquet").write_bytes(whole)
+    (home / "images-001.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"shards images-000\.npy\.\. of "):
+        load(home)
+
+
+def test_an_unknown_kind_of_file_lists_what_is_possible(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    for path in (tmp_path / "a.txt", tmp_path):
+        with pytest.raises(
+            InputError, match="must be one of: an embedding or similarity dump .*; a lossscope checkpoint"
+        ):
+            find(path)
+    with pytest.raises(InputError, match="source must exist; there is nothing at"):
+        find(tmp_path / "none.npz")
+    assert find(npz(tmp_path, arrays())) == Dump(tmp_path / "dump.npz")

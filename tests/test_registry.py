@@ -1,0 +1,294 @@
+"""spec -> object -> spec is the identity, and whatever can not be read says what exists."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossscope import registry
+from lossscope.errors import SpecError
+from lossscope.registry import KINDS, Spec, build, expand, load, names, spec_of, uses_file
+
+REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
+REGISTERED = [(kind, name) for kind in KINDS for name in names(kind)]
+PLUGIN = """
+from __future__ import annotations
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+@dataclass(frozen=True)
+class Mine:
+    size: int = 3
+    rate: float = 0.5
+    on: bool = False
+    mode: Literal["in-out", "out_in"] = "in-out"
+    limit: int | None = 7
+    label: str = "a"
+    root: Path = Path("data")
+
+@dataclass(frozen=True)
+class Other:
+    count: int
+
+class Plain:
+    pass
+"""
+
+
+def minimal(kind: str, name: str) -> str:
+    """The shortest spec that builds: required fields only."""
+    try:
+        build(kind, name)
+    except SpecError as error:
+        missing = [key for key in REQUIRED if f"{key}=..." in str(error)]
+        return f"{name}:" + ",".join(f"{key}={REQUIRED[key]}" for key in missing)
+    return name
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "mine.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return "./mine.py:Mine"
+
+
+@pytest.mark.parametrize(("kind", "name"), REGISTERED)
+def test_spec_to_object_to_spec_is_the_identity(kind: str, name: str) -> None:
+    thing = build(kind, minimal(kind, name))
+    spec = spec_of(thing)
+    assert spec.partition(":")[0] == name
+    assert build(kind, spec) == thing
+    assert spec_of(build(kind, spec)) == spec
+    assert str(Spec.parse(spec)) == spec
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_the_files_without_base_and_private_ones(kind: str) -> None:
+    files = {path.stem for path in (Path(registry.__file__).parent / kind).glob("*.py")}
+    assert set(names(kind)) >= {name for name in files if name != "base" and not name.startswith("_")}
+    assert "base" not in names(kind)
+    assert names(kind) == sorted(names(kind))
+
+
+values = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+keys = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+
+
+@given(keys, st.dictionaries(keys, values, max_size=4))
+def test_quoted_values_survive_writing_and_reading(name: str, given_values: dict[str, str]) -> None:
+    spec = Spec(name, given_values)
+    again = Spec.parse(str(spec))
+    assert (again.name, again.values) == (name, given_values)
+    assert str(again) == str(spec)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=1e-300))
+def test_every_float_survives_writing_and_reading(tau: float) -> None:
+    objective = load("objectives", "ntxent")(tau=tau)
+    assert build("objectives", spec_of(objective)) == objective
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12))
+def test_every_path_survives_writing_and_reading(text: str) -> None:
+    karpathy = load("datasets", "karpathy")(root=Path(text), name="flickr8k")
+    assert build("datasets", spec_of(karpathy)) == karpathy
+
+
+def test_dashes_and_underscores_are_equal_in_names_keys_and_choices() -> None:
+    assert build("objectives", "Triplet-SH") == build("objectives", "triplet_sh")
+    assert build("objectives", "goal:m-plus=0.1,pair=sig_ms") == build("objectives", "goal:m_plus=0.1,pair=sig-ms")
+
+
+def test_an_unknown_name_lists_what_exists_and_the_nearest() -> None:
+    with pytest.raises(SpecError, match=r"objective must be one of goal, .*vlc; got 'ntxnet'; did you mean 'ntxent'\?"):
+        build("objectives", "ntxnet")
+    with pytest.raises(SpecError, match=r"data set must be one of .*; got 'zzz'$"):
+        build("datasets", "zzz")
+
+
+@pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "goal.py", "."])
+def test_what_is_not_a_name_is_never_imported(name: str) -> None:
+    with pytest.raises(SpecError, match="objective must be one of"):
+        load("objectives", name)
+
+
+def test_an_unknown_key_lists_the_keys_and_the_nearest() -> None:
+    message = r"key of unified must be one of margin, gamma; got 'gama'; did you mean 'gamma'"
+    with pytest.raises(SpecError, match=message):
+        build("objectives", "unified:gama=3")
+    with pytest.raises(SpecError, match=r"key of ntxent must be one of tau; got 'tua'"):
+        expand("objectives", "ntxent:tua=0.1..0.3/3")
+
+
+def test_a_missing_required_key_is_named() -> None:
+    with pytest.raises(SpecError, match=r"karpathy needs root=\.\.\., name=\.\.\.; got 'karpathy'"):
+        build("datasets", "karpathy")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "empty text"),
+        ("ntxent:tau", "name:key=value,...; got 'tau'"),
+        ("ntxent:=3", "got '=3'"),
+        ("ntxent:tau=1,tau=2", "'tau' twice"),
+        ('ntxent:tau="1', "quotes of a spec must be closed"),
+    ],
+)
+def test_what_can_not_be_read_says_which_piece(spec: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Spec.parse(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "steps"),
+    [
+        ("ntxent:tau=0.1..0.3/3", ["0.1", "0.2", "0.3"]),
+        ("ntxent:tau=0.3..0.1/2", ["0.3", "0.1"]),
+        ("ntxent:tau=0.01..1/3 log", ["0.01", "0.1", "1"]),
+        ("ntxent:tau=1e-2..1e0/2", ["0.01", "1"]),
+        ("ntxent:tau=0..1", ["0", "0.25", "0.5", "0.75", "1"]),
+        ("ntxent:tau=0.1", ["0.1"]),
+    ],
+)
+def test_ranges_become_one_spec_per_step(spec: str, steps: list[str]) -> None:
+    assert expand("objectives", spec) == [f"ntxent:tau={step}" for step in steps]
+
+
+def test_two_ranges_make_a_grid_and_optional_floats_have_ranges() -> None:
+    assert len(expand("objectives", "unified:gamma=10..60/6,margin=0..0.2/3")) == 18
+    assert len(expand("objectives", "goal:m_plus=0..1/2")) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "message"),
+    [
+        ("objectives", "goal:pair=1..2/3", "ranges are for float fields; got pair=1..2/3"),
+        ("datasets", "scenes:size=16..64/3", "ranges are for float fields; got size"),
+        ("objectives", "ntxent:tau=1..2/1", "at least 2 steps"),
+        ("objectives", "ntxent:tau=0..2/3 log", "positive ends for log"),
+        ("objectives", "ntxent:tau=e..e/3", "ends of a range must be numbers"),
+        ("objectives", "ntxent:tau=1..1e999/3", "ends of a range must be numbers"),
+    ],
+)
+def test_ranges_that_make_no_sense_raise(kind: str, spec: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        expand(kind, spec)
+
+
+def test_a_plug_in_file_is_built_with_typed_arguments(plugin: str) -> None:
+    spec = f'{plugin}:size=4,rate=2,on=yes,mode=out-in,limit=none,label="x,y",root="a b"'
+    thing = build("objectives", spec)
+    typed = {"size": 4, "rate": 2.0, "on": True, "mode": "out_in", "limit": None, "label": "x,y"}
+    assert vars(thing) == {**typed, "root": Path("a b")}
+    assert isinstance(thing.rate, float)
+    assert build("objectives", spec_of(thing)) == thing
+    assert spec_of(thing).startswith(plugin)
+
+
+def test_a_plug_in_without_arguments_has_its_defaults(plugin: str) -> None:
+    assert build("probes", plugin).size == 3
+    assert build("probes", "mine.py:Other:count=2").count == 2
+
+
+def test_a_changed_plug_in_file_is_read_again(plugin: str) -> None:
+    assert build("objectives", plugin).size == 3
+    Path("mine.py").write_text(PLUGIN.replace("size: int = 3", "size: int = 33"), encoding="utf-8")
+    assert build("objectives", plugin).size == 33
+
+
+def test_specs_that_name_a_file_are_known_by_their_look() -> None:
+    assert uses_file("./mine.py:Mine:size=2")
+    assert not uses_file("ntxent:tau=0.1")
+    assert not uses_file('karpathy:root="x.py:Class",name=a')
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
+        ("./mine.py:Nothing", "must define the dataclass Nothing"),
+        ("./mine.py:Plain", "must define the dataclass Plain"),
+        ("./mine.py:Mine:sice=2", "did you mean 'size'"),
+        ("./mine.py:Other", "needs count=..."),
+    ],
+)
+@pytest.mark.usefixtures("plugin")
+def test_plug_ins_that_can_not_be_used_say_why(spec: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        build("objectives", spec)
+
+
+@pytest.mark.parametrize("text", ["true", "True", "yes", "1"])
+def test_true_has_four_spellings(plugin: str, text: str) -> None:
+    assert build("objectives", f"{plugin}:on={text}").on is True
+
+
+@pytest.mark.parametrize("text", ["false", "No", "0"])
+def test_false_has_as_many(plugin: str, text: str) -> None:
+    assert build("objectives", f"{plugin}:on={text}").on is False
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("on=maybe", "on must be bool; got 'maybe'"),
+        ("size=1.5", "size must be int; got '1.5'"),
+        ("size=none", "size must be int; got 'none'"),
+        ("rate=fast", "rate must be float; got 'fast'"),
+        ("rate=inf", "rate must be float; got 'inf'"),
+        ("rate=none", "rate must be float; got 'none'"),
+        ("mode=up", "mode must be one of in-out, out_in; got 'up'"),
+        ("limit=x", "limit must be int or none; got 'x'"),
+    ],
+)
+def test_values_of_the_wrong_type_raise(plugin: str, value: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        build("objectives", f"{plugin}:{value}")
+
+
+def write(file: Path, *classes: str) -> None:
+    body = "".join(f"@dataclass\nclass {name}:\n    x: int = 1\n" for name in classes)
+    file.write_text(f"from dataclasses import dataclass\n{body}", encoding="utf-8")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder in the place of lossscope/objectives/."""
+    package: ModuleType = importlib.import_module("lossscope.objectives")
+    folder = tmp_path / "objectives"
+    folder.mkdir()
+    monkeypatch.setattr(registry, "_HOME", tmp_path)
+    monkeypatch.setattr(package, "__path__", [str(folder)])
+    yield folder
+    for module in [name for name in sys.modules if name.startswith("lossscope.objectives.scratch_")]:
+        del sys.modules[module]
+
+
+def test_a_new_file_is_registered_by_being_there(scratch: Path) -> None:
+    write(scratch / "scratch_one.py", "One", "_Part")
+    assert names("objectives") == ["scratch_one"]
+    thing: Any = build("objectives", "scratch-one:x=5")
+    assert spec_of(thing) == "scratch_one:x=5"
+
+
+@pytest.mark.parametrize(("classes", "listed"), [((), r"\[\]"), (("One", "Two"), r"\['One', 'Two'\]")])
+def test_a_file_has_exactly_one_public_dataclass(scratch: Path, classes: tuple[str, ...], listed: str) -> None:
+    name = f"scratch_{len(classes)}"
+    write(scratch / f"{name}.py", *classes)
+    with pytest.raises(SpecError, match=f"exactly one public dataclass; got {listed}"):
+        load("objectives", name)
+
+
+def test_a_thing_that_is_not_registered_has_no_spec() -> None:
+    with pytest.raises(SpecError, match="Spec is not registered"):
+        spec_of(Spec("x"))
