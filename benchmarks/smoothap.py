@@ -20,7 +20,14 @@ from lossscope.objectives.smoothap import SmoothAP
 from lossscope.similarity import Mask, group_mask, normalise
 
 IMAGES, CAPTIONS, WIDTH, TAU, EPS = 128, 5, 64, 0.01, 0.01
-VARIANTS = ("plain loss", "ours loss", "plain loss and gradient", "ours loss and gradient", "plain counts", "ours counts")
+VARIANTS = (
+    "plain loss",
+    "ours loss",
+    "plain loss and gradient",
+    "ours loss and gradient",
+    "plain counts",
+    "ours counts",
+)
 
 
 def inputs() -> tuple[Tensor, Mask]:
@@ -95,7 +102,9 @@ def main() -> None:
         out = subprocess.run([sys.executable, __file__, variant], check=True, capture_output=True, text=True)
         found[variant] = json.loads(out.stdout)
     print(f"SmoothAP, {IMAGES} images x {IMAGES * CAPTIONS} captions, both directions, one thread")
-    print(f"{'':<20}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'plain MB':>10}{'ours MB':>10}{'ratio':>8}  same result")
+    print(
+        f"{'':<20}{'plain ms':>10}{'ours ms':>10}{'ratio':>8}{'plain MB':>10}{'ours MB':>10}{'ratio':>8}  same result"
+    )
     for what in ("loss", "loss and gradient", "counts"):
         a, b = found[f"plain {what}"], found[f"ours {what}"]
         same = abs(a["check"] - b["check"]) <= 1e-4 * abs(a["check"])

@@ -85,6 +85,8 @@ def command(name: str | None = None) -> Callable[[F], F]:
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 return function(*args, **kwargs)
+            except BrokenPipeError:
+                raise  # the reader of the output has gone, which click ends quietly
             except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
                 if kwargs.get("debug"):
                     raise

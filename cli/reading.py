@@ -45,7 +45,7 @@ def objectives(given: list[str] | None, own: str | None, source: Path, trust_cod
     if not given:
         if own is None:
             raise usage(
-                f"--objective is needed: {source} does not say what it was trained with. E.g. --objective ntxent:tau=0.1"
+                f"--objective is needed: {source} does not say what it was trained with, e.g. --objective ntxent"
             )
         refuse_files(own, trust_code)
     specs = [one for spec in given or [str(own)] for one in expand("objectives", spec)]

@@ -34,6 +34,7 @@ def trajectory(
     from lossscope.run import Run
 
     chosen(format, ("table", "csv", "json"), "--format")
+    runs = list(dict.fromkeys(runs))
     labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():

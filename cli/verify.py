@@ -29,11 +29,13 @@ def verify(
     from lossscope.checkpoint import verify as inspect
 
     chosen(format, ("table", "json"), "--format")
+    told = []
     for path in checkpoints:
         found = inspect(path, trust_code)
-        if format == "json":
-            typer.echo(json.dumps({"checkpoint": str(path), **found}))
-        else:
+        told.append({"checkpoint": str(path), **found})
+        if format == "table":
             typer.echo(f"{path}: good")
             for name, value in found.items():
                 typer.echo(f"  {name:<17} {value}")
+    if format == "json":
+        typer.echo(json.dumps(told, indent=1))

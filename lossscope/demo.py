@@ -133,8 +133,8 @@ def _plateau(run: Run) -> str:
         f"With captions that leave most out (ambiguity 0.9) the hardest negative of a batch is usually true of the "
         f"image. In its last epoch the median loss of triplet_sh was {full['loss'].median():.1f}; 2 · batch · margin, "
         f"the loss when every similarity is equal, is {floor:.1f}. On the validation split the positives' mean "
-        f"similarity ended at {last['pos_mean']:.3f} and that of the hardest negatives at {last['neg_mean']:.3f}, with rsum "
-        f"{last['rsum']:.1f} of 600."
+        f"similarity ended at {last['pos_mean']:.3f} and that of the hardest negatives at {last['neg_mean']:.3f}, with "
+        f"rsum {last['rsum']:.1f} of 600."
     )
 
 

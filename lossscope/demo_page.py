@@ -77,8 +77,8 @@ def _lead(rows: pd.DataFrame) -> str:
     order = ", ".join(f"{row['source']} {row['mean']:.1f}" for row in rsum.to_dict("records"))
     return (
         f"One model was trained {len(rsum)} times on rendered scenes, with another loss each time, and frozen at its "
-        f"best epoch. Sum of recalls on the test images (of 600): {order}. Below: how many samples of a batch carry the "
-        "gradient of a query for each of them, how strongly each loss pushes, and how the similarities moved."
+        f"best epoch. Sum of recalls on the test images (of 600): {order}. Below: how many samples of a batch carry "
+        "the gradient of a query for each of them, how strongly each loss pushes, and how the similarities moved."
     )
 
 

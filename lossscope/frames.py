@@ -61,8 +61,8 @@ class Frame:
             found = json.loads(self._manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
-        schema = found.get("schema") if isinstance(found, dict) else None
-        if schema != SCHEMA:
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            schema = found.get("schema") if isinstance(found, dict) else None
             raise InputError(f"{self.path} must have the schema {SCHEMA}; got {schema!r}")
         if not isinstance(found.get("command"), dict) or not isinstance(found.get("parts"), list):
             raise InputError(f"manifest.json of {self.path} must name the command and its parts; it does not")

@@ -50,7 +50,16 @@ def mean_of(rows: pd.DataFrame, direction: str, statistic: str, column: str = "m
     return float(chosen[column].iloc[0])
 
 
-SHAPES = [(5, 9, None), (30, 90, None), (100, 70, None), (9, 130, None), (30, 90, 10), (80, 80, 4), (120, 66, 2)]
+SHAPES = [
+    (5, 9, None),
+    (30, 90, None),
+    (100, 70, None),
+    (9, 130, None),
+    (30, 90, 10),
+    (80, 80, 4),
+    (90, 150, 1),
+    (9, 900, 1),
+]
 
 
 @pytest.mark.parametrize(("images", "captions", "levels"), SHAPES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import pickle
 import stat
@@ -48,9 +49,8 @@ def zipped(path: Path, content: Any) -> Path:
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
-    with pytest.raises(RuntimeError, match="stop"), replacing(tmp_path / "a.txt") as part:
-        part.write_text("half of the n")
-        raise RuntimeError("stop")
+    with pytest.raises(UnicodeEncodeError), replacing(tmp_path / "a.txt") as part:
+        part.write_text("half of the n" * 9000 + "\udc80", encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
 
@@ -128,16 +128,14 @@ def test_flipped_bytes_never_escape_as_other_errors(tmp_path: Path, write: Any) 
     path = tmp_path / "flipped.pt"
     for place in range(0, min(len(whole), 1200), 5):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
-        try:
+        with contextlib.suppress(InputError):
             read_torch(path)
-        except InputError as problem:
-            assert "flipped.pt must" in str(problem)
 
 
 @pytest.mark.parametrize("write", [zipped, legacy])
 def test_foreign_objects_are_named_and_refused(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
-    with pytest.raises(InputError, match="it holds argparse.Namespace objects, which are never loaded"):
+    with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
         read_torch(path)
 
 

@@ -12,9 +12,7 @@ from lossscope.errors import InputError
 from lossscope.pictures import PictureFiles, decode
 
 
-def picture(
-    path: Path, width: int = 40, height: int = 20, colour: tuple[int, int, int] = (200, 0, 0)
-) -> Path:
+def picture(path: Path, width: int = 40, height: int = 20, colour: tuple[int, int, int] = (200, 0, 0)) -> Path:
     Image.new("RGB", (width, height), colour).save(path)
     return path
 
@@ -91,9 +89,7 @@ def test_damaged_files_are_named(suffix: str, tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:2000])
     text.write_text("no picture")
     for path in (cut, text, none):
-        with pytest.raises(
-            InputError, match=rf"{path.name} must be a whole picture; got .*: replace the file"
-        ):
+        with pytest.raises(InputError, match=rf"{path.name} must be a whole picture; got .*: replace the file"):
             PictureFiles([path], 8).take(rows(0))
 
 

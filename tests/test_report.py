@@ -39,9 +39,7 @@ class Page(HTMLParser):
 
 
 def _table(name="numbers"):
-    return Table(
-        name, "50% <of> a_b", (("", "loss"), ("i2t", "R@1")), ((Cell(text="a"), Cell(mean=1.5, std=0.1)),)
-    )
+    return Table(name, "50% <of> a_b", (("", "loss"), ("i2t", "R@1")), ((Cell(text="a"), Cell(mean=1.5, std=0.1)),))
 
 
 def _picture(name="line"):

@@ -54,9 +54,7 @@ def test_words_come_by_count_then_alphabet() -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(texts, max_size=8), st.integers(1, 3))
-def test_build_ignores_the_order_of_captions_and_knows_frequent_words(
-    captions: list[str], least: int
-) -> None:
+def test_build_ignores_the_order_of_captions_and_knows_frequent_words(captions: list[str], least: int) -> None:
     built = Vocabulary.build(captions, least)
     assert built == Vocabulary.build(captions[::-1], least) == Vocabulary.from_list(built.to_list())
     for caption in captions:
@@ -116,9 +114,7 @@ def test_special_words_are_found_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("module", ["__main__", "vocab", "vsepp.vocab"])
-def test_original_pickles_keep_their_ids(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_original_pickles_keep_their_ids(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_pickle(tmp_path / "f30k_vocab.pkl", fields(), module, monkeypatch)
     assert read_vocabulary(path).words == WORDS
 
@@ -149,9 +145,7 @@ class _Harm:
 def test_a_pickle_with_another_global_is_refused_and_not_run(tmp_path: Path) -> None:
     path, trace = tmp_path / "vocab.pkl", tmp_path / "trace"
     path.write_bytes(pickle.dumps(_Harm(trace), protocol=2))
-    with pytest.raises(
-        InputError, match=rf"no Python object but Vocabulary; got {os.mkdir.__module__}\.mkdir"
-    ):
+    with pytest.raises(InputError, match=rf"no Python object but Vocabulary; got {os.mkdir.__module__}\.mkdir"):
         read_vocabulary(path)
     assert not trace.exists()
 

@@ -49,7 +49,8 @@ class VSEPP:
 
     def build(self, item_shape: tuple[int, ...], vocabulary_size: int) -> Encoder:
         """A new model. Raises InputError when the tower does not take items of that shape."""
-        return _Towers(self._image_tower(item_shape), _TextTower(vocabulary_size, self.words, self.dim, self.word_init))
+        text = _TextTower(vocabulary_size, self.words, self.dim, self.word_init)
+        return _Towers(self._image_tower(item_shape), text)
 
     def _image_tower(self, shape: tuple[int, ...]) -> nn.Module:
         pixels = len(shape) == 3 and shape[0] == 3

@@ -15,9 +15,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
 
-def write(
-    root: Path, split: str = "train", images: int = 4, captions: int = 20, shape: tuple[int, ...] = (3,)
-) -> Path:
+def write(root: Path, split: str = "train", images: int = 4, captions: int = 20, shape: tuple[int, ...] = (3,)) -> Path:
     values = np.arange(images * int(np.prod(shape)), dtype=np.float32).reshape(images, *shape)
     np.save(root / f"{split}_ims.npy", values)
     (root / f"{split}_caps.txt").write_text("".join(f" Text {row} .\n" for row in range(captions)), "utf-8")
@@ -45,9 +43,7 @@ def test_as_many_rows_as_captions_are_kept_as_they_are(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(images=st.integers(1, 12), captions=st.integers(0, 61))
-def test_other_numbers_are_refused(
-    images: int, captions: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_other_numbers_are_refused(images: int, captions: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = Precomp(write(tmp_path_factory.mktemp("p"), images=images, captions=captions))
     if captions in (images, 5 * images):
         assert len(data.split("train").captions) == captions
@@ -161,9 +157,7 @@ def test_archives_and_foreign_text_are_named(tmp_path: Path) -> None:
 
 
 def test_lines_end_at_line_ends_only(tmp_path: Path) -> None:
-    (write(tmp_path, images=3, captions=0) / "train_caps.txt").write_bytes(
-        "a\u2028b\r\n\r\nc\x0cd\r\n".encode()
-    )
+    (write(tmp_path, images=3, captions=0) / "train_caps.txt").write_bytes("a\u2028b\r\n\r\nc\x0cd\r\n".encode())
     assert Precomp(tmp_path).split("train").captions == ["a\u2028b", "", "c\x0cd"]
 
 

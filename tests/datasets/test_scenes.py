@@ -144,9 +144,7 @@ def test_captions_say_what_they_claim() -> None:
             assert mention.colour in (None, "purple", "cyan") or mention.colour in caption
             assert mention.shape not in ("triangle",) or "triangle" in caption
         assert claim.background in (None, "grey") or claim.background in caption
-        assert (claim.background is None) == (
-            not any(w in caption for w in ("background", "backdrop", "wall"))
-        )
+        assert (claim.background is None) == (not any(w in caption for w in ("background", "backdrop", "wall")))
         assert " an green" not in caption
         assert "a orange" not in caption
         assert "  " not in caption
@@ -165,12 +163,7 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
 def test_things_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = paint([Scene((), "grey")], size)[0]
     for jitter in ((0, 0, 0), (8, 8, 8)):
-        things = [
-            Thing(shape, "red", scale, place, jitter)
-            for shape in SHAPES
-            for scale in SIZES
-            for place in PLACES
-        ]
+        things = [Thing(shape, "red", scale, place, jitter) for shape in SHAPES for scale in SIZES for place in PLACES]
         for thing, pixels in zip(things, paint([Scene((t,), "grey") for t in things], size), strict=True):
             down, right = np.nonzero((pixels != plain).any(axis=0))
             row, column = divmod(PLACES.index(thing.place), 3)

@@ -316,6 +316,15 @@ def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
         counted.threshold(-0.1)
 
 
+def test_a_probability_equal_to_eps_is_low_weight_but_in_neither_part_of_the_released_counter() -> None:
+    ntxent = build("objectives", "ntxent:tau=1")
+    match = torch.tensor([[True, False]])
+    S, mask = torch.zeros(1, 2, dtype=torch.float64), Mask(match, torch.ones_like(match))
+    for convention, low in (("corrected", 0.5), ("text", 0.5), ("released", 0.0)):
+        counts = ntxent.counts(S, mask, 0.5, convention)
+        assert (float(counts.above), float(counts.mass_above), float(counts.mass_low)) == (0, 0, low)
+
+
 def test_conventions_it_does_not_know_raise(objective: Objective) -> None:
     S, mask = random_batch(objective)
     for convention in {*CONVENTIONS, "other"} - set(objective.conventions):

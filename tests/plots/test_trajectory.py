@@ -24,9 +24,7 @@ def _frame(runs=("a", "b"), epochs=4, loss=1.0):
                 }
                 row["rsum"] = 100.0 * (place + 1) + epoch if known else np.nan
                 for side, level in (("pos", 0.8), ("neg", 0.4)):
-                    values = dict(
-                        zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True)
-                    )
+                    values = dict(zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True))
                     row |= {f"{side}_{part}": value if known else np.nan for part, value in values.items()}
                 rows.append(row)
     return pd.DataFrame(rows)

@@ -31,9 +31,7 @@ def _frame(weight, name="nca"):
 
 def _lines(ax):
     lines = next(item for item in ax.collections if isinstance(item, ContourSet))
-    return [
-        (lv, path.vertices) for lv, path in zip(lines.levels, lines.get_paths(), strict=True) if len(path)
-    ]
+    return [(lv, path.vertices) for lv, path in zip(lines.levels, lines.get_paths(), strict=True) if len(path)]
 
 
 def _mesh(ax):

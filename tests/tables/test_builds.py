@@ -40,9 +40,7 @@ def _recall(objective, level, **more):
 
 def _cocos(objective, values, **more):
     sides = ("i2t", "t2i")
-    return [
-        _row(objective, side, "cocos", k, v, std=0.5, **more) for side in sides for k, v in values.items()
-    ]
+    return [_row(objective, side, "cocos", k, v, std=0.5, **more) for side in sides for k, v in values.items()]
 
 
 def _cell(table, row, heading):
@@ -50,9 +48,7 @@ def _cell(table, row, heading):
 
 
 def test_retrieval_averages_seeds():
-    rows = [
-        row for seed, level in ((0, 40.0), (1, 44.0)) for row in _recall("ntxent:tau=0.1", level, seed=seed)
-    ]
+    rows = [row for seed, level in ((0, 40.0), (1, 44.0)) for row in _recall("ntxent:tau=0.1", level, seed=seed)]
     table = retrieval.build(pd.DataFrame(rows + _recall("triplet", 30.0)))
     assert [row[0].text for row in table.rows] == ["ntxent:tau=0.1", "triplet"]
     cell = _cell(table, 0, "i2t R@1")
@@ -122,9 +118,7 @@ def test_softmax_takes_every_objective_that_counts_negatives():
 
 def test_smoothap_explains_the_released_rows():
     rows = [
-        row
-        for how in ("released", "text")
-        for row in _cocos("smoothap", {"C_q": 1.3, "C_0": 636.7}, convention=how)
+        row for how in ("released", "text") for row in _cocos("smoothap", {"C_q": 1.3, "C_0": 636.7}, convention=how)
     ]
     notes = " ".join(cocos_smoothap.build(pd.DataFrame(rows)).notes)
     assert "wrong rows" in notes
@@ -132,17 +126,13 @@ def test_smoothap_explains_the_released_rows():
 
 
 def test_a_single_batch_has_no_deviation():
-    table = cocos_smoothap.build(
-        pd.DataFrame([_row("smoothap", "i2t", "cocos", "C_q", 1.5, std=math.nan, n=1)])
-    )
+    table = cocos_smoothap.build(pd.DataFrame([_row("smoothap", "i2t", "cocos", "C_q", 1.5, std=math.nan, n=1)]))
     assert _cell(table, 0, "i2t C_q").plain() == "1.50"
     assert "one measurement" in table.caption
 
 
 def test_recall_stands_beside_counts():
-    rows = _recall("triplet", 30.0, source="a") + _cocos(
-        "triplet", {"C_q_all": 6.0, "N_eff": 5.0}, source="a"
-    )
+    rows = _recall("triplet", 30.0, source="a") + _cocos("triplet", {"C_q_all": 6.0, "N_eff": 5.0}, source="a")
     rows += _recall("ntxent", 40.0, source="b") + _cocos("ntxent", {"C_neg": 9.9, "N_eff": 11.0}, source="b")
     table = recall_beside_counts.build(pd.DataFrame(rows))
     assert table.headings[2:] == (
@@ -160,9 +150,7 @@ def test_recall_of_a_source_counted_otherwise_is_repeated_and_said():
     assert "repeated" in table.notes[-1]
 
 
-@pytest.mark.parametrize(
-    "build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build]
-)
+@pytest.mark.parametrize("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
 def test_what_is_missing_is_named(build):
     frame = pd.DataFrame(_recall("triplet", 1.0))
     with pytest.raises(InputError, match="Add probe"):
