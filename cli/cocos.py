@@ -85,6 +85,8 @@ def cocos(
         "shuffle": shuffle, "drop_last": not keep_last, "captions": captions, "same_image": same_image,
         "per_query": per_query,
     }  # fmt: skip
+    if objective:  # refuse what can not work before anything is encoded
+        Sweep(objectives=reading.objectives(objective, None, sources[0], trust_code), **shared).plans()
     found = []
     with show.progress(quiet) as bar:
         for place, source in enumerate(sources):

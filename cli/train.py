@@ -32,7 +32,7 @@ def train(
     config: Annotated[Path | None, typer.Option(help="TOML file with any of these options.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 2e-4.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 1e-3.")] = None,
     lr_step: Annotated[int | None, typer.Option(help="Epochs after which the rate decays. Default 15.")] = None,
     lr_gamma: Annotated[float | None, typer.Option(help="Factor of the decay. Default 0.1.")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm, 0 for none. Default 2.")] = None,

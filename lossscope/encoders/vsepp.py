@@ -33,7 +33,7 @@ class VSEPP:
     dim: int = 256
     words: int = 128
     width: int = 32
-    grid: int = 4
+    grid: int = 2
     pool: Literal["max", "mean"] = "max"
     word_init: float = 1.0
     weights: Path | None = None
@@ -78,7 +78,7 @@ class _Towers(Encoder):
 
 
 class _SmallCNN(nn.Module):
-    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid cells, so places survive."""
+    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid cells."""
 
     def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int) -> None:
         super().__init__()

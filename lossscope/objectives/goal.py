@@ -50,7 +50,7 @@ class Goal(Gradient):
     @property
     def warmup(self) -> str:
         """The triplet loss over all negatives: hardest negatives of a random model pull everything together."""
-        return f"triplet:margin={self.margin:g}"
+        return f"triplet:margin={self.margin!r}"
 
     def weights(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos = positive_of(S, mask)

@@ -31,7 +31,7 @@ class TripletSH(Loss):
     @property
     def warmup(self) -> str:
         """The triplet loss over all negatives: hardest negatives of a random model pull everything together."""
-        return f"triplet:margin={self.margin:g}"
+        return f"triplet:margin={self.margin!r}"
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -353,6 +353,7 @@ BAD = [
     Bad("cocos odd.npz --objective triplet", 1, "got 23 captions for 12 images"),
     Bad("cocos cut.safetensors --objective triplet", 1, "must be a whole safetensors file"),
     Bad("cocos dump.npz --objective ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
+    Bad("cocos none.pt --objective ntxnt", 2, "did you mean 'ntxent'?"),
     Bad("cocos dump.npz --objective ntxent:tua=1", 2, "key of ntxent must be one of tau; got 'tua'; did you mean"),
     Bad("cocos dump.npz --objective ntxent:tau=cold", 2, "ntxent:tau must be float; got 'cold'"),
     Bad("cocos dump.npz --objective ntxent:tau=0", 1, "tau must be > 0; got 0.0"),
