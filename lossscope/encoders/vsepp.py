@@ -33,7 +33,7 @@ class VSEPP:
     dim: int = 256
     words: int = 128
     width: int = 32
-    grid: int = 2
+    grid: int = 4
     pool: Literal["max", "mean"] = "max"
     word_init: float = 1.0
     weights: Path | None = None
@@ -78,7 +78,8 @@ class _Towers(Encoder):
 
 
 class _SmallCNN(nn.Module):
-    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid cells."""
+    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid
+    cells. A batch norm on the output takes away what all images share, which would hold similarities together."""
 
     def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int) -> None:
         super().__init__()
@@ -91,10 +92,11 @@ class _SmallCNN(nn.Module):
             layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
         self.features = nn.Sequential(*layers, _Grid(grid), nn.Flatten())
         self.fc = _xavier(nn.Linear(sizes[-1] * grid**2, dim))
+        self.bn = nn.BatchNorm1d(dim)
 
     def forward(self, images: Tensor) -> Tensor:
         pixels = _scaled(images).contiguous(memory_format=torch.channels_last)
-        return self.fc(self.features(pixels))  # type: ignore[no-any-return]
+        return self.bn(self.fc(self.features(pixels)))  # type: ignore[no-any-return]
 
 
 class _Grid(nn.Module):
