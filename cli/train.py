@@ -144,8 +144,9 @@ def _listener(folder: Path, tensorboard: bool, quiet: bool) -> Any:
 
 
 def _line(row: dict[str, Any]) -> str:
+    loss = f"{row['loss']:.4g}" if row["loss"] == row["loss"] else "–"
     return (
-        f"epoch {row['epoch']:>3}  loss {row['loss']:.4g}  rsum {row['rsum']:.1f}  "
+        f"epoch {row['epoch']:>3}  loss {loss}  rsum {row['rsum']:.1f}  "
         f"R@1 i2t {row['i2t_R@1']:.1f} t2i {row['t2i_R@1']:.1f}  "
         f"similarity: positive {row['pos_mean']:.3f}, hardest negative {row['neg_mean']:.3f}"
     )

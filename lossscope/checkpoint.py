@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from torch import Tensor
 
 from .encoders.base import Encoder
 from .errors import InputError
-from .files import read_torch, replacing
+from .files import existing_file, read_safetensors, read_torch, replacing, write_text
 from .registry import build, uses_file
 from .vocabulary import Vocabulary
 
@@ -46,15 +48,29 @@ class Checkpoint:
     versions: dict[str, str] = field(default_factory=lambda: versions())
 
     def save(self, path: Path | str) -> None:
-        """Write it, whole or not at all."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        """Write it, whole or not at all: `.safetensors` (weights alone) with a `.json` beside it, else one `.pt`.
+
+        The safetensors form is the one to pass on: it can not hold code. It has no training state.
+        """
+        path = Path(path)
+        values = {
+            "format": FORMAT,
+            "version": VERSION,
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+        }
+        if path.suffix != ".safetensors":
+            with replacing(path) as part:
+                torch.save(values, part)
+            return
         with replacing(path) as part:
-            torch.save({"format": FORMAT, "version": VERSION, **values}, part)
+            safetensors.torch.save_file({k: v.contiguous() for k, v in self.weights.items()}, part)
+        told = {name: value for name, value in values.items() if name not in ("weights", "optimiser", "rng")}
+        write_text(path.with_suffix(".json"), json.dumps(told, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
         """Read one. Raises InputError: not a checkpoint, of a newer format, a key missing or of a wrong type."""
-        found = read_torch(path)
+        found = _content(Path(path))
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             what = (
                 f"a dict with the keys {sorted(map(str, found))[:6]}"
@@ -126,6 +142,28 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
         "can be continued": "yes" if checkpoint.optimiser else "no (weights only)",
         "written with": ", ".join(f"{k} {v}" for k, v in checkpoint.versions.items()),
     }
+
+
+def stored_as_safetensors(path: Path) -> bool:
+    """Whether a file is the safetensors form of a checkpoint: its `.json` says so."""
+    beside = path.with_suffix(".json")
+    try:
+        return path.suffix == ".safetensors" and FORMAT in beside.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _content(path: Path) -> Any:
+    """What the file holds, either form."""
+    if path.suffix != ".safetensors":
+        return read_torch(path)
+    weights = read_safetensors(path)
+    beside = existing_file(path.with_suffix(".json"))
+    try:
+        told = json.loads(beside.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{beside} must be a readable JSON file; {error}") from error
+    return {**told, "weights": weights, "optimiser": None, "rng": None} if isinstance(told, dict) else told
 
 
 def refuse_files(spec: str, trust_code: bool) -> None:

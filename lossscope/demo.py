@@ -47,9 +47,9 @@ class Demo:
         base = Recipe(
             data=data,
             encoder="vsepp:width=16" if not self.quick else "vsepp:width=16,dim=128,words=64",
-            epochs=5,
+            epochs=6 if self.quick else 5,
             lr=0.002,
-            warmup=1,
+            warmup=2 if self.quick else 1,
             batch_size=64 if self.quick else 128,
             seed=self.seed,
         )

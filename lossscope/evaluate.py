@@ -71,6 +71,8 @@ def retrieve(S: Tensor, caption_image: Rows) -> tuple[Retrieval, Retrieval]:
     images: Tensor = torch.unique(owner)
     if not len(images):
         raise InputError("retrieval needs captions; got none")
+    if bool(S.isnan().any()):
+        raise InputError("similarities to rank must be numbers; got NaN. The embeddings are broken or unscored")
     i2t = [_rank(S[rows], rows[:, None] == owner[None, :]) for rows in torch.split(images, _rows(S.shape[1]))]
     columns = torch.split(torch.arange(len(owner), device=S.device), _rows(S.shape[0]))
     every = torch.arange(S.shape[0], device=S.device)
@@ -78,7 +80,7 @@ def retrieve(S: Tensor, caption_image: Rows) -> tuple[Retrieval, Retrieval]:
     return _joined(i2t), _joined(t2i)
 
 
-def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = None) -> pd.DataFrame:
+def evaluate(embedded: Sequence[Embedded], folds: int = 1) -> pd.DataFrame:
     """Summary rows (probe `recall`) of one source, or of the mean of several sources' similarities.
 
     folds > 1: the images are cut in that many equal runs in file order and the numbers averaged (COCO 1K is 5
@@ -100,7 +102,7 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, split: str | None = N
             "std": float(values.std()) if folds > 1 else np.nan, "n": _n(first, direction, folds),
             "n_defined": _n(first, direction, folds),
             "unit": "%" if statistic == "rsum" else _UNITS[statistic[0]], "convention": None, "eps": np.nan,
-            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else (split or first.split), "seed": seed,
+            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else _split(first), "seed": seed,
         })  # fmt: skip
     return pd.DataFrame(rows, columns=list(SUMMARY))
 
@@ -155,6 +157,10 @@ def _folds(embedded: Sequence[Embedded], folds: int) -> Iterator[tuple[Tensor, R
         captions = np.flatnonzero((first.caption_image >= images[0]) & (first.caption_image <= images[-1]))
         S = torch.stack([e.block(images, captions) for e in embedded]).mean(0) if len(embedded) > 1 else None
         yield first.block(images, captions) if S is None else S, first.caption_image[captions] - images[0]
+
+
+def _split(embedded: Embedded) -> str | None:
+    return f"{embedded.split} split" if embedded.split else None
 
 
 def _n(embedded: Embedded, direction: str, folds: int) -> int:

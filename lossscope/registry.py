@@ -307,9 +307,9 @@ def _imported(path: Path) -> types.ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except Exception as error:
         del sys.modules[name]
-        raise
+        raise SpecError(f"plug-in {path} must import without an error; got {type(error).__name__}: {error}") from error
     return module
 
 

@@ -168,3 +168,22 @@ def test_a_python_file_is_imported_when_trusted(tmp_path: Path, held: dict[str, 
     assert verify(path, trust_code=True)["encoder"] == f"{plugin}:Mine"
     assert mark.read_text() == "imported"
     assert load(path, split="val", trust_code=True).images is not None
+
+
+def test_the_safetensors_form_is_the_same_checkpoint_without_training_state(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    first = Checkpoint.load(tiny_checkpoint)
+    first.save(tmp_path / "shared.safetensors")
+    second = Checkpoint.load(tmp_path / "shared.safetensors")
+    assert (second.objective, second.vocabulary, second.metrics) == (first.objective, first.vocabulary, first.metrics)
+    assert all(torch.equal(second.weights[name], tensor) for name, tensor in first.weights.items())
+    assert second.optimiser is None
+    assert load(tmp_path / "shared.safetensors").objective == first.objective
+
+
+def test_a_safetensors_checkpoint_without_its_json_is_a_clear_error(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    Checkpoint.load(tiny_checkpoint).save(tmp_path / "shared.safetensors")
+    (tmp_path / "shared.json").unlink()
+    with pytest.raises(InputError, match=r"shared\.json must exist"):
+        Checkpoint.load(tmp_path / "shared.safetensors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -148,7 +149,7 @@ def test_retrieval_without_captions_raises() -> None:
 
 def test_summary_rows_hold_both_directions_and_their_sum() -> None:
     source = embedded()
-    rows = evaluate([source], split="val")
+    rows = evaluate([replace(source, split="val")])
     i2t, t2i = retrieve(source.block(np.arange(12), np.arange(24)), source.caption_image)
     assert list(rows.columns) == list(SUMMARY)
     assert mean_of(rows, "i2t", "R@1") == i2t.recall(1)
@@ -156,7 +157,7 @@ def test_summary_rows_hold_both_directions_and_their_sum() -> None:
     assert mean_of(rows, "both", "rsum") == pytest.approx(sum(x.recall(k) for x in (i2t, t2i) for k in (1, 5, 10)))
     assert (mean_of(rows, "i2t", "R@1", "n"), mean_of(rows, "t2i", "R@1", "n")) == (12, 24)
     assert np.isnan(mean_of(rows, "i2t", "R@1", "std"))
-    assert set(rows["sampling"]) == {"val"}
+    assert set(rows["sampling"]) == {"val split"}
 
 
 def test_numbers_are_those_of_the_summary() -> None:
@@ -202,3 +203,10 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
 def test_an_ensemble_of_different_items_raises(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must hold the same items; source 0 and source 1 differ"):
         evaluate([embedded(), embedded(seed=1, **changes)])
+
+
+def test_nan_is_refused_rather_than_ranked_first() -> None:
+    S = torch.rand(3, 3)
+    S[1, 2] = float("nan")
+    with pytest.raises(InputError, match="must be numbers; got NaN"):
+        retrieve(S, np.arange(3))

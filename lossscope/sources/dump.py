@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from ..checkpoint import stored_as_safetensors
 from ..errors import InputError
 from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors
 from .base import Embedded, Request, Rows, unit_rows
@@ -34,7 +35,7 @@ class Dump:
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return any(path.glob("images*.npy")) or any(path.glob("similarity*.npy"))
-        return path.suffix in (".npz", ".safetensors")
+        return path.suffix in (".npz", ".safetensors") and not stored_as_safetensors(path)
 
     def read(self, request: Request) -> Embedded:
         arrays, origin = _arrays(self.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ..checkpoint import Checkpoint, refuse_files
+from ..checkpoint import Checkpoint, refuse_files, stored_as_safetensors
 from ..datasets.base import Split
 from ..embed import cache_folder, cached, embed
 from ..errors import InputError
@@ -18,7 +18,7 @@ from .base import Embedded, Request
 
 @dataclass(frozen=True)
 class Own:
-    """a lossscope checkpoint (.pt), or a run folder (its best.pt)
+    """a lossscope checkpoint (.pt, or .safetensors with its .json), or a run folder (its best.pt)
 
     It knows its encoder, objective, data and vocabulary; --data, --split and --objective override.
     Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split.
@@ -30,7 +30,7 @@ class Own:
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return (path / "best.pt").is_file()
-        return path.suffix in (".pt", ".pth")
+        return path.suffix in (".pt", ".pth") or stored_as_safetensors(path)
 
     def read(self, request: Request) -> Embedded:
         path = self.path / "best.pt" if self.path.is_dir() else self.path

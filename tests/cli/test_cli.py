@@ -494,3 +494,16 @@ def test_what_can_not_work_is_told_in_one_message(case: Bad, bad: Path) -> None:
     assert result.exit_code == case.code
     assert result.stdout == ""
     assert "Traceback" not in told
+
+
+def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    options = "--data scenes:train=30,val=10,test=10,size=16 --encoder vsepp:dim=8,words=8,width=4 --objective ntxent"
+    out = tmp_path / "run"
+    result = CliRunner().invoke(app, ["train", *options.split(), "--epochs", "1", "--tensorboard", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    events = EventAccumulator(str(tmp_path / "run.tb"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("val/rsum")] == [0, 1]
