@@ -112,7 +112,7 @@ def _recipe(config: Path | None, given: dict[str, Any]) -> Any:
 
 
 def _name(recipe: Any) -> str:
-    from lossscope.registry import Spec
+    from lossscope.spec import Spec
 
     names = (Spec.parse(spec).name for spec in (recipe.data, recipe.objective))
     data, objective = (name.rpartition(":")[2].replace("_", "-") for name in names)

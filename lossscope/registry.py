@@ -16,48 +16,15 @@ import re
 import sys
 import types
 import typing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .errors import SpecError
+from .spec import Spec, alternatives, converted, finite, written
 
 KINDS = ("objectives", "probes", "encoders", "datasets", "sources")
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A parsed spec: a name and raw values in the order given.
-
-    >>> str(Spec.parse('unified:gamma=60,margin=0.2'))
-    'unified:gamma=60,margin=0.2'
-    >>> Spec.parse('karpathy:root="a,b",name=flickr8k').values['root']
-    'a,b'
-    """
-
-    name: str
-    values: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def parse(cls, text: str) -> Spec:
-        """Read `name[:key=value,...]`. Raises SpecError saying which piece can not be read."""
-        name, rest = _split_name(text.strip())
-        values: dict[str, str] = {}
-        for piece in _split_quoted(rest, text):
-            key, equals, value = piece.partition("=")
-            key = key.strip().replace("-", "_")
-            if not equals or not key.isidentifier():
-                raise SpecError(f"spec must be name:key=value,...; got {piece!r} in {text!r}")
-            if key in values:
-                raise SpecError(f"every key of a spec must be given once; got {key!r} twice in {text!r}")
-            values[key] = _unquote(value.strip())
-        return cls(name, values)
-
-    def __str__(self) -> str:
-        pairs = ",".join(f"{key}={_quote(value)}" for key, value in self.values.items())
-        return f"{self.name}:{pairs}" if pairs else self.name
 
 
 def names(kind: str) -> list[str]:
@@ -92,7 +59,7 @@ def build(kind: str, spec: str | Spec) -> Any:
     fields = _fields(cls)
     values = {}
     for key, text in spec.values.items():
-        values[key] = _convert(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
+        values[key] = converted(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
     missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _required(f)]
     if missing:
         raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
@@ -109,7 +76,7 @@ def spec_of(thing: Any) -> str:
     for item in dataclasses.fields(thing):
         value = getattr(thing, item.name)
         if item.init and not (value is None and item.default is None):
-            values[item.name] = "none" if value is None else _write(value)
+            values[item.name] = "none" if value is None else written(value)
     return str(Spec(_name_of(type(thing)), values))
 
 
@@ -126,7 +93,7 @@ def expand(kind: str, spec: str) -> list[str]:
     fields = _fields(load(kind, parsed.name))
     done = [dict(parsed.values)]
     for key, match in ranged.items():
-        if float not in _options(_type_of(key, fields, parsed.name)):
+        if float not in alternatives(_type_of(key, fields, parsed.name)):
             raise SpecError(f"ranges are for float fields; got {key}={match[0]} in {spec!r}")
         done = [{**values, key: value} for values in done for value in _steps(match, spec)]
     return [str(Spec(parsed.name, values)) for values in done]
@@ -139,7 +106,7 @@ def uses_file(spec: str) -> bool:
 
 def _steps(match: re.Match[str], spec: str) -> list[str]:
     try:
-        lo, hi, n = _finite(match["lo"]), _finite(match["hi"]), int(match["n"] or 5)
+        lo, hi, n = finite(match["lo"]), finite(match["hi"]), int(match["n"] or 5)
     except ValueError:
         raise SpecError(f"ends of a range must be numbers; got {match[0]!r} in {spec!r}") from None
     if n < 2 or (match["log"] and min(lo, hi) <= 0):
@@ -162,102 +129,6 @@ def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
     near = difflib.get_close_matches(key, fields, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise SpecError(f"key of {name} must be one of {', '.join(fields)}; got {key!r}{hint}")
-
-
-def _split_name(text: str) -> tuple[str, str]:
-    if not text:
-        raise SpecError("spec must be name:key=value,...; got an empty text")
-    file = re.match(r"(?P<name>[^,=]*\.py:[A-Za-z_]\w*)(?::(?P<rest>.*))?$", text, re.S)
-    if file:
-        return file["name"], file["rest"] or ""
-    name, _, rest = text.partition(":")
-    return name.strip(), rest
-
-
-def _split_quoted(rest: str, text: str) -> list[str]:
-    pieces, current, quoted, escaped = [], "", False, False
-    for char in rest:
-        if char == "," and not quoted:
-            pieces.append(current)
-            current = ""
-            continue
-        current += char
-        if char == '"' and not escaped:
-            quoted = not quoted
-        escaped = char == "\\" and quoted and not escaped
-    if quoted:
-        raise SpecError(f"quotes of a spec must be closed; got {text!r}")
-    return [piece for piece in (*pieces, current) if piece.strip()]
-
-
-def _quote(text: str) -> str:
-    if text and not re.search(r'[,:="\\\s]', text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _unquote(text: str) -> str:
-    if len(text) >= 2 and text[0] == text[-1] == '"':
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    return text
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    return str(value)
-
-
-def _convert(text: str, wanted: Any, where: str) -> Any:
-    options = _options(wanted)
-    if type(None) in options and text.lower() == "none":
-        return None
-    for option in options:
-        if typing.get_origin(option) is typing.Literal:
-            choices = typing.get_args(option)
-            same = [c for c in choices if str(c).replace("_", "-") == text.replace("_", "-")]
-            if same:
-                return same[0]
-            raise SpecError(f"{where} must be one of {', '.join(map(str, choices))}; got {text!r}")
-    for option in options:
-        if option in _READERS:
-            try:
-                return _READERS[option](text)
-            except ValueError:
-                continue
-    expected = " or ".join("none" if o is type(None) else getattr(o, "__name__", str(o)) for o in options)
-    raise SpecError(f"{where} must be {expected}; got {text!r}")
-
-
-def _boolean(text: str) -> bool:
-    try:
-        return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[text.lower()]
-    except KeyError:
-        raise ValueError(text) from None
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
-
-
-_READERS: dict[Any, typing.Callable[[str], Any]] = {
-    bool: _boolean,
-    int: int,
-    float: _finite,
-    Path: Path,
-    str: str,
-}
-
-
-def _options(wanted: Any) -> tuple[Any, ...]:
-    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
-        return typing.get_args(wanted)
-    return (wanted,)
 
 
 def _fields(cls: type[Any]) -> dict[str, Any]:

@@ -5,61 +5,29 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-import signal
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .checkpoint import Checkpoint, plain, refuse_files, versions
-from .datasets.base import Dataset, Split
+from .checkpoint import Checkpoint, refuse_files, versions
 from .embed import embed
-from .encoders.base import Encoder
 from .errors import InputError, Interrupted
 from .evaluate import numbers
 from .recipe import Recipe
-from .registry import build, spec_of
+from .registry import spec_of
 from .run import Run
 from .sampling import Batch
 from .similarity import Mask
-from .vocabulary import Vocabulary, pad
+from .stopping import stopping
+from .training_state import Listener, Progress, State, Task, fresh, prepared, restored, same_choices, snapshot
+from .vocabulary import pad
 from .weights import Reduced, backward, both, reduced
-
-Progress = Callable[[str, int, int], None]
-Listener = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class _State:
-    """What changes while training."""
-
-    model: Encoder
-    optimiser: torch.optim.Optimizer
-    scaler: torch.amp.GradScaler
-    epoch: int = 0
-    step: int = 0
-    best: float = float("-inf")
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What does not."""
-
-    recipe: Recipe
-    run: Run
-    train: Split
-    val: Split
-    words: Vocabulary
-    tokens: list[list[int]]
-    device: torch.device
-    save_every: int
-    progress: Progress | None
-    listener: Listener | None
 
 
 def train(
@@ -77,8 +45,8 @@ def train(
     recipe = recipe.canonical()
     run = Run(out)
     run.require_new()
-    task = _task(recipe, run, device, save_every, progress, listener, None)
-    state = _fresh(task)
+    task = prepared(recipe, run, device, save_every, progress, listener, None)
+    state = fresh(task)
     run.start()
     recipe.write(run.config)
     run.event("started", versions=versions(), device=str(task.device), threads=torch.get_num_threads())
@@ -107,15 +75,15 @@ def resume(
     for spec in (recipe.data, recipe.encoder, recipe.objective):
         refuse_files(spec, trust_code)
     if not run.last.is_file():
-        task = _task(recipe, run, device, save_every, progress, listener, None)
-        state = _fresh(task)
+        task = prepared(recipe, run, device, save_every, progress, listener, None)
+        state = fresh(task)
         run.cut(0, 0)
         run.event("started again", reason="there was no checkpoint yet")
     else:
         checkpoint = Checkpoint.load(run.last)
-        _same_choices(recipe, checkpoint, run)
-        task = _task(recipe, run, device, save_every, progress, listener, checkpoint)
-        state = _restored(task, checkpoint, trust_code)
+        same_choices(recipe, checkpoint, run)
+        task = prepared(recipe, run, device, save_every, progress, listener, checkpoint)
+        state = restored(task, checkpoint, trust_code)
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
         run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
@@ -123,21 +91,8 @@ def resume(
     return _go(task, state)
 
 
-def _same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
-    now, then = plain(recipe), checkpoint.training
-    other = [f"{k} = {v!r} (was {then.get(k)!r})" for k, v in now.items() if k != "epochs" and v != then.get(k)]
-    if other:
-        raise InputError(
-            f"{run.config} must state what the run began with; got {', '.join(other)}. Start a new run for that"
-        )
-    if recipe.epochs < checkpoint.epoch:
-        raise InputError(
-            f"--epochs must be at least the {checkpoint.epoch} that {run.path} has finished; got {recipe.epochs}"
-        )
-
-
-def _go(task: _Task, state: _State) -> Run:
-    with _deterministic(task.device), _stopping() as stop:
+def _go(task: Task, state: State) -> Run:
+    with deterministic(task.device), stopping() as stop:
         if state.epoch == 0 and state.step == 0:
             _note(task, state, {"loss": float("nan"), "gradient_norm": float("nan")})
         while state.epoch < task.recipe.epochs:
@@ -153,7 +108,7 @@ def _go(task: _Task, state: _State) -> Run:
     return task.run
 
 
-def _epoch(task: _Task, state: _State, stop: list[int]) -> None:
+def _epoch(task: Task, state: State, stop: list[int]) -> None:
     objective = task.recipe.objective_of(state.epoch)
     for group in state.optimiser.param_groups:
         group["lr"] = task.recipe.rate(state.epoch)
@@ -176,14 +131,14 @@ def _epoch(task: _Task, state: _State, stop: list[int]) -> None:
         if unfinished and (stop or state.step % task.save_every == 0):
             task.run.append(task.run.trajectory, rows)
             rows = []
-            _checkpoint(task, state, {}).save(task.run.last)
+            snapshot(task, state, {}).save(task.run.last)
         if unfinished and stop:
             task.run.event("interrupted", epoch=state.epoch, step=state.step)
             raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
     task.run.append(task.run.trajectory, rows)
 
 
-def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str, float]:
+def _step(task: Task, state: State, objective: Any, batch: Batch) -> dict[str, float]:
     recipe, device = task.recipe, task.device
     mask = _to(batch.mask(task.train.caption_image, recipe.same_image), device)
     images = torch.from_numpy(task.train.images.take(batch.images)).to(device)
@@ -207,7 +162,7 @@ def _step(task: _Task, state: _State, objective: Any, batch: Batch) -> dict[str,
     return {**_update(recipe, state, loss), **_similarities(S.detach(), mask)}
 
 
-def _update(recipe: Recipe, state: _State, loss: Reduced) -> dict[str, float]:
+def _update(recipe: Recipe, state: State, loss: Reduced) -> dict[str, float]:
     state.scaler.unscale_(state.optimiser)
     parameters = [p for p in state.model.parameters() if p.requires_grad]
     norm = torch.nn.utils.clip_grad_norm_(parameters, recipe.clip if recipe.clip else float("inf"))
@@ -235,7 +190,7 @@ def _quantile(values: Tensor, q: float) -> Tensor:
     return values.sort().values[round(q * (len(values) - 1))]
 
 
-def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
+def _note(task: Task, state: State, averages: dict[str, float]) -> None:
     """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
     try:
         images, captions = embed(state.model, task.val, task.words, progress=None)
@@ -251,117 +206,23 @@ def _note(task: _Task, state: _State, averages: dict[str, float]) -> None:
         **metrics,
         **_similarities(S, Mask(match, torch.ones_like(match))),
     }
-    checkpoint = _checkpoint(task, state, metrics)
+    checkpoint = snapshot(task, state, metrics)
     if state.epoch:
         checkpoint.without_training_state().save(task.run.epoch(state.epoch))
         if metrics["rsum"] > state.best:
             state.best = metrics["rsum"]
             checkpoint.without_training_state().save(task.run.best)
     task.run.append(task.run.metrics, [row])
-    _checkpoint(task, state, metrics).save(task.run.last)
+    snapshot(task, state, metrics).save(task.run.last)
     if task.listener:
         task.listener(row)
 
 
-def _averages(task: _Task, epoch: int) -> dict[str, float]:
+def _averages(task: Task, epoch: int) -> dict[str, float]:
     """Means of the epoch's steps, read back from the trajectory so that a resumed epoch counts whole."""
     with open(task.run.trajectory, encoding="utf-8", newline="") as file:
         steps = [row for row in csv.DictReader(file) if int(row["epoch"]) == epoch]
     return {name: statistics.fmean(float(row[name]) for row in steps) for name in ("loss", "gradient_norm")}
-
-
-def _task(
-    recipe: Recipe,
-    run: Run,
-    device: str,
-    save_every: int,
-    progress: Progress | None,
-    listener: Listener | None,
-    checkpoint: Checkpoint | None,
-) -> _Task:
-    data: Dataset = build("datasets", recipe.data)
-    splits = {name: data.split(name) for name in ("train", "val")}
-    for split in splits.values():
-        loader = getattr(split.images, "load_all", None)
-        if loader is not None:
-            loader(
-                (lambda done, total, n=split.name: progress(f"reading {n} images", done, total)) if progress else None
-            )
-    if checkpoint is not None and splits["train"].fingerprint != checkpoint.data_fingerprint:
-        raise InputError(f"data of {run.path} must be what the run began with; {recipe.data} has changed since")
-    if len(set(splits["train"].caption_image.tolist())) < 2:
-        raise InputError(f"the training split must hold at least 2 images with captions; {recipe.data} has fewer")
-    recipe.batches()
-    words = checkpoint.words() if checkpoint else Vocabulary.build(splits["train"].captions, recipe.min_count)
-    tokens = [words.encode(caption) for caption in splits["train"].captions]
-    return _Task(
-        recipe,
-        run,
-        splits["train"],
-        splits["val"],
-        words,
-        tokens,
-        torch.device(device),
-        save_every,
-        progress,
-        listener,
-    )
-
-
-def _fresh(task: _Task) -> _State:
-    torch.manual_seed(task.recipe.seed)
-    shape = tuple(task.train.images.shape)
-    model: Encoder = build("encoders", task.recipe.encoder).build(shape, len(task.words))
-    return _with_optimiser(task, model)
-
-
-def _restored(task: _Task, checkpoint: Checkpoint, trust_code: bool) -> _State:
-    state = _with_optimiser(task, checkpoint.model(trust_code))
-    if checkpoint.optimiser is None or checkpoint.rng is None:
-        raise InputError(f"{task.run.last} must hold the optimiser's state; it is for probing only")
-    try:
-        state.optimiser.load_state_dict(checkpoint.optimiser["adam"])
-        state.scaler.load_state_dict(checkpoint.optimiser["scaler"])
-        state.best = float(checkpoint.optimiser["best"])
-        torch.set_rng_state(checkpoint.rng["cpu"])
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{task.run.last} must hold the state of Adam and of the random numbers; {error}") from error
-    state.epoch, state.step = checkpoint.epoch, checkpoint.step
-    if task.device.type == "cuda" and "cuda" in checkpoint.rng:
-        torch.cuda.set_rng_state(checkpoint.rng["cuda"], task.device)
-    return state
-
-
-def _with_optimiser(task: _Task, model: Encoder) -> _State:
-    model = model.to(task.device)
-    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=task.recipe.lr)
-    scaler = torch.amp.GradScaler(task.device.type, enabled=task.recipe.precision == "fp16")
-    return _State(model, optimiser, scaler)
-
-
-def _checkpoint(task: _Task, state: _State, metrics: dict[str, float]) -> Checkpoint:
-    rng = {"cpu": torch.get_rng_state()}
-    if task.device.type == "cuda":
-        rng["cuda"] = torch.cuda.get_rng_state(task.device)
-    return Checkpoint(
-        encoder=task.recipe.encoder,
-        objective=task.recipe.objective,
-        data=task.recipe.data,
-        vocabulary=task.words.to_list(),
-        item_shape=list(task.train.images.shape),
-        data_fingerprint=task.train.fingerprint,
-        epoch=state.epoch,
-        step=state.step,
-        metrics=metrics,
-        weights={name: tensor.detach().cpu() for name, tensor in state.model.state_dict().items()},
-        training=plain(task.recipe),
-        optimiser={
-            "adam": state.optimiser.state_dict(),
-            "scaler": state.scaler.state_dict(),
-            "best": state.best,
-        },
-        rng=rng,
-    )
 
 
 def _to(mask: Mask, device: torch.device) -> Mask:
@@ -374,7 +235,7 @@ def _precision(precision: str, device: torch.device) -> contextlib.AbstractConte
 
 
 @contextlib.contextmanager
-def _deterministic(device: torch.device) -> Iterator[None]:
+def deterministic(device: torch.device) -> Iterator[None]:
     """Deterministic kernels while training; the setting of the process is put back."""
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -384,27 +245,3 @@ def _deterministic(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.use_deterministic_algorithms(before)
-
-
-@contextlib.contextmanager
-def _stopping() -> Iterator[list[int]]:
-    """A list that gets the signal when one asks to stop: the step under way is finished and kept first.
-
-    A second signal stops at once. Outside the main thread signals are not ours to handle.
-    """
-    asked: list[int] = []
-
-    def ask(number: int, _frame: Any) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(number)
-
-    before: dict[signal.Signals, Any] = {}
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, ask)
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -24,7 +24,7 @@ ALLOWED = {
     "errors": set(),
     "similarity": {"weights"},
     "weights": {"similarity"},
-    "registry": set(),
+    "registry": {"spec"},
     "documents": set(),
     "files": set(),
     "vocabulary": {"documents", "files"},

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from lossscope import registry
 from lossscope.errors import SpecError
-from lossscope.registry import KINDS, Spec, build, expand, load, names, spec_of, uses_file
+from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_file
+from lossscope.spec import Spec
 
 REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
 REGISTERED = [(kind, name) for kind in KINDS for name in names(kind)]
