@@ -61,27 +61,43 @@ def diagram(
         chosen(value, PAIRS, "--pair")
     everything = not (triplet or pair or objective)
     options = f",tau={tau!r},margin={margin!r},alpha={alpha!r},beta={beta!r},lam={lam!r}"
-    shown = [f"goal:triplet={t}{options}" for t in triplet or (TRIPLETS if everything else [])]
-    if triplet and pair:
-        m = f",m_plus={relative!r},m_minus={relative!r}"
-        shown = [f"goal:triplet={t},pair={p}{options}{m if p.endswith('-ms') else ''}" for t in triplet for p in pair]
-    fields = _fields(objective or shown, low, high, points)
+    named = _goal(triplet or (list(TRIPLETS) if everything else []), pair, options, tau, margin, relative)
+    fields = _fields(named or {spec: spec for spec in objective or []}, low, high, points)
     curves = _curves(pair or (list(PAIRS) if everything else []), options, relative, max(low, 0.0), high, points)
     if format == "csv":
-        for frame in (fields, curves):
-            if frame is not None:
-                typer.echo(frame.to_csv(index=False, lineterminator="\n").rstrip("\n"))
+        shown = [frame.to_csv(index=False, lineterminator="\n") for frame in (fields, curves) if frame is not None]
+        typer.echo("\n".join(shown).rstrip("\n"))
         return
-    _draw(fields, curves, out or Path("diagram.png"), "triplet weight" if triplet or everything else None)
+    _draw(fields, curves, out or Path("diagram.png"))
 
 
-def _fields(specs: list[str], low: float, high: float, points: int) -> pd.DataFrame | None:
+def _goal(
+    triplets: list[str], pairs: list[str] | None, options: str, tau: float, margin: float, m: float
+) -> dict[str, str]:
+    """Title -> spec of each triplet weight, times each pair weight if any are asked for."""
+    found = {}
+    for triplet in triplets:
+        title = f"T {triplet}, " + (f"margin {margin:g}" if triplet == "con" else f"tau {tau:g}")
+        for pair in pairs or ["con"]:
+            relative = f",m_plus={m!r},m_minus={m!r}" if pair.endswith("-ms") else ""
+            spec = f"goal:triplet={triplet},pair={pair}{options}{relative}"
+            found[f"{title}, P {pair}" if pairs else title] = spec
+    return found
+
+
+def _fields(specs: dict[str, str], low: float, high: float, points: int) -> pd.DataFrame | None:
+    """The weight field of every spec, ranges written out, under its title."""
     import pandas as pd
 
     from lossscope.diagram import weight_field
     from lossscope.registry import expand
 
-    frames = [weight_field(one, low, high, points) for spec in specs for one in expand("objectives", spec)]
+    frames = []
+    for title, spec in specs.items():
+        each = expand("objectives", spec)
+        for one in each:
+            field = weight_field(one, low, high, points)
+            frames.append(field.assign(objective=title if len(each) == 1 else one))
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
@@ -91,7 +107,7 @@ def _curves(pairs: list[str], options: str, m: float, low: float, high: float, p
     return pair_curves(pairs, options, m, low, high, points) if pairs else None
 
 
-def _draw(fields: pd.DataFrame | None, curves: pd.DataFrame | None, out: Path, label: str | None) -> None:
+def _draw(fields: pd.DataFrame | None, curves: pd.DataFrame | None, out: Path) -> None:
     from lossscope.plots import pair_curves as lines
     from lossscope.plots import style, triplet_field
 

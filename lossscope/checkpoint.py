@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .encoders.base import Encoder
+from .encoders.base import Encoder, require_fit
 from .errors import InputError
 from .files import existing_file, read_safetensors, read_torch, replacing, write_text
 from .registry import build, uses_file
@@ -106,7 +106,7 @@ class Checkpoint:
         refuse_files(self.encoder, trust_code)
         encoder: Encoder = build("encoders", self.encoder).build(tuple(self.item_shape), len(self.vocabulary))
         wanted = encoder.state_dict()
-        _compare(wanted, self.weights)
+        require_fit(wanted, self.weights, "the encoder")
         encoder.load_state_dict(self.weights)
         return encoder.eval()
 
@@ -200,15 +200,3 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "rng": (dict, _NONE), "versions": dict,
 }  # fmt: skip
 _INSIDE: dict[str, type] = {"vocabulary": str, "item_shape": int, "weights": Tensor}
-
-
-def _compare(wanted: dict[str, Tensor], found: dict[str, Tensor]) -> None:
-    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
-    if missing or extra:
-        raise InputError(
-            f"weights must be those of the encoder; missing {missing[:3]} ({len(missing)}), "
-            f"left over {extra[:3]} ({len(extra)})"
-        )
-    for name, tensor in wanted.items():
-        if tensor.shape != found[name].shape:
-            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(found[name].shape)}")

@@ -122,7 +122,7 @@ def _counts(run: Run, name: str, plan: Demo, progress: Progress | None) -> pd.Da
 
 
 def _plateau(run: Run) -> str:
-    """The loss of the run on ambiguous captions beside 2 · batch · margin, what equal similarities give."""
+    """The loss of the run on ambiguous captions beside 2 x batch x margin, what equal similarities give."""
     steps = pd.read_csv(run.trajectory)
     recipe = Recipe.read(run.config)
     margin = build("objectives", recipe.objective).margin
@@ -131,7 +131,7 @@ def _plateau(run: Run) -> str:
     floor = 2 * recipe.batch_size * margin
     return (
         f"With captions that leave most out (ambiguity 0.9) the hardest negative of a batch is usually true of the "
-        f"image. In its last epoch the median loss of triplet_sh was {full['loss'].median():.1f}; 2 · batch · margin, "
+        f"image. In its last epoch the median loss of triplet_sh was {full['loss'].median():.1f}; 2 x batch x margin, "
         f"the loss when every similarity is equal, is {floor:.1f}. On the validation split the positives' mean "
         f"similarity ended at {last['pos_mean']:.3f} and that of the hardest negatives at {last['neg_mean']:.3f}, with "
         f"rsum {last['rsum']:.1f} of 600."

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .encoders.base import require_fit
 from .errors import InputError
 from .files import read_tensors
 
@@ -44,15 +45,7 @@ def from_torchvision(theirs: dict[str, Tensor], ours: dict[str, Tensor]) -> dict
     for key, value in ours.items():
         if key.endswith("num_batches_tracked"):
             renamed.setdefault(key, value)
-    missing, extra = sorted(ours.keys() - renamed.keys()), sorted(renamed.keys() - ours.keys())
-    if missing or extra:
-        raise InputError(
-            f"weights must hold every parameter of the network and no other; missing {missing[:3]} ({len(missing)}), "
-            f"left over {extra[:3]} ({len(extra)}). Is it the same depth?"
-        )
-    for key, value in ours.items():
-        if renamed[key].shape != value.shape:
-            raise InputError(f"{key} must be {tuple(value.shape)}; got {tuple(renamed[key].shape)}")
+    require_fit(ours, renamed, "a network of this depth")
     return renamed
 
 

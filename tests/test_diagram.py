@@ -113,3 +113,11 @@ def test_curves_of_an_objective_hold_the_other_similarity_in_the_middle() -> Non
 def test_an_empty_range_raises(low: float, high: float, points: int) -> None:
     with pytest.raises(InputError, match=r"within -1..1 with at least 2 points"):
         weight_field("triplet", low, high, points)
+
+
+@pytest.mark.parametrize("pair", ["lin-ms", "sig-ms"])
+def test_a_full_field_of_given_relative_terms_needs_no_queries_by_queries_matrix(pair: str) -> None:
+    """201 x 201 points are 40,401 queries; a matrix of all against all would be 13 GB, and once was made."""
+    frame = weight_field(f"goal:triplet=cir,pair={pair},m_plus=0.1,m_minus=0.1")
+    assert len(frame) == 201 * 201
+    assert np.isfinite(frame["w_neg"]).all()

@@ -56,7 +56,7 @@ def test_names_with_module_in_front_are_the_same(weights: Path, tmp_path: Path) 
 
 
 def test_weights_that_do_not_fit_are_named(weights: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Is it the same depth"):
+    with pytest.raises(InputError, match="a network of this depth"):
         Resnet(DEPTHS["resnet50"], weights)
     state = torch.load(weights, weights_only=True)
     less = {key: value for key, value in state.items() if key != "layer2.0.downsample.0.weight"}

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
+from ..errors import InputError
 from ..similarity import cosine
 
 
@@ -58,3 +59,16 @@ class EncoderSpec(Protocol):
 
     def build(self, item_shape: tuple[int, ...], vocabulary_size: int) -> Encoder:
         """A freshly initialised encoder for items of that shape. Raises InputError when they do not fit."""
+
+
+def require_fit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], whose: str) -> None:
+    """Raise InputError unless `found` has just the names and shapes of `wanted`, telling the first that differ."""
+    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    if missing or extra:
+        raise InputError(
+            f"weights must be those of {whose}, no more and no fewer; missing {missing[:3]} ({len(missing)}), "
+            f"left over {extra[:3]} ({len(extra)})"
+        )
+    for name, tensor in wanted.items():
+        if tensor.shape != found[name].shape:
+            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(found[name].shape)}")

@@ -79,25 +79,27 @@ class Goal(Gradient):
             return 1 - s_pos, s_neg
         if self.pair == "sig":
             return (-a * (s_pos - self.lam)).sigmoid(), (b * (s_neg - self.lam)).sigmoid()
-        m_pos, m_neg = self._relative_terms(S, mask, s_pos, s_neg, column)
+        m_pos = self._relative_positive(s_pos, s_neg)
+        m_neg = self._relative_negative(S, mask, s_pos, s_neg, column)
         if self.pair == "lin-ms":
             return (1 - m_pos) * (1 - s_pos), (1 + m_neg) * s_neg
         return 1 / (m_pos + (a * (s_pos - self.lam)).exp()), 1 / (m_neg + (-b * (s_neg - self.lam)).exp())
 
-    def _relative_terms(
-        self, S: Tensor, mask: Mask, s_pos: Tensor, s_neg: Tensor, column: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        gap_pos = s_pos - s_pos.T
-        other = ~torch.eye(len(S), dtype=torch.bool, device=S.device)
-        in_pos = other & (s_neg + self.ms_eps >= s_pos.T)
-        gap_neg = s_neg - S
-        in_neg = mask.negatives & (s_pos.min() - self.ms_eps <= S)
-        in_neg = in_neg.scatter(1, column, False)
-        if self.pair == "sig-ms":
-            gap_pos, gap_neg = (self.alpha * gap_pos).exp(), (-self.beta * gap_neg).exp()
-        m_pos = _mean(gap_pos, in_pos) if self.m_plus is None else torch.full_like(s_pos, self.m_plus)
-        m_neg = _mean(gap_neg, in_neg) if self.m_minus is None else torch.full_like(s_neg, self.m_minus)
-        return m_pos, m_neg
+    def _relative_positive(self, s_pos: Tensor, s_neg: Tensor) -> Tensor:
+        """(q, 1) m₊, over the positives of the other rows; (q, q) work only when it is not given."""
+        if self.m_plus is not None:
+            return torch.full_like(s_pos, self.m_plus)
+        within = ~torch.eye(len(s_pos), dtype=torch.bool, device=s_pos.device) & (s_neg + self.ms_eps >= s_pos.T)
+        gap = s_pos - s_pos.T
+        return _mean((self.alpha * gap).exp() if self.pair == "sig-ms" else gap, within)
+
+    def _relative_negative(self, S: Tensor, mask: Mask, s_pos: Tensor, s_neg: Tensor, column: Tensor) -> Tensor:
+        """(q, 1) m₋, over the other negatives of the row."""
+        if self.m_minus is not None:
+            return torch.full_like(s_neg, self.m_minus)
+        within = (mask.negatives & (s_pos.min() - self.ms_eps <= S)).scatter(1, column, False)
+        gap = s_neg - S
+        return _mean((-self.beta * gap).exp() if self.pair == "sig-ms" else gap, within)
 
 
 def _mean(values: Tensor, within: Tensor) -> Tensor:
