@@ -56,10 +56,12 @@ def draw_many(frame: pd.DataFrame, value: str = "w_neg", margin: float | None = 
     for ax in grid.flat[len(objectives) :]:
         ax.remove()
     used = list(grid.flat[: len(objectives)])
+    fields = [_grid(frame[frame["objective"] == objective], value) for objective in objectives]
+    signed = any(np.nanmin(w) < 0 for _, _, w, _ in fields)  # one colour map for all, as there is one bar
     for place, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
-        x, y, w, label = _grid(frame[frame["objective"] == objective], value)
+        x, y, w, label = fields[place]
         top = float(np.nanmax(np.abs(w))) or 1.0
-        mesh = _paint(ax, x, y, w / top, margin)
+        mesh = _paint(ax, x, y, w / top, margin, signed)
         ax.set_title(f"{style.wrapped(str(objective), 24)}\nlargest weight {top:.3g}")
         ax.tick_params(labelbottom=place + across >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
@@ -102,9 +104,9 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
     return x, y, sign * w, f"minus {name}" if sign < 0 else name
 
 
-def _paint(ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None) -> QuadMesh:
+def _paint(ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False) -> QuadMesh:
     top = float(np.nanmax(np.abs(w))) or 1.0
-    low = -top if np.nanmin(w) < 0 else 0.0
+    low = -top if signed or np.nanmin(w) < 0 else 0.0
     colours = "cividis" if low == 0 else "PuOr_r"
     mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=top, rasterized=True)
     _lines(ax, x, y, w / top, dark=low < 0)

@@ -120,3 +120,17 @@ def test_frames_that_do_not_fit():
         triplet_field.draw(pd.concat([frame, frame]))
     with pytest.raises(InputError, match="draw_many"):
         triplet_field.draw(pd.concat([frame, _frame(_cir, "cir")]))
+
+
+def test_panels_share_one_colour_map_when_one_of_them_pulls() -> None:
+    """There is one colour bar, so a panel with pushes only must not be painted with another map."""
+    steps = np.linspace(-1, 1, 5)
+    s_pos, s_neg = (grid.ravel() for grid in np.meshgrid(steps, steps))
+    both = [
+        pd.DataFrame({"objective": name, "s_pos": s_pos, "s_neg": s_neg, "w_pos": -w, "w_neg": w})
+        for name, w in (("pushes", (s_neg + 1) / 2), ("pulls too", s_neg))
+    ]
+    figure = triplet_field.draw_many(pd.concat(both, ignore_index=True))
+    meshes = [ax.collections[0] for ax in figure.axes[:2]]
+    assert meshes[0].get_cmap().name == meshes[1].get_cmap().name
+    assert meshes[0].get_clim() == meshes[1].get_clim() == (-1, 1)
