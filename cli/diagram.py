@@ -63,7 +63,8 @@ def diagram(
     options = f",tau={tau!r},margin={margin!r},alpha={alpha!r},beta={beta!r},lam={lam!r}"
     named = _goal(triplet or (list(TRIPLETS) if everything else []), pair, options, tau, margin, relative)
     fields = _fields(named or {spec: spec for spec in objective or []}, low, high, points)
-    curves = _curves(pair or (list(PAIRS) if everything else []), options, relative, max(low, 0.0), high, points)
+    pairs = pair or (list(PAIRS) if everything else [])
+    curves = _curves(pairs, objective or [], options, relative, low, high, points)
     if format == "csv":
         shown = [frame.to_csv(index=False, lineterminator="\n") for frame in (fields, curves) if frame is not None]
         typer.echo("\n".join(shown).rstrip("\n"))
@@ -101,10 +102,19 @@ def _fields(specs: dict[str, str], low: float, high: float, points: int) -> pd.D
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
-def _curves(pairs: list[str], options: str, m: float, low: float, high: float, points: int) -> pd.DataFrame | None:
-    from lossscope.diagram import pair_curves
+def _curves(
+    pairs: list[str], objectives: list[str], options: str, m: float, low: float, high: float, points: int
+) -> pd.DataFrame | None:
+    """GOAL's pair weights, or those of any objective with the other similarity held at the middle of the range."""
+    import pandas as pd
 
-    return pair_curves(pairs, options, m, low, high, points) if pairs else None
+    from lossscope.diagram import objective_curves, pair_curves
+    from lossscope.registry import expand
+
+    if pairs:
+        return pair_curves(pairs, options, m, max(low, 0.0), high, points)
+    frames = [objective_curves(one, low, high, points) for spec in objectives for one in expand("objectives", spec)]
+    return pd.concat(frames, ignore_index=True) if frames else None
 
 
 def _draw(fields: pd.DataFrame | None, curves: pd.DataFrame | None, out: Path) -> None:

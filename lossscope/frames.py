@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,18 +152,6 @@ def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         return pd.DataFrame(columns=list(SUMMARY))
     records: list[Any] = [record for frame in some for record in frame.to_dict("records")]
     return pd.DataFrame(records, columns=list(SUMMARY))
-
-
-def wide(rows: pd.DataFrame, statistics: Sequence[str]) -> pd.DataFrame:
-    """Summary rows -> one row per (source, objective, direction), a column per statistic (its mean)."""
-    chosen = rows[rows["statistic"].isin(list(statistics))]
-    return chosen.pivot_table(
-        index=["source", "objective", "direction"],
-        columns="statistic",
-        values="mean",
-        sort=False,
-        aggfunc="first",
-    ).reset_index()
 
 
 def _plain(value: Any) -> Any:

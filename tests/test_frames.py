@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document, wide
+from lossscope.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
 
 COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
 
@@ -132,9 +132,3 @@ def test_frames_of_several_sources_follow_each_other() -> None:
     one, two = (summarise(rows([1.0], source=name), {"C_q": "samples"}) for name in "ab")
     assert join([one, two])["source"].tolist() == ["a", "b"]
     assert list(join([])) == list(SUMMARY)
-
-
-def test_wide_has_a_column_per_statistic() -> None:
-    table = rows([1.0]).assign(C_0=5.0)
-    found = wide(summarise(table, {"C_q": "samples", "C_0": "queries"}), ["C_q", "C_0"])
-    assert found[["C_q", "C_0"]].to_numpy().tolist() == [[1.0, 5.0]]
