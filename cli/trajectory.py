@@ -25,7 +25,7 @@ def trajectory(
 
     `lossscope trajectory runs/scenes-triplet-seed0 runs/scenes-triplet-sh-seed0 -o runs.pdf`
 
-    When both similarities run to 1 the model has collapsed: the loss then stays at 2 x batch x margin.
+    When both similarities run together the model has collapsed: a triplet loss then stays at 2 x batch x margin.
     """
     import pandas as pd
 

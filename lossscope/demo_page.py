@@ -97,5 +97,6 @@ _FIGURE3 = "Pair weights of GOAL, alpha 2, beta 10, lambda 0.5, relative terms 0
 _FIELDS = "The weight on the negative: losses trained here and the unified loss, at their default parameters."
 _TRAJECTORIES = """\
 Positive and hardest-negative similarity on the validation split after each epoch, median with 10 to 90 % bands, as in
-Figure 4 of the unified-loss paper (Li et al., 2022). Two lines that run together towards 1 are a collapse."""
+Figure 4 of the unified-loss paper (Li et al., 2022). Two lines that run together are a collapse: no query can be told
+from another."""
 _FIGURE4 = "Similarities, loss and rsum against epochs, one panel per run."

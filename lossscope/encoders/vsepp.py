@@ -23,7 +23,8 @@ class VSEPP:
     image: `cnn-small` (four convolutions, trains from scratch on a CPU), `linear` (precomputed vectors or regions),
     `resnet18|50|152` (extra [hf]; `weights` names a file with torchvision's parameter names; `finetune` trains it).
     dim: joint width. words: width of a word vector. width: channels of the first convolution of cnn-small;
-    grid: cells along each side that its last map is averaged over (1: whole picture).
+    grid: cells along each side that its last map is averaged over (1: whole picture); centre: batch norm on its
+    output. Without it a loss on hardest negatives that collapses draws all similarities to 1, with it to 0.
     pool: how regions become one vector (max, as Li et al. 2022 B.1.1; mean). word_init: word vectors start uniform in
     ±word_init; the original's 0.1 leaves the GRU almost without input at first, which costs epochs of plateau.
     Source: Faghri et al. 2018; Li et al. 2022, B.1.1.
@@ -34,6 +35,7 @@ class VSEPP:
     words: int = 128
     width: int = 32
     grid: int = 4
+    centre: bool = True
     pool: Literal["max", "mean"] = "max"
     word_init: float = 1.0
     weights: Path | None = None
@@ -60,7 +62,7 @@ class VSEPP:
         if self.image == "linear":
             return _LinearTower(shape[-1], self.dim, self.pool)
         if self.image == "cnn-small":
-            return _SmallCNN(shape[1:], self.width, self.grid, self.dim)
+            return _SmallCNN(shape[1:], self.width, self.grid, self.dim, self.centre)
         return _ResnetTower(self.image, self.weights, self.finetune, self.dim)
 
 
@@ -79,9 +81,9 @@ class _Towers(Encoder):
 
 class _SmallCNN(nn.Module):
     """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid
-    cells. A batch norm on the output takes away what all images share, which would hold similarities together."""
+    cells. A batch norm on the output takes away what all images share, which holds similarities together at first."""
 
-    def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int) -> None:
+    def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int, centre: bool) -> None:
         super().__init__()
         if min(size) < 16:
             raise InputError(f"cnn-small must be given pictures of at least 16 x 16; got {size[0]} x {size[1]}")
@@ -92,7 +94,7 @@ class _SmallCNN(nn.Module):
             layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
         self.features = nn.Sequential(*layers, _Grid(grid), nn.Flatten())
         self.fc = _xavier(nn.Linear(sizes[-1] * grid**2, dim))
-        self.bn = nn.BatchNorm1d(dim)
+        self.bn = nn.BatchNorm1d(dim) if centre else nn.Identity()
 
     def forward(self, images: Tensor) -> Tensor:
         pixels = _scaled(images).contiguous(memory_format=torch.channels_last)

@@ -113,3 +113,11 @@ def test_the_spec_rebuilds_it() -> None:
     spec = spec_of(build("encoders", "vsepp:image=linear,dim=8,words=4,pool=mean"))
     assert spec_of(build("encoders", spec)) == spec
     assert "image=linear,dim=8,words=4" in spec
+
+
+@pytest.mark.parametrize(
+    ("spec", "there"), [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)]
+)
+def test_the_small_cnn_centres_its_output_unless_told_not_to(spec: str, there: bool) -> None:
+    model = build("encoders", spec).build((3, 16, 16), 10)
+    assert any(name.startswith("image.bn.") for name in model.state_dict()) is there
