@@ -39,7 +39,7 @@ def trajectory(
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out)
-    epochs = curves[curves["split"] == "val"].drop(columns="split")
+    epochs = pd.concat([Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     if format == "csv":
         typer.echo(epochs.to_csv(index=False, lineterminator="\n").rstrip("\n"))
     elif format == "json":

@@ -82,7 +82,7 @@ def demo(
         triplet_weights=_fields({f"T {t}": f"goal:triplet={t}" for t in TRIPLETS}, plan.points),
         pair_weights=pair_curves(PAIRS),
         loss_weights=_fields({s: s for s in ("triplet_sh", "ntxent", "smoothap", "unified")}, plan.points),
-        trajectories=curves[curves["split"] == "val"],
+        trajectories=curves,
         plateau=_plateau(runs[AMBIGUOUS]),
         provenance=_provenance(plan, trained),
     )

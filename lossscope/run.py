@@ -16,6 +16,8 @@ import pandas as pd
 from .errors import InputError
 from .files import write_text
 
+_FOLLOWED = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
+
 
 @dataclass(frozen=True)
 class Run:
@@ -101,25 +103,34 @@ class Run:
         write_text(path, _csv(rows, header=True, names=names))
         return rows
 
-    def curves(self, label: str | None = None) -> pd.DataFrame:
-        """Loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
+    def epochs(self, label: str | None = None) -> pd.DataFrame:
+        """metrics.csv with a column run: per epoch the mean loss of its steps, and retrieval on the validation split.
 
         Raises InputError when the folder has no metrics.csv, or it is damaged.
         """
         if not self.metrics.is_file():
             raise InputError(f"{self.path} must be a run folder with metrics.csv; it has none")
-        label = label or self.path.name
-        val = _table(self.metrics, "epoch").assign(split="val", run=label)
-        names = ["run", "epoch", "split", "loss", "rsum"]
-        names += [f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90")]
+        return _table(self.metrics, "epoch").assign(run=label or self.path.name)
+
+    def curves(self, label: str | None = None) -> pd.DataFrame:
+        """Loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
+
+        `train` rows are steps, as running medians over 9 steps of an epoch, so that the last short batch of a summed
+        loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split.
+        Raises InputError when the folder has no metrics.csv, or it is damaged.
+        """
+        names = ["run", "epoch", "split", "loss", "rsum", *_FOLLOWED]
+        val = self.epochs(label).assign(split="val", loss=float("nan"))
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
         steps = _table(self.trajectory, "epoch", "step")
-        per_epoch = steps.groupby("epoch")["step"].transform("max")
-        steps = steps.assign(epoch=steps["epoch"] - 1 + steps["step"] / per_epoch, split="train", run=label)
-        return pd.concat(
-            [f.reindex(columns=names).dropna(axis=1, how="all") for f in (steps, val)], ignore_index=True
-        ).reindex(columns=names)
+        epoch = steps["epoch"]
+        part = steps["step"] / steps.groupby("epoch")["step"].transform("max")
+        followed = steps.reindex(columns=["loss", *_FOLLOWED]).astype(float).groupby(epoch)
+        smooth = followed.rolling(9, center=True, min_periods=1).median().reset_index(level=0, drop=True).sort_index()
+        train = smooth.assign(epoch=epoch - 1 + part, split="train", run=val["run"].iloc[0])
+        parts = [f.reindex(columns=names).dropna(axis=1, how="all") for f in (train, val)]
+        return pd.concat(parts, ignore_index=True).reindex(columns=names)
 
 
 def _table(path: Path, *needed: str) -> pd.DataFrame:

@@ -94,6 +94,25 @@ def test_curves_hold_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
     assert curves["pos_mean"].isna().all()
 
 
+def test_the_training_loss_is_not_shown_as_that_of_the_validation_split(tmp_path: Path) -> None:
+    """metrics.csv holds the mean loss of an epoch's steps; curves once gave it out as validation loss."""
+    run = filled(tmp_path)
+    curves = run.curves()
+    assert curves.loc[curves["split"] == "val", "loss"].isna().all()
+    assert curves.loc[curves["split"] == "train", "loss"].notna().all()
+    assert run.epochs()["loss"].notna().any()
+
+
+def test_one_short_batch_is_no_spike_in_the_curves(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    run.start()
+    run.append(run.metrics, [{"epoch": epoch, "loss": 50.0, "rsum": 1.0} for epoch in (0, 1)])
+    losses = [50.0] * 20 + [5.0]
+    run.append(run.trajectory, [{"epoch": 1, "step": i + 1, "loss": loss} for i, loss in enumerate(losses)])
+    curves = run.curves()
+    assert curves.loc[curves["split"] == "train", "loss"].tolist() == [50.0] * 21
+
+
 def test_curves_without_steps_are_the_epochs(tmp_path: Path) -> None:
     run = filled(tmp_path)
     run.trajectory.unlink()

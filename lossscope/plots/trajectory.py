@@ -99,12 +99,13 @@ def _similarities(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     known = frame.dropna(subset=["loss"]).sort_values("epoch")
+    several = known["split"].nunique() > 1
     for split, rows in known.groupby("split", observed=True):
         ax.plot(
             rows["epoch"],
             rows["loss"],
             color="0.25",
-            linestyle=_SPLITS.get(str(split), "-"),
+            linestyle=_SPLITS.get(str(split), "-") if several else "-",
             label=str(split),
         )
     if not known.empty and (known["loss"] > 0).all():
@@ -112,8 +113,9 @@ def _loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=5))
         ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
         ax.minorticks_off()
-    ax.set(xlabel="epoch", ylabel="loss" if first else "")
-    if len(known["split"].unique()) > 1:
+    what = "training loss" if set(known["split"]) == {"train"} else "loss"
+    ax.set(xlabel="epoch", ylabel=what if first else "")
+    if several:
         ax.legend(loc="best", fontsize="small")
 
 
