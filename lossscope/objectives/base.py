@@ -41,13 +41,12 @@ class Counts:
 class Counted:
     """The weights that `counts` thresholds: blocks of (query, positive, candidate); all but smoothap have p = 1.
 
-    weights: (q, p, c) >= 0 in the paper's own scale. takes: (q, p, c) bool, entries that can be counted.
+    weights: (q, p, c) >= 0 in the paper's own scale, 0 where an entry can not be counted (the positive, say).
     divisor: (q,) number of positives that a query's count is divided by. positive: (q,) weight on the positive.
     skipped: (q,) bool. below: whether mass_low leaves out a weight equal to eps (released counters do).
     """
 
     weights: Tensor
-    takes: Tensor
     divisor: Tensor
     positive: Tensor
     skipped: Tensor
@@ -57,18 +56,27 @@ class Counted:
         """Count what is strictly above eps. Raises InputError unless eps >= 0."""
         if not eps >= 0:
             raise InputError(f"eps must be a number >= 0; got {eps}")
-        w = self.weights.masked_fill(~self.takes, 0)
+        w = self.weights
         high = w > eps
         low = (w < eps) if self.below else ~high
-        total, square = w.sum((1, 2)), w.square().sum((1, 2))
         return Counts(
             above=high.sum((1, 2)) / self.divisor,
             mass_above=(w * high).sum((1, 2)) / self.divisor,
             mass_low=(w * low).sum((1, 2)) / self.divisor,
             positive=self.positive,
-            n_eff=total.square() / square,
+            n_eff=self.total.square() / self.square,
             skipped=self.skipped,
         )
+
+    @property
+    def total(self) -> Tensor:
+        """(q,) Σ w."""
+        return self.weights.sum((1, 2))
+
+    @property
+    def square(self) -> Tensor:
+        """(q,) Σ w²."""
+        return torch.einsum("qpc,qpc->q", self.weights, self.weights)
 
 
 class Objective(Protocol):
@@ -187,8 +195,8 @@ def single(weights: Tensor, mask: Mask) -> Counted:
     """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
     usable = mask.usable
     positive = weights.masked_fill(~mask.positives, 0).sum(1) * usable
-    takes = (mask.negatives & usable[:, None])[:, None, :]
-    return Counted(weights[:, None, :], takes, torch.ones_like(positive), positive, ~usable)
+    counted = weights * (mask.negatives & usable[:, None])
+    return Counted(counted[:, None, :], torch.ones_like(positive), positive, ~usable)
 
 
 def positive_of(S: Tensor, mask: Mask) -> Tensor:

@@ -48,22 +48,22 @@ class SmoothAP(Loss):
         usable = check(S, mask, self.positives)
         wrong = convention == "released" and mask.direction == "t2i"
         index, present = _released_rows(mask) if wrong else _positions(mask.positives)
-        G = self._above(taking_part(S, mask), mask, index)
-        weights = G * (1 - G) / (1 + G.sum(2, keepdim=True)).square()
-        if convention == "text":
-            weights = weights / self.tau
-        takes = mask.valid[:, None, :] & present[:, :, None] & usable[:, None, None]
-        takes = takes.scatter(2, index[:, :, None], False)
-        weights = weights * takes
+        with torch.no_grad():  # and in place: these blocks are all the memory that counting needs
+            weights = self._above(taking_part(S, mask), mask, index)
+            rank = 1 + weights.sum(2, keepdim=True)
+            weights.mul_(1 - weights).div_(rank.square())
+            weights.mul_(present[:, :, None] & usable[:, None, None])
+            if convention == "text":
+                weights.div_(self.tau)
         divisor = mask.positives.sum(1).clamp(min=1).to(weights.dtype)
-        return Counted(weights, takes, divisor, weights.sum((1, 2)) / divisor, ~usable)
+        return Counted(weights, divisor, weights.sum((1, 2)) / divisor, ~usable)
 
     def _above(self, S: Tensor, mask: Mask, index: Tensor) -> Tensor:
         """(q, p, c) G_ij of each positive i against every other valid candidate j; zero at i itself."""
         own = S.gather(1, index)
-        G = ((S[:, None, :] - own[:, :, None]) / self.tau).sigmoid()
-        G = G.masked_fill(~mask.valid[:, None, :], 0)
-        return G.scatter(2, index[:, :, None], 0.0)
+        G = (S[:, None, :] - own[:, :, None]).div_(self.tau).sigmoid_()
+        absent = (~mask.valid)[:, None, :].expand(G.shape).scatter(2, index[:, :, None], True)
+        return G.masked_fill(absent, 0.0)
 
 
 def _positions(positives: Tensor) -> tuple[Tensor, Tensor]:

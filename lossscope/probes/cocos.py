@@ -48,14 +48,13 @@ class Cocos:
     def tile(self, view: View) -> Accumulators:
         counted = view.counted(self.convention)
         counts = counted.threshold(self.eps)
-        weights = counted.weights.masked_fill(~counted.takes, 0)
         columns = {
             "count": counts.above,
             "mass_high": counts.mass_above,
             "mass_low": counts.mass_low,
             "positive": counts.positive,
-            "total": weights.sum((1, 2)),
-            "square": weights.square().sum((1, 2)),
+            "total": counted.total,
+            "square": counted.square,
         }
         found = {name: Accumulated(value, "sum") for name, value in columns.items()}
         return {**found, "skipped": Accumulated(counts.skipped.to(torch.uint8), "max")}

@@ -307,7 +307,7 @@ def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction
 def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
     S, mask = random_batch(objective, seed=2)
     counted = objective.counted(S, mask)
-    weights = counted.weights.masked_fill(~counted.takes, 0)
+    weights = counted.weights
     largest = float(weights.max())
     assert float(counted.threshold(largest).above.max()) == 0
     counts = counted.threshold(largest / 3)

@@ -31,7 +31,7 @@ class Entrywise(Objective):
     def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
         positive = S.masked_fill(~mask.positives, 0).sum(1)
         never = torch.zeros(len(S), dtype=torch.bool)
-        return Counted(S[:, None, :], mask.negatives[:, None, :], torch.ones(len(S)), positive, never)
+        return Counted((S * mask.negatives)[:, None, :], torch.ones(len(S)), positive, never)
 
 
 def view(objective: Objective, S: Tensor, mask: Mask) -> View:
