@@ -164,7 +164,7 @@ def batch_size_of(text: str) -> int | None:
 
 
 def chosen(value: str, known: tuple[str, ...], option: str) -> str:
-    """The value, one of `known` with - and _ alike. Raises a usage error otherwise."""
+    """The value, which must be one of `known`. Raises a usage error otherwise."""
     if value not in known:
         raise usage(f"{option} must be one of {', '.join(known)}; got {value!r}")
     return value

@@ -140,9 +140,11 @@ class Sweep:
         mask = batch.mask(embedded.caption_image, self.same_image)
         device = S.device
         mask = replace(mask, match=mask.match.to(device), valid=mask.valid.to(device))
+        probes = self._probes()
+        source = embedded if any(probe.needs_embeddings for probe in probes) else None
         for objective in objectives:
-            for view in views(S, mask, objective, embedded, batch):
-                for probe in self._probes():
+            for view in views(S, mask, objective, batch, source):
+                for probe in probes:
                     yield self._row(probe, objective, view)
 
     def _row(self, probe: Probe, objective: Objective, view: View) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,13 +167,12 @@ class Sweep:
         return row, queries
 
 
-def views(S: torch.Tensor, mask: Mask, objective: Objective, embedded: Embedded, batch: Batch) -> Pair[View]:
-    """Both directions of a batch as a probe sees them, dense: one tile each."""
+def views(S: torch.Tensor, mask: Mask, objective: Objective, batch: Batch, source: Embedded | None) -> Pair[View]:
+    """Both directions of a batch as a probe sees them, dense: one tile each; embeddings only from a `source`."""
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    v = embedded.images[images] if embedded.images is not None else None
-    t = embedded.captions[captions] if embedded.captions is not None else None
-    other = mask.t()
+    v = source.images[images] if source is not None and source.images is not None else None
+    t = source.captions[captions] if source is not None and source.captions is not None else None
     return Pair(
-        View(S, mask, objective, objective(S, mask).W, v, t, images, captions),
-        View(S.T, other, objective, objective(S.T, other).W, t, v, captions, images),
+        View(S, mask, objective, v, t, images, captions),
+        View(S.T, mask.t(), objective, t, v, captions, images),
     )

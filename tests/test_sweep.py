@@ -12,6 +12,7 @@ import torch
 
 from lossscope.errors import InputError
 from lossscope.frames import SUMMARY, Frame
+from lossscope.objectives.triplet import Triplet
 from lossscope.registry import build
 from lossscope.sources.base import Embedded
 from lossscope.sweep import Sweep
@@ -90,7 +91,7 @@ def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> 
     assert value(summary, "C_B", "t2i", "n") == len(counts) == 8
 
 
-def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: Embedded) -> None:  # noqa: N802
+def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: Embedded) -> None:
     summary, _ = sweep("triplet:margin=0").run(embedded)
     nothing, _ = sweep("triplet", probes=("cocos:eps=5",)).run(embedded)
     assert value(summary, "C_q", column="n_defined") <= value(summary, "C_q", column="n") == 8
@@ -193,3 +194,16 @@ def test_the_seed_decides_the_batches(embedded: Embedded) -> None:
 def test_units_come_from_the_probe() -> None:
     assert build("probes", "cocos").statistics(build("objectives", "triplet"))[0].unit == "samples"
     assert sweep("triplet", "ntxent").units()["W_neg"] == "weight"
+
+
+def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresholds(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W was once computed for every view and again for every eps."""
+    calls = []
+    once = Triplet.__call__
+    monkeypatch.setattr(Triplet, "__call__", lambda self, S, mask: calls.append(S.shape) or once(self, S, mask))
+    probes = ("cocos:eps=0.01", "cocos:eps=0.1", "cocos:eps=0.5")
+    rows = Sweep(("triplet",), probes, batch_size=None).run(embedded)[1]
+    assert len(rows) == 2 * len(probes)
+    assert len(calls) == 2

@@ -7,6 +7,7 @@ Shapes: q queries, c candidates, p positives of one query (padded); rows are que
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -68,12 +69,12 @@ class Counted:
             skipped=self.skipped,
         )
 
-    @property
+    @cached_property
     def total(self) -> Tensor:
         """(q,) Σ w."""
         return self.weights.sum((1, 2))
 
-    @property
+    @cached_property
     def square(self) -> Tensor:
         """(q,) Σ w²."""
         return torch.einsum("qpc,qpc->q", self.weights, self.weights)

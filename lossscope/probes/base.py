@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -21,22 +22,30 @@ Reducer = Literal["mean", "mean_nonzero", "sum", "zeros", "true"]
 class View:
     """All a probe may look at: one tile of one direction of one batch, detached. Dense is one tile.
 
-    S, W: (q, c). queries (q, d) and candidates (c, d): embeddings, None where only similarities are known.
-    query_ids (q,), candidate_ids (c,): rows of the items in their split.
+    S, W: (q, c). queries (q, d) and candidates (c, d): embeddings, None where only similarities are known or no
+    probe needs them. query_ids (q,), candidate_ids (c,): rows of the items in their split.
+    W and the counted weights are computed when first asked for, once for all probes that look.
     """
 
     S: Tensor
     mask: Mask
     objective: Objective
-    W: Tensor
     queries: Tensor | None
     candidates: Tensor | None
     query_ids: Tensor
     candidate_ids: Tensor
+    _counted: dict[str, Counted] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def W(self) -> Tensor:
+        """(q, c) dL/dS of the objective."""
+        return self.objective(self.S, self.mask).W
 
     def counted(self, convention: Convention) -> Counted:
         """The tile of weights that the objective's paper thresholds."""
-        return self.objective.counted(self.S, self.mask, convention)
+        if convention not in self._counted:
+            self._counted[convention] = self.objective.counted(self.S, self.mask, convention)
+        return self._counted[convention]
 
 
 @dataclass(frozen=True)

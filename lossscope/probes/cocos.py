@@ -32,7 +32,8 @@ class Cocos:
 
     Counted weights are in the scale of the objective's own paper, see the objective. C_q averages over queries
     with a count above zero (as published, E4), C_q_all over all of them, C_0 is the number of queries with none.
-    N_eff = (Σ w)² / Σ w² needs no threshold. Source: Bleeker & de Rijke 2022, section 4.
+    N_eff = (Σ w)² / Σ w² needs no threshold; it is averaged over the queries that have any weight.
+    Source: Bleeker & de Rijke 2022, section 4.
     Raises InputError for eps < 0 or a convention the objective does not know.
     """
 

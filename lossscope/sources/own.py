@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from .. import __version__
 from ..checkpoint import Checkpoint, refuse_files, stored_as_safetensors
 from ..datasets.base import Split
 from ..embed import cache_folder, cached, embed
@@ -21,7 +22,8 @@ class Own:
     """a lossscope checkpoint (.pt, or .safetensors with its .json), or a run folder (its best.pt)
 
     It knows its encoder, objective, data and vocabulary; --data, --split and --objective override.
-    Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split.
+    Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split
+    and the version of lossscope, whose encoders made them.
     """
 
     path: Path
@@ -37,7 +39,7 @@ class Own:
         checkpoint = Checkpoint.load(path)
         refuse_files(checkpoint.data, request.trust_code)
         split = _split(checkpoint, request, path)
-        key = fingerprint_of("embed/1", fingerprint(path), split.fingerprint)
+        key = fingerprint_of("embed", __version__, fingerprint(path), split.fingerprint)
         images, captions = cached(
             cache_folder() / f"{key}.safetensors" if request.cache else None,
             lambda: embed(

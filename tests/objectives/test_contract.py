@@ -370,7 +370,7 @@ def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
 
 def view(objective: Objective, S: Tensor, mask: Mask) -> View:
     rows, columns = (torch.arange(n) for n in S.shape)
-    return View(S, mask, objective, objective(S, mask).W, None, None, rows, columns)
+    return View(S, mask, objective, None, None, rows, columns)
 
 
 def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None:

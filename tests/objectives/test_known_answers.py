@@ -109,7 +109,7 @@ def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict
     found: dict[str, dict[str, float]] = {}
     for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        columns = fold(probe, [View(rows, one, objective, objective(rows, one).W, None, None, items[0], items[1])])
+        columns = fold(probe, [View(rows, one, objective, None, None, items[0], items[1])])
         found[one.direction] = {s.name: reduce(s, columns) for s in probe.statistics(objective)}
     return found
 

@@ -36,7 +36,7 @@ class Entrywise(Objective):
 
 def view(objective: Objective, S: Tensor, mask: Mask) -> View:
     rows, columns = (torch.arange(n) for n in S.shape)
-    return View(S, mask, objective, torch.zeros_like(S), None, None, rows, columns)
+    return View(S, mask, objective, None, None, rows, columns)
 
 
 def dense(objective: Objective, S: Tensor, mask: Mask | None = None) -> dict[str, Tensor]:
