@@ -14,16 +14,17 @@ from .datasets.base import Split
 from .errors import InputError
 from .files import fingerprint_of
 from .pictures import PictureFiles
+from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
 
 
 @dataclass(frozen=True)
 class Captioned:
-    """One picture as a list names it. captions: (id, text) pairs, in the list's order."""
+    """One picture as a list names it, a file or one inside a tar. captions: (id, text) pairs, in the list's order."""
 
     id: str
-    path: Path
+    path: Path | TarMember
     captions: tuple[tuple[str, str], ...]
 
 

@@ -16,8 +16,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises InputError when the file is missing, not UTF-8 text, not JSON, cut off, or holds no object.
     """
+    return expect(read_value(path), dict, str(path))
+
+
+def read_value(path: Path) -> object:
+    """Whatever a JSON file holds. Raises InputError when it is missing, not UTF-8 text, not JSON, or cut off."""
     try:
-        found = json.loads(path.read_bytes().decode("utf-8"))
+        return json.loads(path.read_bytes().decode("utf-8"))
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise InputError(f"{path} must be a readable file; got {reason}: check the path") from None
@@ -28,7 +33,6 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
     except RecursionError:
         raise InputError(f"{path} must be JSON of ordinary depth; got thousands of nested levels") from None
-    return expect(found, dict, str(path))
 
 
 def expect(value: object, kind: type[T], where: str) -> T:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from .errors import InputError
+from .tar_index import TarMember
 
 T = TypeVar("T")
 Pixels = npt.NDArray[np.uint8]
@@ -30,7 +31,9 @@ class PictureFiles:
     Raises InputError when size < 1, and naming the file when one is missing, cut off or no picture.
     """
 
-    def __init__(self, paths: Sequence[Path], size: int, crop: bool = True, cache_bytes: int = _CACHE_BYTES) -> None:
+    def __init__(
+        self, paths: Sequence[Path | TarMember], size: int, crop: bool = True, cache_bytes: int = _CACHE_BYTES
+    ) -> None:
         if size < 1:
             raise InputError(f"size of pictures must be at least 1 pixel; got {size}")
         self.paths, self.size, self.crop = tuple(paths), size, crop
@@ -104,10 +107,10 @@ class PictureFiles:
         return np.stack(pictures) if pictures else np.empty((0, *self.shape), dtype=np.uint8)
 
 
-def decode(path: Path, size: int, crop: bool = True) -> Pixels:
+def decode(path: Path | TarMember, size: int, crop: bool = True) -> Pixels:
     """One file as (3, size, size) uint8 RGB, resized bilinearly. Raises InputError naming the file."""
     try:
-        with Image.open(path) as image:
+        with path.open("rb") as file, Image.open(file) as image:
             clear = "transparency" in image.info
             colour = (image.convert("RGBA") if clear else image).convert("RGB")
         square = colour.resize((size, size), Image.Resampling.BILINEAR, box=_box(*colour.size, crop))

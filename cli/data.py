@@ -1,0 +1,140 @@
+"""`lossscope data`: features of pictures, and what others store, in forms that data sets read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import show
+from .app import Debug, Device, Quiet, app, chosen, command, device_of
+
+data = typer.Typer(
+    name="data",
+    help="Features of pictures, and what others store, in forms that data sets read.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data)
+
+KINDS = ("expert", "words", "captions", "chosen")
+_New = Annotated[Path, typer.Argument(help="What to write.", show_default=False)]
+
+
+def _backbones(incomplete: str) -> list[str]:
+    """Shell completion of names, from the file names alone."""
+    from lossscope.registry import names
+
+    return [name for name in names("features") if name.startswith(incomplete)]
+
+
+@command(group=data)
+def features(
+    pictures: Annotated[str, typer.Option("--data", help="Data set of pictures.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write; the same command goes on with it.", show_default=False)],
+    backbone: Annotated[
+        str,
+        typer.Option("--with", help="hog-grid, transformers:path=..., resnet:weights=...", autocompletion=_backbones),
+    ] = "hog-grid",
+    split: Annotated[list[str] | None, typer.Option(help="Split; repeat for several. Default: all there are.")] = None,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Turn pictures into a folder of features and captions that `precomp:root=OUT` reads.
+
+    **Examples**
+
+    `lossscope data features --data karpathy:root=DIR,name=flickr8k,size=128 --out flickr8k_hog`
+
+    `lossscope data features --data coco:root=DIR --out coco_vit --with transformers:path=VIT,drop=1`
+
+    Every image must have five captions, or every one a single one: the format can say nothing else. A run that was
+    stopped goes on with the same command; at most 256 pictures are done again.
+    """
+    from lossscope.extraction import Extraction
+    from lossscope.registry import build, spec_of
+
+    dataset = build("datasets", pictures)
+    with show.progress(quiet) as bar:
+        work = Extraction(
+            spec_of(dataset), dataset, build("features", backbone), out, tuple(split or ()), device_of(device)
+        )
+        names = work.run(bar)
+    show.notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
+    typer.echo(out)
+
+
+@command(group=data)
+def ecir(
+    source: Annotated[Path, typer.Argument(help="Folder of train_set.p, val_set.p, test_set.p.", show_default=False)],
+    out: _New,
+    name: Annotated[str, typer.Option(help="Name of the data set, e.g. flickr30k.", show_default=False)],
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Convert the pickled data sets of the ECIR 2022 reproduction to Karpathy's format; nothing in them is run.
+
+    **Examples**
+
+    `lossscope data ecir pickles flickr30k --name flickr30k`
+    """
+    from lossscope.foreign.ecir import convert
+
+    with show.progress(quiet) as bar:
+        done = convert(source, out, name, bar)
+    told = f"{done.images} images, {done.captions} captions; dropped {done.lost} caption ids without a caption"
+    show.notice(f"{told} and {done.images_without} images without any", quiet)
+    typer.echo(out)
+
+
+@command(group=data)
+def msrvtt(
+    kind: Annotated[str, typer.Argument(help=", ".join(KINDS), autocompletion=lambda: list(KINDS))],
+    source: Annotated[Path, typer.Argument(help="Pickle of CE or MMT.", show_default=False)],
+    out: _New,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Convert a pickle of CE or MMT for MSR-VTT; nothing in it is run.
+
+    **Examples**
+
+    `lossscope data msrvtt expert facefeats-avg.pickle msrvtt/features/face`
+
+    `lossscope data msrvtt words w2v_MSRVTT_openAIGPT.pickle msrvtt/words`
+
+    `lossscope data msrvtt captions raw-captions.pkl msrvtt/raw_videodatainfo.json`
+
+    `lossscope data msrvtt chosen jsfusion_val_caption_idx.pkl msrvtt/jsfusion_val_caption_idx.json`
+    """
+    from lossscope.foreign.msrvtt import convert
+
+    chosen(kind, KINDS, "KIND")
+    with show.progress(quiet) as bar:
+        report: Any = None if bar is None else lambda done, total: bar(kind, done, total)
+        written = convert(kind, source, out, report)  # type: ignore[arg-type]
+    show.notice(f"{written} entries", quiet)
+    typer.echo(out)
+
+
+@command(group=data)
+def similarity(
+    source: Annotated[Path, typer.Argument(help="The .npy of VSE-infinity's evaluation.", show_default=False)],
+    out: _New,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Convert the similarity matrix that VSE-infinity saves to a dump that every command takes; nothing in it is run.
+
+    **Examples**
+
+    `lossscope data similarity results_f30k.npy f30k.npz`
+    """
+    from lossscope.foreign.vse_infinity import convert
+
+    images, captions = convert(source, out)
+    show.notice(f"{images} images x {captions} captions", quiet)
+    typer.echo(out)

@@ -1,0 +1,139 @@
+"""`lossscope data`: each command as its help says, then the data set that reads what it wrote."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.registry import build
+
+SCENES = "scenes:train=6,val=3,test=3,size=32"
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def lossscope(*words: str) -> Result:
+    return CliRunner().invoke(app, ["data", *words])
+
+
+def done(*words: str) -> str:
+    result = lossscope(*words)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def msrvtt(videos: int = 6) -> None:
+    told = {
+        "videos": [{"video_id": f"video{k}", "split": "train"} for k in range(videos)],
+        "sentences": [{"video_id": f"video{k}", "caption": f"a dog {k}"} for k in range(videos)],
+    }
+    Path("m").mkdir()
+    Path("m/all_videodatainfo.json").write_text(json.dumps(told))
+    Path("m/MSRVTT_JSFUSION_test.csv").write_text("key;vid_key;video_id;sentence\nret0;msr5;video5;a cat\n")
+
+
+def test_features_of_pictures_and_the_same_command_again() -> None:
+    words = ("features", "--data", SCENES, "--out", "f", "--with", "hog-grid:rows=2,columns=2", "--device", "cpu")
+    assert done(*words) == "f\n"
+    before = {path: path.read_bytes() for path in Path("f").iterdir()}
+    assert done(*words) == "f\n"
+    assert {path: path.read_bytes() for path in Path("f").iterdir()} == before
+    split = build("datasets", "precomp:root=f").split("val")
+    assert (split.images.shape, len(split.captions)) == ((4, 136), 15)
+    assert split.captions == build("datasets", SCENES).split("val").captions
+
+
+def test_generated_features_and_words_make_a_data_set_of_videos() -> None:
+    msrvtt()
+    result = lossscope("experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
+    assert result.exit_code == 0, result.stderr
+    assert "generated features of 6 videos, from their captions: no measurement of any video" in result.stderr
+    assert done("words", "m/words", "--captions", "m", "--width", "5", "-q") == "m/words\n"
+    data = build("datasets", "msrvtt:root=m,held=1,words=m/words")
+    assert [len(data.split(name).images) for name in data.splits()] == [4, 1, 1]
+    assert data.split("test").captions == ["a cat"]
+    assert data.split("test").words.take(np.array([0]))[0].shape == (2, 5)
+    assert data.split("train").images.shape["s3d"] == (30, 8)
+
+
+def test_pickles_of_others() -> None:
+    Path("e.p").write_bytes(pickle.dumps({"video0": np.ones((2, 3))}))
+    assert done("msrvtt", "expert", "e.p", "face") == "face\n"
+    assert np.load("face.npy").shape == (2, 3)
+    Path("train_set.p").write_bytes(
+        pickle.dumps(
+            {
+                "images": {1: {"image": b"bytes", "filename": "a.jpg", "caption_ids": [5, 6]}},
+                "captions": {5: {"caption": "x", "imgid": 1}},
+            }
+        )
+    )
+    result = lossscope("ecir", ".", "k", "--name", "n")
+    assert "1 images, 1 captions; dropped 1 caption ids without a caption and 0 images without any" in result.stderr
+    assert Path("k/images/a.jpg").read_bytes() == b"bytes"
+    np.save("r.npy", np.array({"npts": 1, "sims": np.ones((1, 5))}), allow_pickle=True)
+    assert done("similarity", "r.npy", "r.npz") == "r.npz\n"
+    assert np.load("r.npz")["similarity"].shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("features --data gone --out f", 2, "data set must be one of"),
+        (f"features --data {SCENES} --out f --with gone", 2, "feature must be one of hog_grid, resnet, transformers"),
+        (
+            f"features --data {SCENES} --out f --with hog-grid --split dev",
+            1,
+            "splits must be of train, val, test; got dev",
+        ),
+        (f"features --data {SCENES} --out f --with resnet", 2, "resnet needs weights=..."),
+        (f"features --data {SCENES} --out f --with transformers:path=gone", 1, "must be a folder with config.json"),
+        ("features --data scenes:captions=3 --out f", 1, "must have 5 captions each"),
+        ("experts f --captions gone", 1, "annotations must be files like gone"),
+        ("experts f --captions gone --models x", 2, "--models must be one of mmt, ce"),
+        ("words f --captions gone --lists x", 2, "--lists must be one of 1k-a, 1k-b, full"),
+        ("ecir . k --name n", 1, "must hold train_set.p"),
+        ("msrvtt x a b", 2, "KIND must be one of expert, words, captions, chosen"),
+        ("msrvtt expert gone b", 1, "gone must exist"),
+        ("similarity gone b", 1, "gone must exist"),
+    ],
+)
+def test_what_can_not_work_is_told_and_leaves_nothing(words: str, code: int, message: str, tmp_path: Path) -> None:
+    result = lossscope(*words.split())
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_code_in_a_pickle_is_refused_without_a_traceback() -> None:
+    Path("e.p").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+    result = lossscope("msrvtt", "expert", "e.p", "face")
+    assert result.exit_code == 1
+    assert "got os.system, which was not run: do not trust this file" in result.stderr
+    assert not Path("ran").exists()
+
+
+def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lossscope.extraction.Extraction.run", stop)
+    result = lossscope("features", "--data", SCENES, "--out", "f")
+    assert (result.exit_code, result.stderr) == (130, "Interrupted; what was finished is kept.\n")
+
+
+def test_help_shows_examples() -> None:
+    for name in ("features", "experts", "words", "ecir", "msrvtt", "similarity"):
+        text = done(name, "--help")
+        assert f"lossscope data {name}" in text
