@@ -12,9 +12,8 @@ import torch
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
-from lossscope.resnet import DEPTHS, Resnet
+from lossscope.resnet import DEPTHS, Resnet, network_of
 
-pytest.importorskip("transformers")
 pytestmark = pytest.mark.slow
 
 
@@ -61,7 +60,7 @@ def test_weights_that_do_not_fit_are_named(weights: Path, tmp_path: Path) -> Non
     state = torch.load(weights, weights_only=True)
     less = {key: value for key, value in state.items() if key != "layer2.0.downsample.0.weight"}
     torch.save(less, tmp_path / "less.pth")
-    with pytest.raises(InputError, match=r"missing \['encoder.stages.1.layers.0.shortcut.convolution.weight'\] \(1\)"):
+    with pytest.raises(InputError, match=r"missing \['layer2.0.downsample.0.weight'\] \(1\)"):
         Resnet(DEPTHS["resnet18"], tmp_path / "less.pth")
     torch.save({**state, "conv1.weight": torch.zeros(64, 3, 3, 3)}, tmp_path / "other.pth")
     with pytest.raises(InputError, match=r"must be \(64, 3, 7, 7\); got \(64, 3, 3, 3\)"):
@@ -87,3 +86,27 @@ def test_a_finetuned_tower_trains(weights: Path) -> None:
     model.encode_images(torch.randint(0, 255, (2, 3, 32, 32), dtype=torch.uint8)).vectors[:, 0].sum().backward()
     assert model.image.cnn.training
     assert all(parameter.grad is not None for parameter in model.image.cnn.parameters())
+
+
+def test_maps_averaged_are_the_features(weights: Path) -> None:
+    net, pixels = Resnet(DEPTHS["resnet18"], weights).eval(), torch.randn(1, 3, 64, 96)
+    with torch.no_grad():
+        assert net.maps(pixels).shape == (1, 512, 2, 3)
+        assert torch.allclose(net.maps(pixels).mean((2, 3)), net(pixels))
+
+
+def test_files_without_batch_counters_are_read(weights: Path, tmp_path: Path) -> None:
+    state = torch.load(weights, weights_only=True)
+    torch.save({k: v for k, v in state.items() if not k.endswith("num_batches_tracked")}, tmp_path / "old.pth")
+    net = Resnet(DEPTHS["resnet18"], tmp_path / "old.pth")
+    assert torch.equal(net.bn1.running_mean, state["bn1.running_mean"])
+    assert int(net.bn1.num_batches_tracked) == 0
+
+
+@pytest.mark.parametrize("name", list(DEPTHS))
+def test_names_of_blocks_tell_the_network(name: str) -> None:
+    with torch.device("meta"):
+        names = list(Resnet(DEPTHS[name]).state_dict())
+    assert network_of(names) == name
+    with pytest.raises(InputError, match="a residual network must be one of resnet18"):
+        network_of(key for key in names if not key.startswith("layer3.1."))

@@ -1,15 +1,27 @@
-"""What an encoder is: two towers that turn a batch into a Side, and a score between two Sides."""
+"""What an encoder is: two towers that turn a batch into Sides, and a score between two Sides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..similarity import cosine
+from ..registry import build
+from ..similarity import Mask, cosine
+from ..tokens import Tokens
+from ..twopass import two_pass
+from ..vocabulary import Vocabulary
+from ..weights import Pair
+
+if TYPE_CHECKING:
+    from ..original import Opened, Original
+
+Items = Tensor | Mapping[str, Tensor]
+Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -17,7 +29,7 @@ class Side:
     """One side of a batch after encoding.
 
     global_: (n, d) one vector per item, or None. local: (n, L, d) regions or words, or None; mask: (n, L) bool of
-    those present. extra: further tensors with n rows.
+    those present, first ones first. extra: further tensors with n rows.
     """
 
     global_: Tensor | None
@@ -32,33 +44,137 @@ class Side:
             raise ValueError("this encoder has no global embedding; its similarities come from score()")
         return self.global_
 
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything it holds by name, `extra.` before the names of extra."""
+        named = {"global_": self.global_, "local": self.local, "mask": self.mask}
+        return {k: v for k, v in named.items() if v is not None} | {f"extra.{k}": v for k, v in self.extra.items()}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Side:
+        """The Side whose `tensors` these are."""
+        extra = {k.removeprefix("extra."): v for k, v in tensors.items() if k.startswith("extra.")}
+        return cls(tensors.get("global_"), tensors.get("local"), tensors.get("mask"), extra)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.tensors.values())))
+
+    @property
+    def lengths(self) -> Tensor:
+        """(n,) how many of local are present. Raises ValueError without a mask."""
+        if self.mask is None:
+            raise ValueError("this side has no mask, so no lengths")
+        return self.mask.sum(1)
+
+    def rows(self, rows: Tensor | slice) -> Side:
+        """Some items."""
+        return Side.of({k: v[rows] for k, v in self.tensors.items()})
+
+    def trimmed(self) -> Side:
+        """The same without the padding that all items share."""
+        if self.mask is None or self.local is None:
+            return self
+        longest = max(int(self.lengths.max()), 1)
+        return replace(self, local=self.local[:, :longest], mask=self.mask[:, :longest])
+
 
 class Encoder(nn.Module):
-    """Two towers. is_cosine: whether the score is a cosine; score_min and score_max: its range."""
+    """Two towers and a score.
+
+    is_cosine: whether the score is a cosine; score_min, score_max: its range. pairwise: S comes from pairs of local
+    features (score_pairs), not from one vector per item. pairs_at_once: pairs of one chunk of such a score. whole:
+    whether a score depends on which other items are there (a re-ranking of the best), so that it can not be tiled.
+    """
 
     is_cosine: bool = True
     score_min: float = -1.0
     score_max: float = 1.0
+    pairwise: bool = False
+    pairs_at_once: int = 2048
+    whole: bool = False
 
-    def encode_images(self, images: Tensor) -> Side:
-        """(n, 3, H, W) uint8 pixels or (n, d) / (n, R, d) float features -> Side."""
+    @property
+    def dot(self) -> bool:
+        """Whether S = V T' of the global vectors, so that vectors say all there is."""
+        return not self.pairwise
+
+    def encode_images(self, images: Items) -> Side:
+        """(n, 3, H, W) uint8 pixels, (n, d) or (n, R, d) float features, or several such tensors by name -> Side."""
         raise NotImplementedError
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
-        """(n, L) padded token ids and (n,) lengths -> Side."""
+        """(n, L) padded token ids, or (n, L, d) vectors of words, and (n,) lengths on the CPU -> Side."""
         raise NotImplementedError
 
-    def score(self, images: Side, texts: Side) -> Tensor:
-        """S, always with image rows: (n, m); NaN would mean unscored."""
+    def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
+        """S, always with image rows: (n, m); a Pair, each with its queries as rows, where the directions differ.
+
+        NaN means that a pair was not scored. A pairwise score is computed a chunk of captions at a time, and so is
+        its gradient (two_pass).
+        """
+        if self.pairwise:
+            return two_pass(self.score_pairs, images, texts, self.pairs_at_once)
         return cosine(images.vectors, texts.vectors)
 
+    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+        """S of all images with a few captions, (n, m): what a pairwise encoder writes."""
+        raise NotImplementedError
 
-@runtime_checkable
-class EncoderSpec(Protocol):
-    """The frozen dataclass of an encoder file: its options, and how to make the model from them."""
+    def extra_loss(
+        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+    ) -> Tensor | None:
+        """A further training loss of the model itself, (), added to the objective's as it is; None for most.
 
-    def build(self, item_shape: tuple[int, ...], vocabulary_size: int) -> Encoder:
+        S and mask (i2t) are of the batch, ids and lengths what encode_texts was given.
+        """
+        return None
+
+    def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        """Parameters that a recipe may give a rate of their own, by name (`bert`, `backbone`); the rest is unnamed."""
+        return {}
+
+
+class EncoderSpec:
+    """What the public frozen dataclass of an encoder file inherits: its fields are the encoder's options."""
+
+    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
         """A freshly initialised encoder for items of that shape. Raises InputError when they do not fit."""
+        raise NotImplementedError
+
+    def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
+        """How it reads captions: words of the training captions seen min_count times, unless it says otherwise."""
+        return Vocabulary.build(captions, min_count)
+
+    def kept(self) -> Mapping[str, str]:
+        """What of its files (a configuration) a checkpoint must hold so that the model can be rebuilt without them."""
+        return {}
+
+    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+        """The model to load a checkpoint's weights into, from what `kept` told; reads none of the spec's files."""
+        return self.build(item_shape, vocabulary_size)
+
+    @classmethod
+    def opened(cls, original: Original) -> Opened | None:
+        """The encoder and weights in an original file of the family's authors, or None when it is none of theirs.
+
+        Raises InputError when it is one, but damaged or of a kind that can not be opened.
+        """
+        return None
+
+
+def encoder_spec(spec: str) -> EncoderSpec:
+    """The options that a spec describes. Raises InputError for a user's own class that is no EncoderSpec."""
+    found = build(spec=spec, kind="encoders")
+    if not isinstance(found, EncoderSpec):
+        raise InputError(f"{spec} must inherit lossscope.encoders.base.EncoderSpec; {type(found).__name__} does not")
+    return found
+
+
+def on_device(items: Any, device: torch.device) -> Items:
+    """Arrays that a data set took, one or several by name, as tensors on a device."""
+    if isinstance(items, Mapping):
+        return {name: torch.from_numpy(array).to(device) for name, array in items.items()}
+    return torch.from_numpy(items).to(device)
 
 
 def require_fit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], whose: str) -> None:

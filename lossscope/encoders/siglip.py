@@ -1,0 +1,133 @@
+"""SigLIP, read from a Hugging Face folder."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..original import Opened, Original, read_original
+from ..similarity import normalise
+from ..subwords import Subwords
+from ..tokens import Tokens
+from .base import Encoder, EncoderSpec, Items, Shape, Side, require_fit
+
+_IDS = ".position_ids"
+
+
+@dataclass(frozen=True)
+class SigLIP(EncoderSpec):
+    """v = norm(attention pooling of the patches), t = norm(head of the last position), S = v · t.
+
+    path: Hugging Face folder (config.json, model.safetensors, tokenizer.json); None in a converted checkpoint, which
+    holds its configuration. Captions are padded to the full context with the folder's padding id, as the model was
+    trained. Items are pictures of just the size the model takes, scaled to -1..1 here. logit_scale and logit_bias are
+    carried along and not trained: the objective siglip learns them. The group `siglip` of a recipe's rates and freeze
+    is the whole model. Source: Zhai et al. 2023.
+    """
+
+    path: Path | None = None
+
+    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
+        """The folder's model. Raises InputError for items of another size, or a folder that does not fit."""
+        if self.path is None:
+            raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
+        model = self.rebuilt(item_shape, vocabulary_size, self.kept())
+        found = _weights(read_original(self.path))
+        require_fit(model.state_dict(), found, f"the folder {self.path}")
+        model.load_state_dict(found)
+        return model
+
+    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+        return _Towers(_settings(json.loads(kept["config"])), item_shape)
+
+    def kept(self) -> Mapping[str, str]:
+        return {} if self.path is None else {"config": json.dumps(_config(read_original(self.path).options))}
+
+    def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
+        if self.path is None:
+            raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
+        context = _settings(json.loads(self.kept()["config"])).text_config.max_position_embeddings
+        return Subwords.from_folder(self.path, max_length=context)
+
+    @classmethod
+    def opened(cls, original: Original) -> Opened | None:
+        tower = original.towers[0]
+        if len(original.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
+            return None
+        config = _config(original.options)
+        settings = _settings(config)
+        scale, bias = math.exp(float(tower["logit_scale"])), float(tower["logit_bias"])
+        side = settings.vision_config.image_size
+        return Opened(
+            cls(),
+            _weights(original),
+            (3, side, side),
+            settings.text_config.vocab_size,
+            objective=f"siglip:scale={scale:.9g},bias={bias:.9g},learn=false",
+            ignored=tuple(name for name in tower if name.endswith(_IDS)),
+            kept={"config": json.dumps(config)},
+            context=settings.text_config.max_position_embeddings,
+        )
+
+
+class _Towers(Encoder):
+    def __init__(self, settings: Any, shape: Shape) -> None:
+        super().__init__()
+        from transformers import SiglipModel
+
+        side = settings.vision_config.image_size
+        if shape != (3, side, side):
+            raise InputError(f"pictures must be (3, {side}, {side}) for this SigLIP; the data set has {shape}")
+        model = SiglipModel(settings)
+        self.vision_model, self.text_model = model.vision_model, model.text_model
+        self.logit_scale = nn.Parameter(model.logit_scale.detach().clone(), requires_grad=False)
+        self.logit_bias = nn.Parameter(model.logit_bias.detach().clone(), requires_grad=False)
+        self._context = settings.text_config.max_position_embeddings
+        self._fill = settings.text_config.pad_token_id
+
+    def encode_images(self, images: Items) -> Side:
+        assert isinstance(images, Tensor)
+        pixels = images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
+        return Side(normalise(self.vision_model(pixel_values=pixels).pooler_output.float()))
+
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+        whole = ids.new_full((len(ids), self._context), self._fill)
+        whole[:, : ids.shape[1]] = ids[:, : self._context]
+        absent = torch.arange(self._context, device=ids.device)[None] >= lengths.to(ids.device)[:, None]
+        pooled = self.text_model(input_ids=whole.masked_fill(absent, self._fill)).pooler_output
+        return Side(normalise(pooled.float()))
+
+    def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        return {"siglip": self.parameters()}
+
+
+def _weights(original: Original) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in original.towers[0].items() if not name.endswith(_IDS)}
+
+
+def _config(options: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = ("text_config", "vision_config")
+    if not all(isinstance(options.get(key), dict) for key in wanted):
+        got = sorted(options)
+        raise InputError(f"config.json of a SigLIP folder must hold text_config and vision_config; got {got}")
+    return {key: dict(options[key]) for key in wanted}
+
+
+def _settings(config: Mapping[str, Any]) -> Any:
+    """The configuration with every default filled in. Raises InputError without transformers, or for a broken one."""
+    try:
+        from transformers import SiglipConfig
+    except ImportError as error:
+        raise InputError("siglip needs transformers; install lossscope[hf]") from error
+    try:
+        return SiglipConfig(**config)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"configuration of a SigLIP must be one that transformers takes; {error}") from error

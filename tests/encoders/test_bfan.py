@@ -1,0 +1,228 @@
+"""BFAN: closed thresholds that equal the paper's double sums, and no NaN where nothing is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.bfan import BFAN, focused
+from lossscope.errors import InputError
+from lossscope.original import Original
+from lossscope.registry import build, spec_of
+
+Oracles = Callable[[str], ModuleType]
+CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
+LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
+ORIGINAL = {
+    "image.fc.weight": (1024, 2048),
+    "image.fc.bias": (1024,),
+    "text.embed.weight": (8481, 300),
+    "text.rnn.weight_ih_l0": (3072, 300),
+    "text.rnn.weight_hh_l0": (3072, 1024),
+    "text.rnn.bias_ih_l0": (3072,),
+    "text.rnn.bias_hh_l0": (3072,),
+    "text.rnn.weight_ih_l0_reverse": (3072, 300),
+    "text.rnn.weight_hh_l0_reverse": (3072, 1024),
+    "text.rnn.bias_ih_l0_reverse": (3072,),
+    "text.rnn.bias_hh_l0_reverse": (3072,),
+}
+OPT = {"focal_type": "prob", "lambda_softmax": 20, "margin": 0.2, "max_violation": True}
+both_focals = pytest.mark.parametrize("focal", ["equal", "prob"])
+
+
+def padded(more: int = 0) -> Tensor:
+    longest = max(map(len, CAPTIONS)) + more
+    return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
+
+
+def model(spec: str = "") -> Encoder:
+    torch.manual_seed(0)
+    encoder: Encoder = build("encoders", f"bfan:dim=8,words=4,word_init=1{spec}").build((5, 6), 10)
+    return encoder.eval()
+
+
+def pictures() -> Tensor:
+    return torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(1))
+
+
+def sides(encoder: Encoder) -> tuple[Side, Side]:
+    with torch.no_grad():
+        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+
+
+def score(encoder: Encoder, images: Side, texts: Side) -> Tensor:
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor)
+    return S
+
+
+def original(encoder: Encoder, options: Mapping[str, Any]) -> Original:
+    state = encoder.state_dict()
+    towers = tuple(
+        {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
+        for tower in ("image.", "text.")
+    )
+    return Original(Path("model_best.pth.tar"), towers, options)
+
+
+def test_names_and_shapes_are_the_originals() -> None:
+    with torch.device("meta"):
+        state = BFAN().build((36, 2048), 8481).state_dict()
+    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == ORIGINAL
+
+
+@both_focals
+@pytest.mark.parametrize("clip", ["leaky", "hard"])
+def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, focal: str, clip: str) -> None:
+    encoder = model(f",focal={focal},clip={clip}")
+    images, texts = sides(encoder)
+    assert images.local is not None and texts.local is not None
+    captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
+    wanted = oracle("bfan").scores(images.local, captions, focal, 20.0, clip)
+    assert torch.allclose(score(encoder, images, texts), wanted, atol=1e-5)
+    assert wanted.abs().max() <= 2
+
+
+@both_focals
+def test_what_is_kept_equals_the_double_sum(oracle: Oracles, focal: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for elements in range(2, 12):
+        for sharpness in (0.5, 3.0, 20.0):
+            a = (sharpness * torch.rand(1, elements, 6, 4, generator=generator, dtype=torch.float64)).softmax(1)
+            found = focused(a, focal, torch.tensor([elements])) > 0  # type: ignore[arg-type]
+            for i in range(6):
+                for q in range(4):
+                    assert found[0, :, i, q].tolist() == oracle("bfan").kept(a[0, :, i, q], focal)
+
+
+@both_focals
+@pytest.mark.parametrize("elements", [1, 2, 3, 7, 36])
+def test_equal_attention_stays_as_it_is(focal: str, elements: int) -> None:
+    a = torch.zeros(2, elements, 3, 4).softmax(1)
+    assert torch.equal(focused(a, focal, torch.tensor([elements] * 2)), a)  # type: ignore[arg-type]
+
+
+@both_focals
+def test_ties_are_not_broken_by_rounding(focal: str) -> None:
+    logits = torch.full((1, 5, 1, 200), 20.0) + 1e-5 * torch.rand(1, 5, 1, 200)
+    a = logits.softmax(1)
+    assert torch.allclose(focused(a, focal, torch.tensor([5])), a)  # type: ignore[arg-type]
+
+
+@both_focals
+def test_absent_elements_get_no_attention(focal: str) -> None:
+    logits = torch.randn(1, 4, 3, 2, generator=torch.Generator().manual_seed(4))
+    alone = focused(logits[:, :2].softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
+    logits[:, 2:] = -torch.inf
+    found = focused(logits.softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
+    assert torch.allclose(found[:, :2], alone) and not found[:, 2:].any()
+
+
+@both_focals
+def test_identical_regions_and_single_words_give_finite_scores_and_gradients(focal: str) -> None:
+    encoder = model(f",focal={focal}").train()
+    same = pictures()[:, :1].expand(-1, 5, -1)
+    texts = encoder.encode_texts(torch.tensor([[1], [4]]), torch.tensor([1, 1]))
+    S = score(encoder, encoder.encode_images(same), texts)
+    S.sum().backward()
+    assert S.isfinite().all()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
+
+
+@both_focals
+def test_scores_depend_on_neither_padding_nor_the_batch(focal: str) -> None:
+    encoder = model(f",focal={focal}")
+    images, texts = sides(encoder)
+    whole = score(encoder, images, texts)
+    with torch.no_grad():
+        wide = encoder.encode_texts(padded(more=5), LENGTHS)
+        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-6)
+        for j, caption in enumerate(CAPTIONS):
+            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
+            for i in range(3):
+                one = score(encoder, encoder.encode_images(pictures()[i : i + 1]), alone)
+                assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
+
+
+@both_focals
+def test_a_gradient_reaches_every_parameter(focal: str) -> None:
+    encoder = model(f",focal={focal}").train()
+    S = score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
+    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all() and parameter.grad.any(), name
+
+
+def test_what_is_kept_is_constant_to_the_gradient() -> None:
+    logits = torch.randn(1, 5, 2, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    H = (focused(logits.softmax(1), "prob", torch.tensor([5])) > 0).double()
+
+    def plain(x: Tensor) -> Tensor:
+        a = x.softmax(1) * H
+        return a / a.sum(1, keepdim=True)
+
+    leaf, other = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    (focused(leaf.softmax(1), "prob", torch.tensor([5])) * weights).sum().backward()
+    (plain(other) * weights).sum().backward()
+    assert leaf.grad is not None and other.grad is not None
+    assert torch.allclose(leaf.grad, other.grad, atol=1e-14) and leaf.grad.any()
+
+
+def test_the_range_of_the_score_is_stated() -> None:
+    encoder = model()
+    assert (encoder.score_min, encoder.score_max, encoder.is_cosine, encoder.pairwise) == (-2, 2, False, True)
+
+
+@both_focals
+def test_an_original_file_gives_the_scores_of_its_model(focal: str) -> None:
+    encoder = model(f",focal={focal}")
+    found = BFAN.opened(original(encoder, {**OPT, "focal_type": focal}))
+    assert found is not None
+    assert (found.item_shape, found.vocabulary_size) == ((36, 6), 10)
+    assert found.objective == "triplet_sh:margin=0.2"
+    assert any("word ids" in notice for notice in found.notices)
+    again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
+    again.load_state_dict(found.weights)
+    assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
+
+
+def test_a_file_that_does_not_say_it_is_bfan_is_left_to_others() -> None:
+    assert BFAN.opened(original(model(), {"cross_attn": "t2i"})) is None
+    assert BFAN.opened(replace(original(model(), OPT), towers=())) is None
+
+
+@pytest.mark.parametrize(
+    ("tower", "name", "value", "fragment"),
+    [
+        (0, "fc.weight", None, "image.fc.weight of the file must be a tensor of 2 dimensions; got none"),
+        (1, "rnn.weight_hh_l0_reverse", None, r"missing \['text.rnn.weight_hh_l0_reverse'\]"),
+        (1, "more.weight", torch.zeros(2), r"left over \['text.more.weight'\]"),
+        (0, "fc.bias", torch.zeros(3), r"image.fc.bias must be \(8,\); got \(3,\)"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
+    file = original(model(), OPT)
+    towers = [dict(held) for held in file.towers]
+    towers[tower].pop(name, None)
+    if value is not None:
+        towers[tower][name] = value
+    with pytest.raises(InputError, match=fragment):
+        BFAN.opened(replace(file, towers=tuple(towers)))
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(InputError, match="option focal_type of the file must be one of equal, prob; got 'none'"):
+        BFAN.opened(original(model(), {**OPT, "focal_type": "none"}))
+    with pytest.raises(InputError, match="lambda_softmax must be > 0 and finite; got 0"):
+        build("encoders", "bfan:lambda_softmax=0")
+    with pytest.raises(InputError, match="bfan must be given region features"):
+        BFAN(dim=8, words=4).build((2048,), 10)

@@ -1,0 +1,243 @@
+"""CLIP: names and shapes of the published model, three ways of writing it, and the extra layer."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.clip_files import from_openai
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.clip import CLIP
+from lossscope.errors import InputError
+from lossscope.opening import opened
+from lossscope.original import Original, read_original
+from lossscope.registry import build
+from lossscope.subwords import Subwords
+
+pytest.importorskip("transformers")
+
+LARGE = {
+    "text_config": {"vocab_size": 49408, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+                    "num_attention_heads": 12, "max_position_embeddings": 77, "hidden_act": "quick_gelu"},
+    "vision_config": {"image_size": 336, "patch_size": 14, "hidden_size": 1024, "intermediate_size": 4096,
+                      "num_hidden_layers": 24, "num_attention_heads": 16, "hidden_act": "quick_gelu"},
+    "projection_dim": 768,
+}  # fmt: skip
+PUBLISHED = {
+    "vision_model.embeddings.class_embedding": (1024,),
+    "vision_model.embeddings.patch_embedding.weight": (1024, 3, 14, 14),
+    "vision_model.embeddings.position_embedding.weight": (577, 1024),
+    "vision_model.pre_layrnorm.weight": (1024,),
+    "vision_model.encoder.layers.23.self_attn.q_proj.weight": (1024, 1024),
+    "vision_model.encoder.layers.0.self_attn.out_proj.bias": (1024,),
+    "vision_model.encoder.layers.0.mlp.fc1.weight": (4096, 1024),
+    "vision_model.encoder.layers.0.layer_norm2.weight": (1024,),
+    "vision_model.post_layernorm.bias": (1024,),
+    "text_model.embeddings.token_embedding.weight": (49408, 768),
+    "text_model.embeddings.position_embedding.weight": (77, 768),
+    "text_model.encoder.layers.11.self_attn.v_proj.bias": (768,),
+    "text_model.final_layer_norm.weight": (768,),
+    "visual_projection.weight": (768, 1024),
+    "text_projection.weight": (768, 768),
+    "logit_scale": (),
+}
+CAPTIONS = ["a red square", "two blue dots near a line", "green circle left of a red one"] * 4
+
+
+def words() -> Subwords:
+    return Subwords.train(CAPTIONS, 80, max_length=12)
+
+
+def tiny(layer: str = "none") -> Encoder:
+    torch.manual_seed(0)
+    spec = f"clip:width=16,heads=2,patch=8,dim=12,depth=2,context=12,layer={layer}"
+    return build("encoders", spec).build((3, 16, 16), len(words())).eval()  # type: ignore[no-any-return]
+
+
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(1)
+    ids = [words().encode(caption) for caption in CAPTIONS[:3]]
+    lengths = torch.tensor([len(row) for row in ids])
+    padded = torch.zeros(3, int(lengths.max()), dtype=torch.long)
+    for row, values in enumerate(ids):
+        padded[row, : len(values)] = torch.tensor(values)
+    return torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8), padded, lengths
+
+
+def similarity(model: Encoder) -> Tensor:
+    images, ids, lengths = inputs()
+    with torch.no_grad():
+        S = model.score(model.encode_images(images), model.encode_texts(ids, lengths))
+    assert isinstance(S, Tensor)
+    return S
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny CLIP as transformers saves it, with its tokeniser."""
+    from transformers import CLIPConfig, CLIPModel
+
+    torch.manual_seed(2)
+    tower = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    text = {**tower, **ends, "vocab_size": len(words()), "max_position_embeddings": 12}
+    vision = {**tower, "image_size": 16, "patch_size": 8}
+    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)).save_pretrained(tmp_path / "clip")
+    (tmp_path / "clip" / "tokenizer.json").write_text(words().content, encoding="utf-8")
+    return tmp_path / "clip"
+
+
+def test_names_and_shapes_are_those_of_the_published_model() -> None:
+    import json
+
+    with torch.device("meta"):
+        model = CLIP().rebuilt((3, 336, 336), 49408, {"config": json.dumps(LARGE)})
+    state = model.state_dict()
+    assert {name: tuple(state[name].shape) for name in PUBLISHED} == PUBLISHED
+    assert len(state) == 590
+    assert sum(p.numel() for p in model.parameters()) == pytest.approx(427.94e6, rel=1e-4)
+
+
+def test_the_model_is_transformers_own(folder: Path) -> None:
+    from transformers import CLIPModel
+
+    theirs = CLIPModel.from_pretrained(folder).eval()
+    images, ids, lengths = inputs()
+    mean, deviation = (
+        torch.tensor([0.48145466, 0.4578275, 0.40821073]),
+        torch.tensor([0.26862954, 0.26130258, 0.27577711]),
+    )
+    pixels = (images.float() / 255 - mean[:, None, None]) / deviation[:, None, None]
+    present = (torch.arange(ids.shape[1])[None] < lengths[:, None]).long()
+    with torch.no_grad():
+        logits = theirs(input_ids=ids, pixel_values=pixels, attention_mask=present).logits_per_image
+    ours = CLIP(path=folder).build((3, 16, 16), len(words())).eval()
+    torch.testing.assert_close(similarity(ours) * theirs.logit_scale.exp(), logits)
+
+
+def test_an_identity_layer_begins_as_plain_clip_and_others_do_not(folder: Path) -> None:
+    layers: tuple[Any, ...] = ("none", "identity", "xavier")
+    plain, same, other = (CLIP(folder, layer).build((3, 16, 16), len(words())).eval() for layer in layers)
+    torch.testing.assert_close(similarity(same), similarity(plain))
+    assert not torch.allclose(similarity(other), similarity(plain), atol=1e-3)
+    assert {n for n, _ in same.named_parameters() if n.startswith("head.")} == {
+        "head.img.weight", "head.img.bias", "head.txt.weight", "head.txt.bias"
+    }  # fmt: skip
+
+
+def test_padding_does_not_change_a_caption() -> None:
+    model, (_, ids, lengths) = tiny(), inputs()
+    alone = model.encode_texts(ids[:1, : int(lengths[0])], lengths[:1]).vectors
+    torch.testing.assert_close(model.encode_texts(ids, lengths).vectors[:1], alone, atol=1e-6, rtol=1e-5)
+
+
+def openai(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same weights under OpenAI's names, written out by hand."""
+    found: dict[str, Tensor] = {
+        "visual.class_embedding": state["vision_model.embeddings.class_embedding"],
+        "visual.positional_embedding": state["vision_model.embeddings.position_embedding.weight"],
+        "visual.conv1.weight": state["vision_model.embeddings.patch_embedding.weight"],
+        "visual.proj": state["visual_projection.weight"].T,
+        "token_embedding.weight": state["text_model.embeddings.token_embedding.weight"],
+        "positional_embedding": state["text_model.embeddings.position_embedding.weight"],
+        "text_projection": state["text_projection.weight"].T,
+        "logit_scale": state["logit_scale"],
+        "input_resolution": torch.tensor(16),
+    }
+    norms = {"visual.ln_pre": "vision_model.pre_layrnorm", "visual.ln_post": "vision_model.post_layernorm"}
+    for theirs, ours in {**norms, "ln_final": "text_model.final_layer_norm"}.items():
+        found |= {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in ("weight", "bias")}
+    for theirs, tower in (("visual.transformer", "vision_model"), ("transformer", "text_model")):
+        for layer in range(2):
+            home, there = f"{tower}.encoder.layers.{layer}", f"{theirs}.resblocks.{layer}"
+            for kind in ("weight", "bias"):
+                heads = [state[f"{home}.self_attn.{x}_proj.{kind}"] for x in "qkv"]
+                found[f"{there}.attn.in_proj_{kind}"] = torch.cat(heads)
+                found[f"{there}.attn.out_proj.{kind}"] = state[f"{home}.self_attn.out_proj.{kind}"]
+                found[f"{there}.ln_1.{kind}"] = state[f"{home}.layer_norm1.{kind}"]
+                found[f"{there}.ln_2.{kind}"] = state[f"{home}.layer_norm2.{kind}"]
+                found[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
+                found[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
+    return found
+
+
+def test_openais_names_come_to_the_same_weights() -> None:
+    state = tiny().state_dict()
+    found = from_openai(openai(state))
+    assert found.keys() == state.keys()
+    assert all(torch.equal(found[name], state[name]) for name in state)
+    with pytest.raises(InputError, match=r"names of a CLIP file must be CLIP's; got 'visual.attnpool.c_proj.weight'"):
+        from_openai({"visual.attnpool.c_proj.weight": torch.ones(1)})
+
+
+def test_a_file_of_openais_tells_its_sizes() -> None:
+    found = CLIP.opened(Original(Path("ViT.pt"), (openai(tiny().state_dict()),)))
+    assert found is not None
+    assert found.item_shape == (3, 16, 16)
+    assert found.vocabulary_size == len(words())
+    assert found.ignored == ("input_resolution",)
+    objective = build("objectives", found.objective)
+    assert objective.tau == pytest.approx(math.exp(-2.6592), rel=1e-5)
+    assert not objective.learn
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_folder_opens_whole_with_its_tokeniser(folder: Path, older: bool) -> None:
+    if older:
+        from safetensors.torch import load_file
+
+        state: dict[str, Any] = load_file(folder / "model.safetensors")
+        state["text_model.embeddings.position_ids"] = torch.arange(12)[None]
+        torch.save(state, folder / "pytorch_model.bin")
+        (folder / "model.safetensors").unlink()
+    checkpoint, _ = opened(folder)
+    assert checkpoint.training["ignored"] == (["text_model.embeddings.position_ids"] if older else [])
+    direct = CLIP(path=folder).build((3, 16, 16), len(words())).eval()
+    torch.testing.assert_close(similarity(checkpoint.model()), similarity(direct), rtol=0, atol=0)
+    assert checkpoint.words().encode(CAPTIONS[1]) == words().encode(CAPTIONS[1])
+
+
+def test_a_folder_that_lacks_a_weight_or_has_one_too_many_is_refused(folder: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(folder / "model.safetensors")
+    save_file({k: v for k, v in state.items() if k != "visual_projection.weight"}, folder / "model.safetensors")
+    with pytest.raises(InputError, match=r"missing \['visual_projection.weight'\]"):
+        CLIP(path=folder).build((3, 16, 16), len(words()))
+    save_file({**state, "extra": torch.ones(1)}, folder / "model.safetensors")
+    with pytest.raises(InputError, match=r"left over \['extra'\]"):
+        opened(folder)
+
+
+def test_pictures_of_another_size_are_refused(folder: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"pictures must be \(3, 16, 16\) for this CLIP; the data set has \(3, 32, 32\)"
+    ):
+        CLIP(path=folder).build((3, 32, 32), len(words()))
+    with pytest.raises(InputError, match="patch must divide"):
+        CLIP(patch=7).build((3, 16, 16), 10)
+
+
+def test_every_trainable_parameter_gets_a_gradient() -> None:
+    model, (images, ids, lengths) = tiny("identity"), inputs()
+    S = model.score(model.encode_images(images), model.encode_texts(ids, lengths))
+    assert isinstance(S, Tensor)
+    (S * torch.randn_like(S)).sum().backward()  # type: ignore[no-untyped-call]
+    without = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+    assert without == []
+    assert not model.logit_scale.requires_grad
+    grouped = {id(p) for p in model.groups()["clip"]}
+    assert {n for n, p in model.named_parameters() if id(p) not in grouped} == {
+        f"head.{side}.{kind}" for side in ("img", "txt") for kind in ("weight", "bias")
+    }
+
+
+def test_a_safetensors_file_alone_is_read(folder: Path) -> None:
+    original = read_original(folder / "model.safetensors")
+    found = CLIP.opened(original)
+    assert found is not None and found.item_shape == (3, 16, 16)

@@ -1,0 +1,327 @@
+"""SGRAF: the folded graph equals the full one, and SAF's batch norm sees one caption after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.sgraf import SGRAF
+from lossscope.errors import InputError
+from lossscope.original import Original
+from lossscope.registry import build, spec_of
+
+Oracles = Callable[[str], ModuleType]
+CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2], [1, 8, 9, 2]]
+LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
+E, D = 1024, 256
+
+
+def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+
+
+def batch_norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    parts = ("weight", "bias", "running_mean", "running_var")
+    return {**{f"{name}.{part}": (width,) for part in parts}, f"{name}.num_batches_tracked": ()}
+
+
+TOWERS = {
+    **linear("image.fc", E, 2048),
+    "text.embed.weight": (8481, 300),
+    "text.cap_rnn.weight_ih_l0": (3072, 300),
+    "text.cap_rnn.weight_hh_l0": (3072, E),
+    "text.cap_rnn.bias_ih_l0": (3072,),
+    "text.cap_rnn.bias_hh_l0": (3072,),
+    "text.cap_rnn.weight_ih_l0_reverse": (3072, 300),
+    "text.cap_rnn.weight_hh_l0_reverse": (3072, E),
+    "text.cap_rnn.bias_ih_l0_reverse": (3072,),
+    "text.cap_rnn.bias_hh_l0_reverse": (3072,),
+}
+SHARED = {
+    **linear("v_global_w.embedding_local.0", E, E),
+    **batch_norm("v_global_w.embedding_local.1", 36),
+    **linear("v_global_w.embedding_global.0", E, E),
+    **batch_norm("v_global_w.embedding_global.1", E),
+    **linear("v_global_w.embedding_common.0", 1, E),
+    **linear("t_global_w.embedding_local.0", E, E),
+    **linear("t_global_w.embedding_global.0", E, E),
+    **linear("t_global_w.embedding_common.0", 1, E),
+    **linear("sim_tranloc_w", D, E),
+    **linear("sim_tranglo_w", D, E),
+    **linear("sim_eval_w", 1, D),
+}
+MODULES = {
+    "sgr": {
+        name: shape
+        for step in range(3)
+        for part in ("graph_query_w", "graph_key_w", "sim_graph_w")
+        for name, shape in linear(f"SGR_module.{step}.{part}", D, D).items()
+    },
+    "saf": {**linear("SAF_module.attn_sim_w", 1, D), **batch_norm("SAF_module.bn", 1)},
+}
+# a bias that is the same for all that a softmax or a batch norm compares
+SILENT = (
+    "v_global_w.embedding_global.0.bias",
+    "v_global_w.embedding_common.0.bias",
+    "t_global_w.embedding_common.0.bias",
+    "graph_key_w.bias",
+    "SAF_module.attn_sim_w.bias",
+)
+both_modules = pytest.mark.parametrize("module", ["sgr", "saf"])
+
+
+def padded(more: int = 0) -> Tensor:
+    longest = max(map(len, CAPTIONS)) + more
+    return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
+
+
+def model(spec: str = "", dropout: float = 0) -> Encoder:
+    torch.manual_seed(0)
+    options = f"dim=8,words=4,sim_dim=6,word_init=1,dropout={dropout}"
+    encoder: Encoder = build("encoders", f"sgraf:{options}{spec}").build((5, 7), 10)
+    with torch.no_grad():  # batch norms and biases that differ from those of a new model, scores that differ from 0.5
+        for name, value in encoder.state_dict().items():
+            if name.startswith("similarity.") and value.ndim == 1:
+                value.copy_(torch.rand(value.shape) + 0.5 if "running_var" in name else 0.5 * torch.randn(value.shape))
+    return encoder.eval()
+
+
+def pictures(n: int = 4) -> Tensor:
+    return torch.randn(n, 5, 7, generator=torch.Generator().manual_seed(1))
+
+
+def sides(encoder: Encoder) -> tuple[Side, Side]:
+    with torch.no_grad():
+        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+
+
+def score(encoder: Encoder, images: Side, texts: Side) -> Tensor:
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor)
+    return S
+
+
+def third(encoder: Encoder) -> dict[str, Tensor]:
+    state = {name: value.clone() for name, value in encoder.state_dict().items()}
+    return {name.removeprefix("similarity."): v for name, v in state.items() if name.startswith("similarity.")}
+
+
+def wanted(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor], training: bool = False) -> Tensor:
+    """The oracle's S of the pictures and captions, from the features on."""
+    images = oracle("scan").regions(encoder.state_dict(), pictures())
+    captions = [oracle("scan").words(encoder.state_dict(), caption, "cap_rnn") for caption in CAPTIONS]
+    found: Tensor = oracle("sgraf").scores(state, images, captions, training=training)
+    return found
+
+
+def original(encoder: Encoder, options: Mapping[str, Any]) -> Original:
+    state = encoder.state_dict()
+    towers = tuple(
+        {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
+        for tower in ("image.", "text.", "similarity.")
+    )
+    return Original(Path("model_best.pth.tar"), towers, options)
+
+
+@pytest.mark.parametrize(("module", "count", "millions"), [("sgr", 46, 5.32), ("saf", 35, 4.73)])
+def test_names_and_shapes_are_the_originals(module: str, count: int, millions: float) -> None:
+    with torch.device("meta"):
+        state = SGRAF(module=module).build((36, 2048), 8481).state_dict()  # type: ignore[arg-type]
+    similarity = {f"similarity.{name}": shape for name, shape in {**SHARED, **MODULES[module]}.items()}
+    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == {**TOWERS, **similarity}
+    assert len(similarity) == count
+    assert sum(state[name].numel() for name in similarity) / 1e6 == pytest.approx(millions, abs=0.01)
+
+
+@both_modules
+@pytest.mark.parametrize("spec", ["", ",lambda_softmax=4,bi_gru=false"])
+def test_scores_equal_a_loop_over_captions(oracle: Oracles, module: str, spec: str) -> None:
+    encoder = model(f",module={module}{spec}")
+    images = oracle("scan").regions(encoder.state_dict(), pictures())
+    captions = [oracle("scan").words(encoder.state_dict(), caption, "cap_rnn") for caption in CAPTIONS]
+    S = oracle("sgraf").scores(third(encoder), images, captions, sharpness=4.0 if spec else 9.0)
+    found = score(encoder, *sides(encoder))
+    assert torch.allclose(found, S, atol=1e-5)
+    assert found.std() > 1e-3, "the scores must differ for the test to say something"
+    assert found.min() > 0 and found.max() < 1
+
+
+@both_modules
+def test_scores_equal_the_loop_at_the_original_sizes(oracle: Oracles, module: str) -> None:
+    torch.manual_seed(0)
+    encoder = SGRAF(module=module).build((36, 64), 10).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        images = encoder.encode_images(torch.randn(2, 36, 64))
+        texts = encoder.encode_texts(padded(), LENGTHS)
+    assert images.local is not None and texts.local is not None
+    captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
+    with torch.no_grad():
+        S = oracle("sgraf").scores(third(encoder), images.local, captions)
+        assert torch.allclose(score(encoder, images, texts), S, atol=1e-5)
+
+
+@both_modules
+def test_one_step_of_training_equals_the_loop_and_so_do_its_running_statistics(oracle: Oracles, module: str) -> None:
+    encoder = model(f",module={module}").train()
+    encoder.pairs_at_once = 8  # two captions at a time, sorted by length
+    state = third(encoder)
+    S = wanted(oracle, encoder, state, training=True)
+    images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+    found = score(encoder, images, texts)
+    assert torch.allclose(found, S, atol=1e-5)
+    found.sum().backward()  # scores every chunk again, which must not count twice
+    after = third(encoder)
+    for name in (n for n in state if "running" in n):
+        assert torch.allclose(after[name], state[name], atol=1e-6), name
+    if module == "saf":
+        before = int(model(",module=saf").state_dict()["similarity.SAF_module.bn.num_batches_tracked"])
+        assert int(after["SAF_module.bn.num_batches_tracked"]) == before + len(CAPTIONS)
+
+
+def test_the_order_of_captions_matters_to_the_running_statistics() -> None:
+    found = []
+    for rows in (torch.arange(6), torch.arange(5, -1, -1)):
+        encoder = model(",module=saf").train()
+        images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded()[rows], LENGTHS[rows])
+        score(encoder, images, texts)
+        found.append(third(encoder)["SAF_module.bn.running_mean"])
+    assert not torch.allclose(found[0], found[1], atol=1e-6)
+
+
+def test_statistics_are_learnt_without_a_gradient_too() -> None:
+    encoder = model(",module=saf").train()
+    before = third(encoder)["SAF_module.bn.running_var"]
+    with torch.no_grad():
+        score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
+    assert not torch.equal(third(encoder)["SAF_module.bn.running_var"], before)
+
+
+def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
+    for training in (False, True):
+        encoder = model(",module=saf")
+        images, texts = sides(encoder)
+        encoder.train(training)
+        whole, some = score(encoder, images, texts), score(encoder, images.rows(slice(0, 2)), texts)
+        assert torch.allclose(whole[:2], some, atol=1e-6) != training
+
+
+@both_modules
+def test_scores_depend_on_neither_padding_nor_the_batch(module: str) -> None:
+    encoder = model(f",module={module}")
+    images, texts = sides(encoder)
+    whole = score(encoder, images, texts)
+    with torch.no_grad():
+        wide = encoder.encode_texts(padded(more=5), LENGTHS)
+        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-6)
+        for j, caption in enumerate(CAPTIONS):
+            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
+            for i in range(4):
+                one = score(encoder, encoder.encode_images(pictures()[i : i + 1]), alone)
+                assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
+
+
+@both_modules
+@pytest.mark.parametrize("dropout", [0, 0.4])
+def test_a_gradient_reaches_every_parameter(module: str, dropout: float) -> None:
+    encoder = model(f",module={module}", dropout).double().train()
+    S = score(encoder, encoder.encode_images(pictures().double()), encoder.encode_texts(padded(), LENGTHS))
+    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        assert (parameter.grad.abs().max() < 1e-15) == name.endswith(SILENT), name
+
+
+def test_a_new_model_says_about_one_half() -> None:
+    torch.manual_seed(0)
+    encoder = SGRAF(dim=64, words=16, sim_dim=32).build((5, 7), 10).eval()
+    S = score(encoder, *sides(encoder)).detach()
+    assert float((S - 0.5).abs().max()) < 0.2
+    assert (encoder.score_min, encoder.score_max, encoder.is_cosine, encoder.pairwise) == (0, 1, False, True)
+
+
+def test_dropout_is_for_training_only() -> None:
+    encoder = model(dropout=0.4)
+    assert torch.equal(score(encoder, *sides(encoder)), score(encoder, *sides(encoder)))
+    encoder.train()
+    first, second = (score(encoder, *sides(encoder)) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("spec", [",module=sgr", ",module=saf", ",module=sgr,steps=2", ",module=saf,bi_gru=false"])
+def test_an_original_file_gives_the_scores_of_its_model(spec: str) -> None:
+    encoder = model(spec)
+    found = SGRAF.opened(original(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
+    assert found is not None
+    assert (found.item_shape, found.vocabulary_size, found.objective) == ((5, 7), 10, "triplet_sh:margin=0.2")
+    again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
+    again.load_state_dict(found.weights)
+    assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
+
+
+def test_hardest_negatives_are_on_unless_switched_off() -> None:
+    for options, name in (({}, "triplet_sh"), ({"max_violation": False}, "triplet")):
+        found = SGRAF.opened(original(model(), options))
+        assert found is not None and found.objective == f"{name}:margin=0.2"
+
+
+def test_a_file_without_batch_counters_is_opened() -> None:
+    file = original(model(",module=saf"), {})
+    old = tuple({k: v for k, v in tower.items() if "num_batches" not in k} for tower in file.towers)
+    assert SGRAF.opened(replace(file, towers=old)) is not None
+
+
+def test_files_of_others_are_left_to_them() -> None:
+    file = original(model(), {})
+    assert SGRAF.opened(replace(file, towers=file.towers[:2])) is None
+    assert SGRAF.opened(replace(file, towers=(file.towers[0], {"rnn.weight_ih_l0": torch.zeros(1)}, {}))) is None
+
+
+@pytest.mark.parametrize(
+    ("tower", "name", "value", "fragment"),
+    [
+        (0, "fc.bias", None, r"missing \['image.fc.bias'\]"),
+        (1, "embed.weight", None, "text.embed.weight of the file must be a tensor of 2 dimensions; got none"),
+        (2, "sim_tranloc_w.weight", None, "similarity.sim_tranloc_w.weight of the file must be a tensor of 2"),
+        (2, "v_global_w.embedding_local.1.running_mean", None, "embedding_local.1.running_mean of the file must be"),
+        (2, "SGR_module.1.graph_key_w.bias", None, r"missing \['similarity.SGR_module.1.graph_key_w.bias'\]"),
+        (2, "SGR_module.7.graph_key_w.bias", torch.zeros(6), r"left over \['similarity.SGR_module.7.graph_key_w.bias'"),
+        (2, "SAF_module.bn.weight", torch.zeros(1), r"left over \['similarity.SAF_module.bn.weight'\]"),
+        (2, "sim_eval_w.weight", torch.zeros(1, 9), r"sim_eval_w.weight must be \(1, 6\); got \(1, 9\)"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
+    file = original(model(), {})
+    towers = [dict(held) for held in file.towers]
+    towers[tower].pop(name, None)
+    if value is not None:
+        towers[tower][name] = value
+    with pytest.raises(InputError, match=fragment):
+        SGRAF.opened(replace(file, towers=tuple(towers)))
+
+
+def test_another_number_of_regions_is_refused() -> None:
+    with pytest.raises(InputError, match="images must have 5 regions; got 4"):
+        model().encode_images(torch.zeros(2, 4, 7))
+
+
+@pytest.mark.parametrize(
+    ("spec", "fragment"),
+    [
+        ("sgraf:steps=0", "steps must be > 0 and finite; got 0"),
+        ("sgraf:dropout=1", r"dropout must be in \[0, 1\); got 1.0"),
+        ("sgraf:sim_dim=0", "sim_dim must be > 0"),
+        ("sgraf:lambda_softmax=nan", "lambda_softmax must be"),
+        ("sgraf:module=both", "must be one of saf, sgr"),
+    ],
+)
+def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        build("encoders", spec)

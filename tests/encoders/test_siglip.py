@@ -1,0 +1,65 @@
+"""SigLIP: the model that transformers has, from a folder, with its scale and bias in the objective."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lossscope.encoders.siglip import SigLIP
+from lossscope.errors import InputError
+from lossscope.opening import opened
+from lossscope.registry import build
+from lossscope.subwords import Subwords
+
+pytest.importorskip("transformers")
+CAPTIONS = ["a red square", "two blue dots near a line", "green circle left of a red one"] * 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    from transformers import SiglipConfig, SiglipModel
+
+    torch.manual_seed(0)
+    words = Subwords.train(CAPTIONS, 80)
+    tower = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 1}
+    text = {**tower, **ends, "vocab_size": len(words), "max_position_embeddings": 10, "projection_size": 16}
+    model = SiglipModel(SiglipConfig(text_config=text, vision_config={**tower, "image_size": 16, "patch_size": 8}))
+    torch.nn.init.constant_(model.logit_scale, 2.0)
+    torch.nn.init.constant_(model.logit_bias, -3.0)
+    model.save_pretrained(tmp_path / "siglip")
+    (tmp_path / "siglip" / "tokenizer.json").write_text(words.content, encoding="utf-8")
+    return tmp_path / "siglip"
+
+
+def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder: Path) -> None:
+    from transformers import SiglipModel
+
+    theirs = SiglipModel.from_pretrained(folder).eval()
+    words = Subwords.from_folder(folder, max_length=10)
+    rows = [words.encode(caption) for caption in CAPTIONS[:3]]
+    filled = torch.tensor([row + [1] * (10 - len(row)) for row in rows])
+    padded = torch.tensor([row + [0] * (max(map(len, rows)) - len(row)) for row in rows])
+    images = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8)
+    checkpoint, _ = opened(folder)
+    ours = checkpoint.model()
+    with torch.no_grad():
+        logits = theirs(input_ids=filled, pixel_values=images.float() / 127.5 - 1).logits_per_image
+        texts = ours.encode_texts(padded, torch.tensor([len(row) for row in rows]))
+        S = ours.score(ours.encode_images(images), texts)
+    assert isinstance(S, torch.Tensor)
+    objective = build("objectives", checkpoint.objective)
+    torch.testing.assert_close(S * objective.scale + objective.bias, logits, atol=1e-4, rtol=1e-5)
+    assert objective.bias == -3.0 and not objective.learn
+
+
+def test_what_can_not_be_built_says_so(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"pictures must be \(3, 16, 16\) for this SigLIP"):
+        SigLIP(folder).build((3, 32, 32), 10)
+    with pytest.raises(InputError, match="must be given the folder it begins with"):
+        SigLIP().build((3, 16, 16), 10)
+    (folder / "config.json").write_text('{"model_type": "siglip"}')
+    with pytest.raises(InputError, match="must hold text_config and vision_config"):
+        opened(folder)

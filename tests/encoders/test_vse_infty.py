@@ -1,0 +1,476 @@
+"""VSE-infinity: the original's names, slow oracles, what training leaves out, and files of the authors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.vse_infty import VSEInfty
+from lossscope.errors import InputError
+from lossscope.gridnet import PLANS, Plan
+from lossscope.original import Original
+from lossscope.registry import build, spec_of
+from lossscope.subwords import SPECIAL, Subwords
+
+IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3], [2, 3, 0, 0, 0, 0]])
+LENGTHS = torch.tensor([5, 3, 6, 2])
+GRU = VSEInfty(text="bigru", dim=6, words=4)
+BERT = VSEInfty(text="bert", bert="2x64", dim=6)
+NORM = ("weight", "bias", "running_mean", "running_var")
+
+
+def regions(n: int = 4, count: int = 5, width: int = 7) -> Tensor:
+    return torch.randn(n, count, width, generator=torch.Generator().manual_seed(2))
+
+
+def stirred(encoder: Encoder) -> Encoder:
+    """Every parameter and statistic away from where it starts, so that a mix-up shows."""
+    torch.manual_seed(0)
+    for name, tensor in encoder.state_dict().items():
+        if "running_var" in name:
+            tensor.uniform_(0.5, 2)
+        elif tensor.is_floating_point() and "backbone" not in name:
+            tensor.add_(0.3 * torch.randn_like(tensor))
+    return encoder.eval()
+
+
+def model(spec: VSEInfty = GRU) -> Encoder:
+    torch.manual_seed(0)
+    return stirred(spec.build((5, 7), 10))
+
+
+def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor = LENGTHS) -> Tensor:
+    with torch.no_grad():
+        S = encoder.score(encoder.encode_images(images), encoder.encode_texts(ids, lengths))
+    assert isinstance(S, Tensor)
+    return S
+
+
+def shapes(spec: VSEInfty, item_shape: tuple[int, ...], size: int) -> dict[str, tuple[int, ...]]:
+    with torch.device("meta"):
+        return {k: tuple(v.shape) for k, v in spec.build(item_shape, size).state_dict().items()}
+
+
+def pooling(prefix: str) -> dict[str, tuple[int, ...]]:
+    gru = {"weight_ih_l0": (96, 32), "weight_hh_l0": (96, 32), "bias_ih_l0": (96,), "bias_hh_l0": (96,)}
+    return {f"{prefix}gpool.gru.{k}{end}": v for k, v in gru.items() for end in ("", "_reverse")} | {
+        f"{prefix}gpool.linear.weight": (1, 32)
+    }
+
+
+def test_names_and_shapes_of_regions_and_gru_are_the_originals() -> None:
+    found = shapes(VSEInfty(text="bigru"), (36, 2048), 8482)
+    mlp: dict[str, Any] = {f"mlp.bns.0.{name}": (512,) for name in NORM} | {
+        f"mlp.bns.1.{name}": (1024,) for name in NORM
+    }
+    image = {
+        "fc.weight": (1024, 2048), "fc.bias": (1024,), "mlp.layers.0.weight": (512, 2048), "mlp.layers.0.bias": (512,),
+        "mlp.layers.1.weight": (1024, 512), "mlp.layers.1.bias": (1024,), "mlp.bns.0.num_batches_tracked": (),
+        "mlp.bns.1.num_batches_tracked": (), **mlp, **pooling(""),
+    }  # fmt: skip
+    gru = {"weight_ih_l0": (3072, 300), "weight_hh_l0": (3072, 1024), "bias_ih_l0": (3072,), "bias_hh_l0": (3072,)}
+    text = {"embed.weight": (8482, 300), **pooling("")} | {
+        f"rnn.{k}{end}": v for k, v in gru.items() for end in ("", "_reverse")
+    }
+    assert found == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+    assert (len(image), len(text)) == (25, 18)
+    assert round(sum(int(np.prod(v)) for v in image.values()) / 1e6, 2) == 3.69
+
+
+def test_names_and_shapes_of_bert_are_the_originals() -> None:
+    found = {k[5:]: v for k, v in shapes(VSEInfty(), (36, 2048), 30522).items() if k.startswith("text.")}
+    layer = {
+        **{f"attention.self.{part}.weight": (768, 768) for part in ("query", "key", "value")},
+        **{f"attention.self.{part}.bias": (768,) for part in ("query", "key", "value")},
+        "attention.output.dense.weight": (768, 768), "attention.output.dense.bias": (768,),
+        "attention.output.LayerNorm.weight": (768,), "attention.output.LayerNorm.bias": (768,),
+        "intermediate.dense.weight": (3072, 768), "intermediate.dense.bias": (3072,),
+        "output.dense.weight": (768, 3072), "output.dense.bias": (768,),
+        "output.LayerNorm.weight": (768,), "output.LayerNorm.bias": (768,),
+    }  # fmt: skip
+    rest = {
+        "embeddings.word_embeddings.weight": (30522, 768), "embeddings.position_embeddings.weight": (512, 768),
+        "embeddings.token_type_embeddings.weight": (2, 768), "embeddings.LayerNorm.weight": (768,),
+        "embeddings.LayerNorm.bias": (768,), "pooler.dense.weight": (768, 768), "pooler.dense.bias": (768,),
+    }  # fmt: skip
+    bert = {**rest, **{f"encoder.layer.{i}.{k}": v for i in range(12) for k, v in layer.items()}}
+    own = {"linear.weight": (1024, 768), "linear.bias": (1024,), **pooling("")}
+    assert found == {f"bert.{k}": v for k, v in bert.items()} | own
+    assert len(found) == 210
+    assert round(sum(int(np.prod(v)) for v in found.values()) / 1e6, 1) == 110.3
+
+
+def test_names_of_grids_are_the_originals_each_once() -> None:
+    found = shapes(VSEInfty(image="grid", text="bigru", backbone="resnext101"), (3, 512, 512), 10)
+    image = {k.removeprefix("image."): v for k, v in found.items() if k.startswith("image.")}
+    head = {"image_encoder.fc.weight": (1024, 2048), "image_encoder.fc.bias": (1024,), **pooling("image_encoder.")}
+    assert {k: v for k, v in image.items() if not k.startswith("backbone.resnet.")} == head
+    assert image["backbone.resnet.layer4.0.conv2.weight"] == (2048, 64, 3, 3)
+    assert 2 * (len(image) - len(head)) + 2 + len(head) == 1261  # the file holds the backbone twice, and an fc
+
+
+def numbers(encoder: Encoder, prefix: str) -> dict[str, np.ndarray]:
+    return {k.removeprefix(prefix): v.double().numpy() for k, v in encoder.state_dict().items() if k.startswith(prefix)}
+
+
+def test_regions_and_words_are_those_of_the_oracle(oracle: Callable[[str], ModuleType]) -> None:
+    encoder, slow = model(), oracle("gpo")
+    image, text = numbers(encoder, "image."), numbers(encoder, "text.")
+    v, t = [], []
+    for item in regions().double().numpy():
+        hidden = item @ image["mlp.layers.0.weight"].T + image["mlp.layers.0.bias"]
+        centred = (hidden - image["mlp.bns.0.running_mean"]) / np.sqrt(image["mlp.bns.0.running_var"] + 1e-5)
+        hidden = np.maximum(centred * image["mlp.bns.0.weight"] + image["mlp.bns.0.bias"], 0)
+        mapped = item @ image["fc.weight"].T + image["fc.bias"]
+        mapped += hidden @ image["mlp.layers.1.weight"].T + image["mlp.layers.1.bias"]
+        v.append(slow.pooled(mapped, image, "gpool."))
+    for row, length in zip(IDS, LENGTHS.tolist(), strict=True):
+        states = slow.both_ways(text["embed.weight"][row[:length].numpy()], text, "rnn")
+        t.append(slow.pooled(states, text, "gpool."))
+    rows = [np.array(x) / (np.linalg.norm(x, axis=1, keepdims=True) + 1e-8) for x in (v, t)]
+    wanted = torch.from_numpy(rows[0] @ rows[1].T).float()
+    assert float(wanted.std()) > 0.05
+    assert torch.allclose(scores(encoder, regions()), wanted, atol=1e-5)
+
+
+def test_bert_is_read_to_its_length_then_pooled(oracle: Callable[[str], ModuleType]) -> None:
+    encoder = model(BERT)
+    state = numbers(encoder, "text.")
+    with torch.no_grad():
+        found = encoder.encode_texts(IDS, LENGTHS).vectors
+        for row, length in enumerate(LENGTHS.tolist()):
+            states = encoder.text.bert(input_ids=IDS[row : row + 1, :length]).last_hidden_state[0]  # type: ignore[union-attr, operator]
+            mapped = states.double().numpy() @ state["linear.weight"].T + state["linear.bias"]
+            pooled = oracle("gpo").pooled(mapped, state, "gpool.")
+            wanted = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
+            assert torch.allclose(found[row], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", [GRU, BERT], ids=["bigru", "bert"])
+def test_neither_padding_nor_the_batch_changes_scores_in_eval_mode(spec: VSEInfty) -> None:
+    encoder = model(spec)
+    S = scores(encoder, regions())
+    longer = torch.nn.functional.pad(IDS, (0, 6), value=3)
+    assert torch.allclose(S, scores(encoder, regions(), longer), atol=1e-5)
+    for row in range(4):
+        alone = scores(encoder, regions()[row : row + 1], IDS[row : row + 1], LENGTHS[row : row + 1])
+        assert torch.allclose(S[row, row], alone, atol=1e-5)
+
+
+def test_the_order_of_regions_does_not_matter() -> None:
+    encoder = model()
+    assert torch.allclose(scores(encoder, regions()), scores(encoder, regions().flip(1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("spec", [GRU, VSEInfty(bert="2x64", dim=6, drop=0)], ids=["bigru", "bert"])
+def test_the_gradient_reaches_every_parameter_that_trains(spec: VSEInfty) -> None:
+    encoder = model(spec).train()
+    S = encoder.score(encoder.encode_images(regions()), encoder.encode_texts(IDS, LENGTHS))
+    assert isinstance(S, Tensor)
+    (S**2).sum().backward()
+    still = {name for name, p in encoder.named_parameters() if p.requires_grad and p.grad is None}
+    assert still == set()
+    frozen = {name for name, p in encoder.named_parameters() if not p.requires_grad}
+    pooler = {f"text.bert.pooler.dense.{end}" for end in ("weight", "bias")} if spec.text == "bert" else set()
+    assert frozen == {"image.mlp.bns.1.weight", "image.mlp.bns.1.bias"} | pooler
+
+
+def test_groups_are_bert_and_the_backbone(small_backbone: None) -> None:
+    encoder = VSEInfty(image="grid", bert="2x64", dim=6).build((3, 64, 64), 10)
+    groups = {name: list(members) for name, members in encoder.groups().items()}
+    assert groups.keys() == {"bert", "backbone"}
+    assert len(groups["backbone"]) == len(list(encoder.image.backbone.parameters()))  # type: ignore[union-attr]
+    assert list(model().groups()) == []
+
+
+def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
+    encoder = model().train()
+    images = regions(30, 20)
+    texts = IDS.repeat(8, 1), LENGTHS.repeat(8)
+    assert not torch.equal(encoder.encode_texts(*texts).vectors, encoder.encode_texts(*texts).vectors)
+    encoder.image.mlp.bns.eval()  # type: ignore[union-attr]
+    assert not torch.equal(encoder.encode_images(images).vectors, encoder.encode_images(images).vectors)
+    whole = VSEInfty(text="bigru", dim=6, words=4, drop=0).build((5, 7), 10)
+    whole.load_state_dict(encoder.state_dict())
+    assert torch.equal(whole.train().encode_texts(*texts).vectors, encoder.eval().encode_texts(*texts).vectors)
+
+
+@pytest.mark.parametrize("ignore", [True, False])
+def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = VSEInfty(text="bigru", dim=6, words=4, bn_ignore_padding=ignore).build((5, 7), 10).train()
+    kept = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0]]).bool()
+    monkeypatch.setattr("lossscope.pooled_regions.kept_regions", lambda present, share: kept)
+    images = regions(2)
+    encoder.encode_images(images)
+    rows = images[kept] if ignore else torch.cat([images[0], images[1, [0, 3]], torch.zeros(3, 7)])
+    hidden = encoder.image.mlp.layers[0](rows)  # type: ignore[union-attr, index, operator]
+    wanted = 0.1 * hidden.mean(0)
+    assert torch.allclose(encoder.image.mlp.bns[0].running_mean, wanted, atol=1e-6)  # type: ignore[union-attr, index, arg-type]
+
+
+@pytest.fixture
+def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backbone with one block in each stage."""
+    plans = {**PLANS, "detector": Plan((1, 1, 1, 1), caffe=True), "resnet50": Plan((1, 1, 1, 1))}
+    monkeypatch.setattr("lossscope.backbone.PLANS", plans)
+
+
+@pytest.mark.parametrize("backbone", ["detector", "resnet50"])
+def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Callable[[str], ModuleType]) -> None:
+    torch.manual_seed(0)
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone).build((3, 64, 64), 10).eval()
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    if backbone == "detector":
+        pixels = images.float()[:, [2, 1, 0]] - torch.tensor([102.9801, 115.9465, 122.7717])[:, None, None]
+    else:
+        mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+        pixels = (images / 255 - mean[:, None, None]) / deviation[:, None, None]
+    with torch.no_grad():
+        maps = encoder.image.backbone.resnet(pixels).double().numpy()  # type: ignore[union-attr, operator]
+        found = encoder.encode_images(images).vectors
+    head = numbers(encoder, "image.image_encoder.")
+    for row in range(2):
+        mapped = maps[row].reshape(2048, -1).T @ head["fc.weight"].T + head["fc.bias"]
+        pooled = oracle("gpo").pooled(mapped, head, "gpool.")
+        wanted = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
+        assert torch.allclose(found[row], wanted, atol=1e-4)
+
+
+def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
+    torch.manual_seed(0)
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).build((3, 64, 64), 10).train()
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    first = encoder.encode_images(images).vectors
+    assert not torch.equal(first, encoder.encode_images(images).vectors)
+    first.sum().backward()
+    assert all(p.grad is not None for p in encoder.image.parameters())  # type: ignore[union-attr]
+    assert not any(m.training for m in encoder.modules() if isinstance(m, nn.BatchNorm2d))
+
+
+def test_bigru_reads_words_with_a_mask_behind_them() -> None:
+    words = GRU.tokens(["a dog", "a cat"], 1)
+    assert words.encode("a mask") == [1, 4, 3, 2]
+    assert len(words) == 8
+    encoder = GRU.build((5, 7), len(words))
+    assert encoder.text.embed.num_embeddings == 8  # type: ignore[union-attr]
+
+
+def test_small_learns_its_tokeniser_and_masks_its_parts() -> None:
+    spec = VSEInfty(bert="small", dim=6, pieces=60)
+    words = spec.tokens(["A man is running.", "the man runs", "a man ran"] * 3, 1)
+    assert isinstance(words, Subwords)
+    assert len(words) <= 60
+    with torch.device("meta"):
+        encoder = spec.build((5, 7), len(words))
+        assert encoder.state_dict()["text.bert.encoder.layer.3.output.dense.weight"].shape == (256, 1024)
+        assert encoder.text.marks.mask_id == words.id_of("[MASK]")  # type: ignore[union-attr]
+
+
+def test_a_size_without_a_tokeniser_says_what_is_missing() -> None:
+    with pytest.raises(InputError, match="bert=base must come with its tokeniser: tokeniser=FOLDER"):
+        VSEInfty().tokens(["a dog"], 1)
+    encoder = model(BERT).train()
+    with pytest.raises(InputError, match="name the tokeniser's folder"):
+        encoder.encode_texts(IDS, LENGTHS)
+
+
+PIECES = [*SPECIAL, "a", "dog", "run", "##ning", "##s", "the"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A Hugging Face folder with a BERT of two layers under a masked language model, and its vocabulary."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=len(PIECES), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=96
+    )
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "bert")
+    (tmp_path / "bert" / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    return tmp_path / "bert"
+
+
+def test_a_folder_gives_its_weights_its_tokeniser_and_its_word_ends(folder: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    spec = VSEInfty(bert=str(folder), dim=6)
+    words = spec.tokens([], 1)
+    assert words.encode("The dog running") == [2, 10, 6, 7, 8, 3]
+    encoder = spec.build((5, 7), len(words)).eval()
+    theirs = transformers.BertModel.from_pretrained(str(folder), add_pooling_layer=False).eval()
+    ids = torch.tensor([words.encode("the dog running")])
+    with torch.no_grad():
+        wanted = theirs(input_ids=ids).last_hidden_state
+        found = encoder.text.bert(input_ids=ids).last_hidden_state  # type: ignore[union-attr, operator]
+    assert torch.allclose(found, wanted, atol=1e-5)
+    assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
+    encoder.train().encode_texts(ids, torch.tensor([6]))
+
+
+def test_words_of_several_parts_are_dropped_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = VSEInfty(bert=str(folder), dim=6).build((5, 7), len(PIECES)).train()
+    seen: list[Tensor] = []
+    monkeypatch.setattr(
+        "lossscope.pooled_words.perturbed_words",
+        lambda ids, lengths, *told: (seen.extend(told[:2]), (ids, lengths))[1],
+    )
+    encoder.encode_texts(torch.tensor([[2, 10, 6, 7, 8, 3], [2, 7, 9, 3, 0, 0]]), torch.tensor([6, 4]))
+    starts, fixed = seen
+    assert starts.tolist()[0] == [True, True, True, True, False, True]
+    assert starts.tolist()[1][:4] == [True, True, False, True]
+    assert fixed.tolist()[0] == [True, False, False, False, False, True]
+    assert fixed.tolist()[1][:4] == [True, False, False, True]
+
+
+def test_a_model_is_rebuilt_from_what_is_kept_without_the_folder(folder: Path) -> None:
+    spec = VSEInfty(bert=str(folder), dim=6)
+    kept = spec.kept()
+    encoder = stirred(spec.build((5, 7), len(PIECES)))
+    for file in folder.iterdir():
+        file.unlink()
+    again = spec.rebuilt((5, 7), len(PIECES), json.loads(json.dumps(kept)))
+    again.load_state_dict(encoder.state_dict())
+    assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
+    assert torch.equal(again.text.continuing, encoder.text.continuing)  # type: ignore[union-attr, arg-type]
+    again.train().encode_texts(IDS, LENGTHS)
+
+
+def test_folders_that_do_not_fit_are_refused(folder: Path) -> None:
+    spec = VSEInfty(bert=str(folder), dim=6)
+    with pytest.raises(InputError, match="must be at least the tokeniser's; got 11 for a tokeniser of 12"):
+        spec.build((5, 7), 12)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(InputError, match=r"missing \['encoder.layer.2.attention"):
+        spec.build((5, 7), 11)
+    (folder / "config.json").write_text(json.dumps({**config, "model_type": "t5"}))
+    with pytest.raises(InputError, match="must hold a BERT; got model_type 't5'"):
+        spec.build((5, 7), 11)
+    with pytest.raises(InputError, match=r"none must hold tokenizer.json"):
+        VSEInfty(bert=str(folder / "none"), dim=6).build((5, 7), 11)
+
+
+def towers_of(encoder: Encoder) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    state = encoder.state_dict()
+    image, text = (
+        {k.removeprefix(name): v for k, v in state.items() if k.startswith(name)} for name in ("image.", "text.")
+    )
+    whole = {k.removeprefix("backbone.resnet."): v for k, v in image.items() if k.startswith("backbone.")}
+    parts = {"conv1": "base.0", "bn1": "base.1", "layer1": "base.4", "layer2": "base.5", "layer3": "base.6"}
+    for name, tensor in whole.items():
+        head, _, rest = name.partition(".")
+        image[f"backbone.{parts.get(head, 'top.0')}.{rest}"] = tensor
+    if whole:
+        image["backbone.resnet.fc.weight"] = torch.zeros(3, 2048)
+    if any(name.startswith("bert.") for name in text):
+        text["bert.embeddings.position_ids"] = torch.arange(512)[None]
+    return image, text
+
+
+def original_of(encoder: Encoder, **options: Any) -> Original:
+    return Original(Path("model_best.pth"), towers_of(encoder), {"margin": 0.2, "max_violation": True, **options})
+
+
+@pytest.mark.parametrize("spec", [GRU, BERT], ids=["bigru", "bert"])
+def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: VSEInfty) -> None:
+    encoder = model(spec)
+    opened = VSEInfty.opened(original_of(encoder))
+    assert opened is not None
+    assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet_sh:margin=0.2")
+    assert opened.ignored == (("bert.embeddings.position_ids",) if spec.text == "bert" else ())
+    assert (opened.encoder.bn_ignore_padding, opened.encoder.text, opened.encoder.dim) == (False, spec.text, 6)
+    again = opened.encoder.rebuilt(opened.item_shape, opened.vocabulary_size, opened.encoder.kept())
+    again.load_state_dict(opened.weights)
+    assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
+    assert build("encoders", spec_of(opened.encoder)) == opened.encoder
+
+
+def test_a_file_with_grids_gives_the_vectors_of_its_model(
+    monkeypatch: pytest.MonkeyPatch, small_backbone: None
+) -> None:
+    monkeypatch.setattr("lossscope.backbone.network_of", lambda names: "resnet101")
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).build((3, 512, 512), 10).eval()
+    original = original_of(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
+    opened = VSEInfty.opened(original)
+    assert opened is not None
+    assert (opened.item_shape, opened.encoder.backbone) == ((3, 512, 512), "detector")
+    assert "backbone.resnet.fc.weight" in opened.ignored
+    assert "backbone.base.0.weight" in opened.ignored
+    again = opened.encoder.build(opened.item_shape, opened.vocabulary_size)
+    again.load_state_dict(opened.weights)
+    images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
+    with torch.no_grad():
+        wanted = encoder.encode_images(images).vectors
+        assert torch.equal(again.eval().encode_images(images).vectors, wanted)
+
+
+def without(tower: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    return {k: v for k, v in tower.items() if k != name}
+
+
+def test_files_that_do_not_fit_are_refused_by_name() -> None:
+    image, text = towers_of(model())
+    bert = towers_of(model(BERT))[1]
+    for towers, fragment in [
+        ((without(image, "mlp.bns.1.bias"), text), r"missing \['image.mlp.bns.1.bias'\]"),
+        (({**image, "odd": torch.zeros(2)}, text), r"left over \['image.odd'\]"),
+        (({**image, "mlp.layers.0.bias": torch.zeros(9)}, text), r"image.mlp.layers.0.bias must be \(3,\); got \(9,\)"),
+        ((image, without(text, "gpool.gru.bias_ih_l0_reverse")), r"missing \['text.gpool.gru.bias_ih_l0_reverse'\]"),
+        ((image, without(bert, "bert.pooler.dense.bias")), r"missing \['text.bert.pooler.dense.bias'\]"),
+        ((image, without(text, "embed.weight")), "embed.weight of the file must be a tensor of 2 dimensions; got none"),
+    ]:
+        with pytest.raises(InputError, match=fragment):
+            VSEInfty.opened(Original(Path("a.pth"), towers))
+    for options, fragment in [
+        ({"no_imgnorm": True}, "option no_imgnorm of the file must be false"),
+        ({"backbone_source": 3}, "option backbone_source of the file must be text"),
+        ({"input_scale_factor": "2"}, "option input_scale_factor of the file must be a finite number"),
+    ]:
+        with pytest.raises(InputError, match=fragment):
+            VSEInfty.opened(Original(Path("a.pth"), (image, text), options))
+
+
+def test_files_of_others_are_left_to_them() -> None:
+    image, text = towers_of(model())
+    assert VSEInfty.opened(Original(Path("a.pth"), (image,))) is None
+    bare = {k: v for k, v in image.items() if "gpool" not in k}
+    assert VSEInfty.opened(Original(Path("a.pth"), (bare, text))) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "fragment"),
+    [
+        ("vse_infty:dim=1", "dim must be at least 2"),
+        ("vse_infty:drop=1", r"drop must be in \[0, 1\); got 1.0"),
+        ("vse_infty:weights=a.pth", "weights are for the backbone of image=grid; got image=regions"),
+        ("vse_infty:bert=2x65", "a width that is a multiple of 64; got 2x65"),
+        ("vse_infty:image=pixels", "must be one of regions, grid"),
+    ],
+)
+def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        build("encoders", spec)
+
+
+@pytest.mark.parametrize(("image", "shape"), [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
+def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=f"image={image} must be given"):
+        VSEInfty(image=image, text="bigru").build(shape, 10)
+
+
+def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:
+    spec = VSEInfty(bert="2x64", tokeniser=folder, dim=6)
+    words = spec.tokens([], 1)
+    ids, lengths = torch.tensor([words.encode("the dog running")] * 20), torch.full((20,), 6)
+    encoder = spec.rebuilt((5, 7), len(words), spec.kept()).train()
+    assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
+    encoder.encode_texts(ids, lengths).vectors.sum().backward()
+    assert build("encoders", spec_of(spec)) == spec

@@ -1,0 +1,250 @@
+"""VSRN: the original's names, a slow oracle, its quirks by name, and files of the authors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.captioning import Captioning
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.vsrn import VSRN
+from lossscope.errors import InputError
+from lossscope.original import Original, read_original
+from lossscope.registry import build, spec_of
+from lossscope.similarity import pair_mask
+
+IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2], [1, 2, 0, 0, 0]])
+LENGTHS = torch.tensor([4, 3, 5, 2])
+SMALL = VSRN(dim=6, words=4, blocks=2)
+
+
+def regions(n: int = 4, count: int = 5, width: int = 7) -> Tensor:
+    return torch.randn(n, count, width, generator=torch.Generator().manual_seed(2))
+
+
+def model(spec: VSRN = SMALL) -> Encoder:
+    """Every parameter and statistic away from where it starts, so that a mix-up shows."""
+    torch.manual_seed(0)
+    encoder = spec.build((5, 7), 10)
+    for name, tensor in encoder.state_dict().items():
+        if "running_var" in name:
+            tensor.uniform_(0.5, 2)
+        elif tensor.is_floating_point():
+            tensor.normal_(0, 0.5)
+    return encoder.eval()
+
+
+def numbers(encoder: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
+
+
+def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor = LENGTHS) -> Tensor:
+    with torch.no_grad():
+        S = encoder.score(encoder.encode_images(images), encoder.encode_texts(ids, lengths))
+    assert isinstance(S, Tensor)
+    return S
+
+
+def test_names_and_shapes_are_the_originals() -> None:
+    with torch.device("meta"):
+        encoder = VSRN().build((36, 2048), 8481)
+    found = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
+    square = {"weight": (2048, 2048, 1), "bias": (2048,)}
+    norm = {
+        **dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (2048,)), "num_batches_tracked": ()
+    }  # fmt: skip
+    block = {f"{part}.{end}": shape for part in ("g", "theta", "phi", "W.0") for end, shape in square.items()}
+    block |= {f"W.1.{end}": shape for end, shape in norm.items()}
+    image: dict[str, Any] = {
+        "fc.weight": (2048, 2048), "fc.bias": (2048,), "img_rnn.weight_ih_l0": (6144, 2048),
+        "img_rnn.weight_hh_l0": (6144, 2048), "img_rnn.bias_ih_l0": (6144,), "img_rnn.bias_hh_l0": (6144,),
+        **{f"Rs_GCN_{k}.{name}": shape for k in (1, 2, 3, 4) for name, shape in block.items()},
+        **{f"bn.{end}": shape for end, shape in norm.items()},
+    }  # fmt: skip
+    text: dict[str, Any] = {
+        "embed.weight": (8481, 300), "rnn.weight_ih_l0": (6144, 300), "rnn.weight_hh_l0": (6144, 2048),
+        "rnn.bias_ih_l0": (6144,), "rnn.bias_hh_l0": (6144,),
+    }  # fmt: skip
+    assert found == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+    assert len(image) == 63
+    with torch.device("meta"):
+        bare = VSRN(final_bn=False).build((36, 2048), 8481).state_dict()
+    towers = {name: [v for k, v in bare.items() if k.startswith(name)] for name in ("image.", "text.")}
+    assert len(towers["image."]) == 58
+    assert round(sum(v.numel() for v in towers["image."]) / 1e6, 2) == 96.55
+    assert round(sum(v.numel() for v in towers["text."]) / 1e6, 2) == 16.98
+
+
+@pytest.mark.parametrize("axis", ["channels", "regions"])
+@pytest.mark.parametrize(("fc_norm", "final_bn"), [(False, True), (True, False)])
+def test_scores_are_those_of_the_oracle(
+    axis: Any, fc_norm: bool, final_bn: bool, oracle: Callable[[str], ModuleType]
+) -> None:
+    encoder = model(VSRN(dim=6, words=4, blocks=2, region_norm_axis=axis, fc_norm=fc_norm, final_bn=final_bn))
+    slow, state, images = oracle("vsrn"), numbers(encoder), regions()
+    v = [slow.image(x.double().numpy(), state, 2, axis == "regions", fc_norm)[0] for x in images]
+    t = [slow.text(row[:length].tolist(), state) for row, length in zip(IDS, LENGTHS.tolist(), strict=True)]
+    wanted = torch.from_numpy(np.array(v) @ np.array(t).T).float()
+    assert float(wanted.std()) > 0.03
+    assert torch.allclose(scores(encoder, images), wanted, atol=1e-5)
+
+
+def test_neither_padding_nor_the_batch_changes_scores_in_eval_mode() -> None:
+    encoder = model()
+    S = scores(encoder, regions())
+    longer = torch.nn.functional.pad(IDS, (0, 6), value=3)
+    assert torch.allclose(S, scores(encoder, regions(), longer), atol=1e-6)
+    for row in range(4):
+        alone = scores(encoder, regions()[row : row + 1], IDS[row : row + 1], LENGTHS[row : row + 1])
+        assert torch.allclose(S[row, row], alone, atol=1e-6)
+
+
+def test_a_block_is_the_identity_at_the_start() -> None:
+    torch.manual_seed(0)
+    tower = SMALL.build((5, 7), 10).image
+    x = torch.randn(3, 6, 5)
+    assert torch.equal(tower.Rs_GCN_1(x), x)  # type: ignore[operator, union-attr]
+
+
+@pytest.mark.parametrize(("axis", "summed"), [("regions", 1), ("channels", 2)])
+def test_regions_are_scaled_along_the_axis_named(axis: Any, summed: int) -> None:
+    encoder = model(VSRN(dim=6, words=4, blocks=2, region_norm_axis=axis))
+    _, graph = encoder.image(regions())  # type: ignore[operator]
+    squares = (graph**2).sum(summed)
+    assert torch.allclose(squares, torch.ones_like(squares), atol=1e-5)
+
+
+def test_the_gradient_reaches_every_parameter() -> None:
+    encoder = model(VSRN(dim=6, words=4, blocks=2, captions=True)).train()
+    images, texts = encoder.encode_images(regions()), encoder.encode_texts(IDS, LENGTHS)
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor)
+    extra = encoder.extra_loss(images, texts, S, pair_mask(torch.arange(4)), IDS, LENGTHS)
+    assert extra is not None
+    ((S**2).sum() + extra).backward()
+    assert [name for name, p in encoder.named_parameters() if p.grad is None or not bool(p.grad.any())] == []
+
+
+@pytest.mark.parametrize("longest", [4, 5, 8])
+def test_the_caption_loss_is_that_of_the_oracle(longest: int, oracle: Callable[[str], ModuleType]) -> None:
+    torch.manual_seed(1)
+    branch = Captioning(6, 10, 3, longest).eval()
+    graph = torch.randn(4, 5, 6)
+    captions = [row[:length].tolist() for row, length in zip(IDS, LENGTHS.tolist(), strict=True)]
+    wanted = oracle("vsrn").caption_loss([x.double().numpy() for x in graph], captions, numbers(branch), longest)
+    assert float(branch(graph, IDS, LENGTHS).detach()) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_captions_are_learnt_from_their_own_image_in_training_only() -> None:
+    encoder = model(VSRN(dim=6, words=4, blocks=2, captions=True)).train()
+    encoder.captioning.eval()  # type: ignore[union-attr, operator]
+    images, texts = encoder.encode_images(regions()), encoder.encode_texts(IDS, LENGTHS)
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor)
+    owner = torch.tensor([2, 0, 2, 1])
+    mask = pair_mask(torch.arange(4))
+    match = torch.nn.functional.one_hot(owner, 4).T.bool()
+    shuffled = type(mask)(match, torch.ones_like(match))
+    found = encoder.extra_loss(images, texts, S, shuffled, IDS, LENGTHS)
+    wanted = encoder.captioning(images.extra["regions"][owner], IDS, LENGTHS)  # type: ignore[operator]
+    assert found is not None
+    assert torch.equal(found, wanted)
+    assert encoder.eval().encode_images(regions()).extra == {}
+    assert encoder.extra_loss(encoder.encode_images(regions()), texts, S, mask, IDS, LENGTHS) is None
+    assert model().train().encode_images(regions()).extra == {}
+
+
+def test_names_of_the_caption_branch_stand_apart() -> None:
+    names = VSRN(dim=6, words=4, blocks=1, captions=True).build((5, 7), 10).state_dict().keys()
+    assert {name.partition(".")[0] for name in names} == {"image", "text", "captioning"}
+
+
+def file_of(encoder: Encoder, **options: Any) -> Original:
+    towers = tuple(
+        {k.removeprefix(name): v for k, v in encoder.state_dict().items() if k.startswith(name)}
+        for name in ("image.", "text.")
+    )
+    known = {"data_name": "f30k_precomp", "margin": 0.2, "max_violation": True, "embed_size": 6}
+    return Original(Path("model_best.pth.tar"), towers, {**known, **options})
+
+
+@pytest.mark.parametrize("data", ["f30k_precomp", "coco_precomp"])
+@pytest.mark.parametrize("final_bn", [True, False])
+def test_a_file_of_the_authors_gives_the_scores_of_its_model(data: str, final_bn: bool) -> None:
+    spec = VSRN(dim=6, words=4, blocks=2, region_norm_axis="regions", fc_norm=data == "coco_precomp", final_bn=final_bn)
+    encoder = model(spec)
+    opened = VSRN.opened(file_of(encoder, data_name=data, margin=0.3, max_violation=False))
+    assert opened is not None
+    assert opened.encoder == spec
+    assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet:margin=0.3")
+    again = opened.encoder.build(opened.item_shape, opened.vocabulary_size)
+    again.load_state_dict(opened.weights)
+    assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
+
+
+def test_a_file_as_the_authors_write_it_is_read(tmp_path: Path) -> None:
+    original = file_of(model())
+    found = {"epoch": 3, "model": [dict(t) for t in original.towers], "best_rsum": 400.0, "Eiters": 9}
+    torch.save({**found, "opt": argparse.Namespace(**original.options)}, tmp_path / "model_best.pth.tar")
+    opened = VSRN.opened(read_original(tmp_path / "model_best.pth.tar"))
+    assert opened is not None
+    assert opened.objective == "triplet_sh:margin=0.2"
+
+
+def without(tower: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    return {k: v for k, v in tower.items() if k != name}
+
+
+def test_files_that_do_not_fit_are_refused_by_name() -> None:
+    original = file_of(model())
+    image, text = original.towers
+    for towers, fragment in [
+        ((without(image, "Rs_GCN_2.phi.bias"), text), r"missing \['image.Rs_GCN_2.phi.bias'\]"),
+        (({**image, "odd.weight": torch.zeros(2)}, text), r"left over \['image.odd.weight'\]"),
+        (({**image, "img_rnn.bias_hh_l0": torch.zeros(3)}, text), r"image.img_rnn.bias_hh_l0 must be \(18,\); got"),
+        ((image, without(text, "rnn.bias_ih_l0")), r"missing \['text.rnn.bias_ih_l0'\]"),
+        ((without(image, "fc.weight"), text), "fc.weight of the file must be a tensor of 2 dimensions; got none"),
+    ]:
+        with pytest.raises(InputError, match=fragment):
+            VSRN.opened(Original(original.path, towers, original.options))
+    for options, fragment in [
+        ({}, "option data_name of the file must be text; got None"),
+        ({"data_name": "f30k_precomp", "margin": "0.2"}, "option margin of the file must be a finite number"),
+        ({"data_name": "f30k_precomp", "max_violation": 1}, "option max_violation of the file must be true or false"),
+        ({"data_name": "f30k_precomp", "margin": -1.0}, "option margin of the file must be >= 0"),
+    ]:
+        with pytest.raises(InputError, match=fragment):
+            VSRN.opened(Original(original.path, original.towers, options))
+
+
+def test_files_of_others_are_left_to_them() -> None:
+    original = file_of(model())
+    assert VSRN.opened(Original(original.path, original.towers[:1])) is None
+    assert VSRN.opened(Original(original.path, ({"fc.weight": torch.zeros(2, 2)}, original.towers[1]))) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "fragment"),
+    [
+        ("vsrn:dim=0", "dim, words and blocks must be at least 1; got 0"),
+        ("vsrn:word_init=0", "word_init must be > 0 and longest >= 3; got 0"),
+        ("vsrn:longest=2", "got 0.1 and 2"),
+    ],
+)
+def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        build("encoders", spec)
+
+
+def test_items_must_be_regions_and_the_spec_rebuilds_it() -> None:
+    with pytest.raises(InputError, match=r"vsrn must be given regions, \(R, d\); .* shape \(2048,\)"):
+        VSRN().build((2048,), 10)
+    assert build("encoders", spec_of(SMALL)) == SMALL
