@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from . import check, cocos, demo, diagram, evaluate, listing, rank, train, trajectory, verify
+from . import check, cocos, convert, data, demo, diagram, evaluate, generated, listing, rank, train, trajectory, verify
 from .app import app, main
 
 __all__ = [
     "app",
     "check",
     "cocos",
+    "convert",
+    "data",
     "demo",
     "diagram",
     "evaluate",
+    "generated",
     "listing",
     "main",
     "rank",

@@ -63,7 +63,18 @@ EncoderSpec = Annotated[str | None, typer.Option("--encoder", help="Encoder spec
 DataSpec = Annotated[str | None, typer.Option("--data", help="Data set spec.", autocompletion=_names("datasets"))]
 Sources = Annotated[
     list[Path],
-    typer.Argument(help="Checkpoint, run folder, embedding or similarity dump.", show_default=False),
+    typer.Argument(
+        help="Checkpoint, run folder, original file, Hugging Face folder, embedding or similarity dump.",
+        show_default=False,
+    ),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option("--vocabulary", help="Words (.json, .pkl) or tokeniser folder of a foreign model, if not beside it."),
+]
+CaptionImage = Annotated[
+    Path | None,
+    typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
 ]
 TrustCode = Annotated[bool, typer.Option("--trust-code", help="Import Python files that a checkpoint names.")]
 
@@ -77,8 +88,8 @@ def _root(
     """Options of lossscope itself."""
 
 
-def command(name: str | None = None) -> Callable[[F], F]:
-    """Register a command whose errors become a message and an exit code, without a traceback unless --debug."""
+def command(name: str | None = None, group: typer.Typer = app) -> Callable[[F], F]:
+    """Register a command; its errors become a message and an exit code, without a traceback unless --debug."""
 
     def register(function: F) -> F:
         @functools.wraps(function)
@@ -96,7 +107,7 @@ def command(name: str | None = None) -> Callable[[F], F]:
                     raise
                 raise typer.Exit(_explain(error)) from error
 
-        return app.command(name)(run)  # type: ignore[return-value]
+        return group.command(name)(run)  # type: ignore[return-value]
 
     return register
 

@@ -9,6 +9,7 @@ import typer
 
 from . import reading, show
 from .app import (
+    CaptionImage,
     DataSpec,
     Debug,
     Device,
@@ -18,6 +19,7 @@ from .app import (
     Seed,
     Sources,
     TrustCode,
+    VocabularyFile,
     batch_size_of,
     chosen,
     command,
@@ -49,6 +51,8 @@ def cocos(
     format: Format = "table",
     out: Annotated[Path | None, typer.Option(help="Frame folder to write; the same command goes on with it.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
+    vocabulary: VocabularyFile = None,
+    caption_image: CaptionImage = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -63,8 +67,8 @@ def cocos(
 
     `lossscope cocos a.pt b.pt --eps 0.001 --eps 0.01 --convention released --out frame/`
 
-    A checkpoint knows its objective and its data; a dump needs --objective. Means and population standard
-    deviations are over batches.
+    A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means and
+    population standard deviations are over batches.
     """
     from lossscope.frames import join
     from lossscope.sweep import Sweep
@@ -87,11 +91,15 @@ def cocos(
     }  # fmt: skip
     if objective:  # refuse what can not work before anything is encoded
         Sweep(objectives=reading.objectives(objective, None, sources[0], trust_code), **shared).plans()
+    asked: dict[str, Any] = {
+        "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
+        "caption_image": caption_image,
+    }  # fmt: skip
     found = []
     with show.progress(quiet) as bar:
         for place, source in enumerate(sources):
-            embedded = reading.embedded(source, data, split, device, not no_cache, trust_code, quiet, bar)
-            specs = reading.objectives(objective, embedded.objective, source, trust_code)
+            embedded = reading.embedded(source, bar, quiet, device, **asked)
+            specs = reading.objectives(objective, embedded.objective, source, trust_code, quiet)
             sweep = Sweep(objectives=specs, **shared)
             sweep.plans()
             folder = out if out is None or len(sources) == 1 else out / f"{place:02d}-{source.stem}"

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import reading, show
-from .app import DataSpec, Debug, Device, Format, Quiet, Sources, TrustCode, chosen, command
+from .app import (
+    CaptionImage,
+    DataSpec,
+    Debug,
+    Device,
+    Format,
+    Quiet,
+    Sources,
+    TrustCode,
+    VocabularyFile,
+    chosen,
+    command,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +39,8 @@ def evaluate(
     format: Format = "table",
     out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
+    vocabulary: VocabularyFile = None,
+    caption_image: CaptionImage = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -49,8 +63,12 @@ def evaluate(
     from lossscope.tables import retrieval
 
     chosen(format, show.FORMATS, "--format")
+    asked: dict[str, Any] = {
+        "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
+        "caption_image": caption_image,
+    }  # fmt: skip
     with show.progress(quiet) as bar:
-        found = [reading.embedded(s, data, split, device, not no_cache, trust_code, quiet, bar) for s in sources]
+        found = [reading.embedded(source, bar, quiet, device, **asked) for source in sources]
         groups = [found] if ensemble else [[one] for one in found]
         rows = join(measure(group, folds) for group in groups)
     _tell_ties(rows, quiet)

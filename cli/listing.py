@@ -11,7 +11,7 @@ import typer
 
 from .app import Debug, Format, chosen, command
 
-KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables")
+KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "features", "presets")
 
 
 @command("list")
@@ -30,7 +30,7 @@ def listing(
     """
     chosen(kind, KINDS, "KIND")
     chosen(format, ("table", "json"), "--format")
-    found = [_described(path) for path in _files(kind)]
+    found = _presets() if kind == "presets" else [_described(path) for path in _files(kind)]
     if format == "json":
         typer.echo(json.dumps(found, indent=1))
         return
@@ -40,6 +40,12 @@ def listing(
         typer.echo(f"    {item['what']}")
         if item["source"]:
             typer.echo(f"    Source: {item['source']}")
+
+
+def _presets() -> list[dict[str, str]]:
+    from lossscope.recipes import presets
+
+    return [{"name": name, "what": what, "options": "", "source": ""} for name, what in presets().items()]
 
 
 def _files(kind: str) -> list[Path]:

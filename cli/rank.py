@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from . import reading, show
-from .app import DataSpec, Debug, Device, Quiet, TrustCode, command
+from .app import DataSpec, Debug, Device, Quiet, TrustCode, VocabularyFile, command
 
 
 @command()
@@ -20,6 +20,7 @@ def rank(
     split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "train",
     device: Device = "auto",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
+    vocabulary: VocabularyFile = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -37,6 +38,7 @@ def rank(
     from lossscope.offline import rank as write
 
     with show.progress(quiet) as bar:
-        embedded = reading.embedded(source, data, split, device, not no_cache, trust_code, quiet, bar)
+        asked: dict[str, Any] = {"data": data, "split": split, "cache": not no_cache, "vocabulary": vocabulary}
+        embedded = reading.embedded(source, bar, quiet, device, trust_code=trust_code, **asked)
         write(embedded, out, top, bar)
     typer.echo(out)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import show
-from .app import device_of, usage
+from .app import device_of
 
 if TYPE_CHECKING:
     from lossscope.frames import Frame
@@ -15,40 +15,41 @@ if TYPE_CHECKING:
     from lossscope.sweep import Sweep
 
 
-def embedded(
-    source: Path,
-    data: str | None,
-    split: str,
-    device: str,
-    cache: bool,
-    trust: bool,
-    quiet: bool,
-    bar: show.Progress | None,
-) -> Embedded:
-    """The source's embeddings on the device; what the user should know of them goes to stderr."""
+USUAL = ("triplet", "triplet-sh", "ntxent")
+
+
+def embedded(source: Path, bar: show.Progress | None, quiet: bool, device: str, **asked: Any) -> Embedded:
+    """The source's embeddings on the device; what the user should know of them goes to stderr.
+
+    asked: fields of lossscope.sources.base.Request.
+    """
     import torch
 
     from lossscope.sources.base import load
 
     place = device_of(device)
-    found = load(source, split=split, data=data, device=place, cache=cache, trust_code=trust, progress=bar)
+    found = load(source, device=place, progress=bar, **asked)
     for text in found.notices:
         show.notice(f"Note: {text}.", quiet)
     return found.to(torch.device(place))
 
 
-def objectives(given: list[str] | None, own: str | None, source: Path, trust_code: bool) -> tuple[str, ...]:
-    """Specs in full: those given, ranges written out, or the one the source was trained with."""
+def objectives(
+    given: list[str] | None, own: str | None, source: Path, trust_code: bool, quiet: bool = False
+) -> tuple[str, ...]:
+    """Specs in full: those given, ranges written out, or the one the source was trained with.
+
+    A source that does not say is looked at through the three losses that the field began with.
+    """
     from lossscope.checkpoint import refuse_files
     from lossscope.registry import build, expand, spec_of
 
-    if not given:
-        if own is None:
-            raise usage(
-                f"--objective is needed: {source} does not say what it was trained with, e.g. --objective ntxent"
-            )
+    if not given and own is None:
+        told = f"{source} does not say what it was trained with: counting for {', '.join(USUAL)}"
+        show.notice(f"Note: {told}; --objective names others.", quiet)
+    if not given and own is not None:
         refuse_files(own, trust_code)
-    specs = [one for spec in given or [str(own)] for one in expand("objectives", spec)]
+    specs = [one for spec in given or ([own] if own else USUAL) for one in expand("objectives", spec)]
     return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in specs))
 
 

@@ -21,6 +21,14 @@ from .app import (
     usage,
 )
 
+
+def preset_names(incomplete: str) -> list[str]:
+    """Shell completion, from the file names alone."""
+    from lossscope.recipes import presets
+
+    return [name for name in presets() if name.startswith(incomplete)]
+
+
 _FIXED = ("data", "encoder", "objective")
 
 
@@ -30,6 +38,13 @@ def train(
     encoder: EncoderSpec = None,
     objective: ObjectiveSpec = None,
     config: Annotated[Path | None, typer.Option(help="TOML file with any of these options.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="A paper's recipe by name (`lossscope list presets`).", autocompletion=preset_names),
+    ] = None,
+    encoder_option: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE to change in the encoder of a preset or config; repeat.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 1e-3.")] = None,
@@ -39,11 +54,25 @@ def train(
     warmup: Annotated[
         int | None, typer.Option(help="Epochs of the summed loss before hardest negatives. Default 1.")
     ] = None,
-    reduction: Annotated[str | None, typer.Option(help="sum, mean or pairs; default: the objective's.")] = None,
+    reduction: Annotated[str | None, typer.Option(help="sum, mean, pairs or cells; default: the objective's.")] = None,
     sampling: Annotated[str | None, typer.Option(help="pairs or images; default: the objective's.")] = None,
     same_image: Annotated[str | None, typer.Option(help="keep or mask other captions of the image.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32, bf16 or fp16 in the encoder.")] = None,
     min_count: Annotated[int | None, typer.Option(help="Captions a word must occur in. Default 4.")] = None,
+    optimiser: Annotated[str | None, typer.Option(help="adam, adamw, or ranger (extra). Default adam.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Weight decay of the optimiser. Default 0.")] = None,
+    beta2: Annotated[float | None, typer.Option(help="Second decay rate of Adam. Default 0.999.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="step, or linear: rise and fall. Default step.")] = None,
+    lr_warmup: Annotated[float | None, typer.Option(help="Part of all steps that a linear schedule rises.")] = None,
+    rates: Annotated[str | None, typer.Option(help="Factors on lr, e.g. bert=0.1,backbone=0.01.")] = None,
+    freeze: Annotated[str | None, typer.Option(help="Epochs that groups wait, e.g. backbone=1.")] = None,
+    ramp: Annotated[int | None, typer.Option(help="Epoch in which the loss grows from 0. Default 0: none.")] = None,
+    drop_last: Annotated[
+        bool | None, typer.Option("--drop-last/--keep-last", help="The last, shorter batch. Default: keep.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Batches of an epoch. Default 0: the whole split.")] = None,
+    select: Annotated[str | None, typer.Option(help="Best epoch by rsum, r1_r5, geometric or last.")] = None,
+    val_images: Annotated[int | None, typer.Option(help="Validate on the first so many images. Default: all.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of weights and batches. Default 0.")] = None,
     init: Annotated[Path | None, typer.Option(help="Checkpoint of the same encoder to begin with.")] = None,
     info: Annotated[
@@ -71,6 +100,8 @@ def train(
 
     `lossscope train --data scenes --encoder vsepp --objective aoq --init BEST.pt --offline RANKED`
 
+    `lossscope train --preset scan_t2i_avg_f30k --data precomp:root=f30k_precomp`
+
     `lossscope train --resume runs/scenes-ntxent-seed0`
 
     A run that was stopped, even by kill -9, goes on with --resume to the same bits as an unbroken one.
@@ -82,19 +113,22 @@ def train(
         "data": data, "encoder": encoder, "objective": objective, "epochs": epochs, "batch_size": batch_size, "lr": lr,
         "lr_step": lr_step, "lr_gamma": lr_gamma, "clip": clip, "warmup": warmup, "reduction": reduction,
         "sampling": sampling, "same_image": same_image, "precision": precision, "min_count": min_count, "seed": seed,
+        "optimiser": optimiser, "weight_decay": weight_decay, "beta2": beta2, "schedule": schedule,
+        "lr_warmup": lr_warmup, "rates": rates, "freeze": freeze, "ramp": ramp, "drop_last": drop_last, "steps": steps,
+        "select": select, "val_images": val_images,
         "init": init and str(init), "info": info and str(info), "offline": offline and str(offline),
     }  # fmt: skip
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None:
         other = [f"--{name.replace('_', '-')}" for name in given if name != "epochs"]
-        if other or config or out:
+        if other or config or out or preset or encoder_option:
             raise usage(
                 "--resume takes the choices of the run and only --epochs may change; "
-                f"got {', '.join(other) or '--config or --out'}"
+                f"got {', '.join(other) or '--config, --preset, --encoder-option, --out'}"
             )
         folder = resume
     else:
-        recipe = _recipe(config, given)
+        recipe = _recipe(config, preset, encoder_option or [], given)
         folder = out or Path("runs") / _name(recipe)
     with show.progress(quiet) as bar, _listener(folder, tensorboard, quiet) as listener:
         place = device_of(device)
@@ -105,18 +139,36 @@ def train(
     typer.echo(folder)
 
 
-def _recipe(config: Path | None, given: dict[str, Any]) -> Any:
+def _recipe(config: Path | None, preset: str | None, changes: list[str], given: dict[str, Any]) -> Any:
     from dataclasses import replace
 
     from lossscope.recipe import Recipe
+    from lossscope.recipes import preset_path
 
-    base = Recipe.read(config) if config else None
-    if base is None:
+    if config is not None and preset is not None:
+        raise usage("--config and --preset each state a whole recipe; give one of them")
+    path = preset_path(preset) if preset is not None else config
+    if preset is not None and "data" not in given:
+        raise usage(f"--preset {preset} needs --data, e.g. --data precomp:root=DIR; its file says which: {path}")
+    if path is None:
         missing = [f"--{name}" for name in _FIXED if name not in given]
         if missing:
             raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
-        return Recipe(**given)
-    return replace(base, **given)
+    recipe = Recipe(**given) if path is None else replace(Recipe.read(path), **given)
+    return replace(recipe, encoder=_changed(recipe.encoder, changes)) if changes else recipe
+
+
+def _changed(spec: str, changes: list[str]) -> str:
+    """An encoder's spec with some of its values replaced."""
+    from lossscope.spec import Spec
+
+    parsed = Spec.parse(spec)
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key:
+            raise usage(f"--encoder-option must be KEY=VALUE; got {change!r}")
+        parsed.values[key.replace("-", "_")] = value
+    return str(parsed)
 
 
 def _name(recipe: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,16 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .encoders.base import Encoder, require_fit
+from .encoders.base import Encoder, Shape, encoder_spec, require_fit
 from .errors import InputError
 from .files import existing_file, read_safetensors, read_torch, replacing, write_text
 from .registry import build, uses_file
+from .subwords import Subwords
+from .tokens import Tokens
 from .vocabulary import Vocabulary
 
 FORMAT = "lossscope.checkpoint"
-VERSION = 1
+VERSION = 2
 _STATE = "objective_state."  # before the names of what the objective has learnt, in the safetensors form
 
 
@@ -27,7 +30,9 @@ _STATE = "objective_state."  # before the names of what the objective has learnt
 class Checkpoint:
     """Everything needed to probe, continue or explain a trained model.
 
-    encoder, objective, data: specs. vocabulary: words by id. item_shape: shape of one image or feature.
+    encoder, objective, data: specs; data is empty in a converted file of whose data nothing is known.
+    vocabulary: words by id; tokeniser: that of parts of words, as JSON, where it reads those instead.
+    item_shape: shape of one image or feature, or several by name. kept: what of other files the encoder needs.
     data_fingerprint: of the training split. epoch: finished epochs; step: finished steps of the epoch under way.
     metrics: of the validation split, by name. weights: the encoder's state. training: the recipe, plain values.
     optimiser, rng: what continuing needs, None in checkpoints that are only for probing. versions: of libraries.
@@ -38,7 +43,7 @@ class Checkpoint:
     objective: str
     data: str
     vocabulary: list[str]
-    item_shape: list[int]
+    item_shape: list[int] | dict[str, list[int]]
     data_fingerprint: str
     epoch: int
     metrics: dict[str, float]
@@ -49,6 +54,8 @@ class Checkpoint:
     rng: dict[str, Any] | None = None
     versions: dict[str, str] = field(default_factory=lambda: versions())
     objective_state: dict[str, Tensor] | None = None
+    tokeniser: str | None = None
+    kept: dict[str, str] = field(default_factory=dict)
 
     def save(self, path: Path | str) -> None:
         """Write it, whole or not at all: `.safetensors` (weights alone) with a `.json` beside it, else one `.pt`.
@@ -92,7 +99,7 @@ class Checkpoint:
                 f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
             )
         wanted = {item.name: item for item in fields(cls)}
-        found = {"objective_state": None, **found}
+        found = {"objective_state": None, "tokeniser": None, "kept": {}, **found}
         missing = [name for name in wanted if name not in found]
         if missing:
             raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
@@ -104,7 +111,8 @@ class Checkpoint:
             inside = found[name].values() if isinstance(found[name], dict) else found[name]
             for value in inside:
                 if not isinstance(value, kind):
-                    raise InputError(f"{name} of {path} must hold {kind.__name__}; got {type(value).__name__}")
+                    what = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+                    raise InputError(f"{name} of {path} must hold {what}; got {type(value).__name__}")
         return cls(**{name: found[name] for name in wanted})
 
     def model(self, trust_code: bool = False) -> Encoder:
@@ -113,15 +121,22 @@ class Checkpoint:
         Raises InputError: a spec that names a Python file (unless `trust_code`), or weights that do not fit.
         """
         refuse_files(self.encoder, trust_code)
-        encoder: Encoder = build("encoders", self.encoder).build(tuple(self.item_shape), len(self.vocabulary))
+        encoder = encoder_spec(self.encoder).rebuilt(self.shape, len(self.words()), self.kept)
         wanted = encoder.state_dict()
         require_fit(wanted, self.weights, "the encoder")
         encoder.load_state_dict(self.weights)
         return encoder.eval()
 
-    def words(self) -> Vocabulary:
-        """The vocabulary it was trained with."""
-        return Vocabulary.from_list(self.vocabulary)
+    def words(self) -> Tokens:
+        """The vocabulary, or the tokeniser, it was trained with."""
+        return Vocabulary.from_list(self.vocabulary) if self.tokeniser is None else Subwords.from_json(self.tokeniser)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of one item as data sets tell it."""
+        if isinstance(self.item_shape, dict):
+            return {name: tuple(shape) for name, shape in self.item_shape.items()}
+        return tuple(self.item_shape)
 
     def without_training_state(self) -> Checkpoint:
         """The same for probing only: no optimiser and no random states."""
@@ -136,16 +151,17 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     refuse_files(checkpoint.data, trust_code)
     refuse_files(checkpoint.objective, trust_code)
     build("objectives", checkpoint.objective)
-    build("datasets", checkpoint.data)
+    if checkpoint.data:
+        build("datasets", checkpoint.data)
     for name, tensor in checkpoint.weights.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise InputError(f"weights of {path} must be finite; {name} is not. The training diverged")
     return {
         "encoder": checkpoint.encoder,
         "objective": checkpoint.objective,
-        "data": checkpoint.data,
+        "data": checkpoint.data or "unknown",
         "data fingerprint": checkpoint.data_fingerprint,
-        "vocabulary": f"{len(checkpoint.vocabulary)} words",
+        "vocabulary": f"{len(checkpoint.words())} {'words' if checkpoint.tokeniser is None else 'parts of words'}",
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "epoch": str(checkpoint.epoch) + (f" and {checkpoint.step} steps" if checkpoint.step else ""),
         "can be continued": "yes" if checkpoint.optimiser else "no (weights only)",
@@ -181,10 +197,23 @@ def _content(path: Path) -> Any:
 
 def refuse_files(spec: str, trust_code: bool) -> None:
     """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
-    if uses_file(spec) and not trust_code:
+    if spec and uses_file(spec) and not trust_code:
         raise InputError(
             f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"
         )
+
+
+def stored_shape(shape: Shape) -> list[int] | dict[str, list[int]]:
+    """The shape of an item as a checkpoint holds it."""
+    return {name: list(one) for name, one in shape.items()} if isinstance(shape, Mapping) else list(shape)
+
+
+def stored_tokens(words: Tokens) -> dict[str, Any]:
+    """The two fields of a checkpoint that say how captions are read."""
+    if isinstance(words, Subwords):
+        return {"vocabulary": [], "tokeniser": words.to_json()}
+    assert isinstance(words, Vocabulary)
+    return {"vocabulary": words.to_list(), "tokeniser": None}
 
 
 def versions() -> dict[str, str]:
@@ -208,8 +237,12 @@ def plain(recipe: Any) -> dict[str, Any]:
 
 _NONE = type(None)
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": list, "data_fingerprint": str,
-    "epoch": int, "step": int, "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
+    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": (list, dict),
+    "data_fingerprint": str, "epoch": int, "step": int,
+    "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
     "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
+    "tokeniser": (str, _NONE), "kept": dict,
 }  # fmt: skip
-_INSIDE: dict[str, type] = {"vocabulary": str, "item_shape": int, "weights": Tensor}
+_INSIDE: dict[str, type | tuple[type, ...]] = {
+    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str,
+}  # fmt: skip

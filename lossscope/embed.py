@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,18 +13,19 @@ import torch
 from torch import Tensor
 
 from .datasets.base import Split
-from .encoders.base import Encoder
+from .encoders.base import Encoder, on_device
 from .errors import InputError
 from .files import read_safetensors, replacing
-from .vocabulary import Vocabulary, pad
+from .sentences import Sentences
+from .tokens import Tokens
 
 Progress = Callable[[str, int, int], None]
 
 
 def embed(
-    model: Encoder, split: Split, words: Vocabulary, batch_size: int = 256, progress: Progress | None = None
+    model: Encoder, split: Split, words: Tokens, batch_size: int = 256, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Unit vectors of all images (N, d) and captions (M, d), float32 on the CPU; the model is put in eval mode.
+    """Vectors of all images (N, d) and captions (M, d), float32 on the CPU; the model is put in eval mode.
 
     Raises InputError when one is not finite: its ranks would look perfect, as nothing is above NaN.
     """
@@ -46,23 +48,24 @@ def embed(
     return images.clone(), captions.clone()
 
 
-def cached(path: Path | None, make: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    """The embeddings kept at `path`, made and kept there when absent or damaged; None keeps nothing."""
-    if path is None:
-        return make()
-    if path.is_file():
-        try:
-            found = read_safetensors(path)
-            return found["images"], found["captions"]
-        except (InputError, KeyError):
-            path.unlink(missing_ok=True)
-    images, captions = make()
+def stored(path: Path | None) -> tuple[Tensor, Tensor] | None:
+    """The embeddings kept at `path`; None when there are none, or they are damaged (then they are removed)."""
+    if path is None or not path.is_file():
+        return None
     try:
-        with replacing(path) as part:
-            safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
-    except OSError:
-        return images, captions  # a full or read-only cache folder costs time, never results
-    return images, captions
+        found = read_safetensors(path)
+        return found["images"], found["captions"]
+    except (InputError, KeyError):
+        path.unlink(missing_ok=True)
+        return None
+
+
+def store(path: Path | None, images: Tensor, captions: Tensor) -> None:
+    """Keep embeddings at `path`; None keeps nothing, and a full or read-only folder costs time, never results."""
+    if path is None:
+        return
+    with contextlib.suppress(OSError), replacing(path) as part:
+        safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
 
 
 def cache_folder() -> Path:
@@ -77,7 +80,7 @@ def _images(model: Encoder, split: Split, size: int, device: torch.device, progr
     parts = []
     for start in range(0, len(split.images), size):
         rows = np.arange(start, min(start + size, len(split.images)), dtype=np.int64)
-        parts.append(model.encode_images(torch.from_numpy(split.images.take(rows)).to(device)).vectors.float().cpu())
+        parts.append(model.encode_images(on_device(split.images.take(rows), device)).vectors.float().cpu())
         if progress:
             progress(f"encoding {split.name} images", int(rows[-1]) + 1, len(split.images))
     return torch.cat(parts)
@@ -86,23 +89,21 @@ def _images(model: Encoder, split: Split, size: int, device: torch.device, progr
 def _captions(
     model: Encoder,
     split: Split,
-    words: Vocabulary,
+    words: Tokens,
     size: int,
     device: torch.device,
     progress: Progress | None,
 ) -> Tensor:
-    ids = [words.encode(caption) for caption in split.captions]
-    order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+    sentences = Sentences(split, words)
+    order = np.argsort(sentences.lengths(), kind="stable").astype(np.int64)
     result: Tensor | None = None
     for start in range(0, len(order), size):
         rows = order[start : start + size]
-        tokens, lengths = pad([ids[i] for i in rows])
-        side = model.encode_texts(torch.from_numpy(tokens).to(device), torch.from_numpy(lengths))
-        vectors = side.vectors.float().cpu()
-        result = vectors.new_empty(len(ids), vectors.shape[1]) if result is None else result
-        result[torch.tensor(rows)] = vectors
+        vectors = model.encode_texts(*sentences.take(rows, device)).vectors.float().cpu()
+        result = vectors.new_empty(len(order), vectors.shape[1]) if result is None else result
+        result[torch.from_numpy(rows)] = vectors
         if progress:
-            progress(f"encoding {split.name} captions", start + len(rows), len(ids))
+            progress(f"encoding {split.name} captions", start + len(rows), len(order))
     if result is None:
         raise InputError(f"split {split.name!r} must have captions; it has none")
     return result

@@ -14,6 +14,7 @@ from torch import Tensor
 from .errors import InputError
 from .frames import SUMMARY
 from .sources.base import Embedded, Rows
+from .weights import Pair
 
 Ranks = npt.NDArray[np.int64]
 _UNITS = {"R": "%", "m": "rank", "M": "1", "t": "queries"}
@@ -62,11 +63,16 @@ class Retrieval:
         }
 
 
-def retrieve(S: Tensor, caption_image: Rows) -> tuple[Retrieval, Retrieval]:
+def retrieve(S: Tensor | Pair[Tensor], caption_image: Rows) -> tuple[Retrieval, Retrieval]:
     """i2t and t2i of similarities S (N, M), caption c belonging to image caption_image[c].
 
-    Images without a caption are no queries (they stay candidates). Raises InputError when none has one.
+    A Pair of (N, M) and (M, N) is of a model whose directions differ: NaN there are pairs that it left unscored, below
+    all others. Images without a caption are no queries (they stay candidates). Raises InputError when none has one.
     """
+    both = S if isinstance(S, Pair) else Pair(S, S.T)
+    if both.t2i.data_ptr() != both.i2t.data_ptr():
+        both = both.map(lambda one: one.nan_to_num(nan=-torch.inf))
+    S, turned = both
     owner = torch.from_numpy(np.ascontiguousarray(caption_image)).to(S.device)
     images: Tensor = torch.unique(owner)
     if not len(images):
@@ -76,7 +82,7 @@ def retrieve(S: Tensor, caption_image: Rows) -> tuple[Retrieval, Retrieval]:
     i2t = [_rank(S[rows], rows[:, None] == owner[None, :]) for rows in torch.split(images, _rows(S.shape[1]))]
     columns = torch.split(torch.arange(len(owner), device=S.device), _rows(S.shape[0]))
     every = torch.arange(S.shape[0], device=S.device)
-    t2i = [_rank(S[:, part].T.contiguous(), owner[part][:, None] == every[None, :]) for part in columns]
+    t2i = [_rank(turned[part].contiguous(), owner[part][:, None] == every[None, :]) for part in columns]
     return _joined(i2t), _joined(t2i)
 
 
@@ -107,9 +113,9 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(SUMMARY))
 
 
-def numbers(images: Tensor, captions: Tensor, caption_image: Rows) -> dict[str, float]:
-    """`i2t_R@1` ... `t2i_ties`, `rsum` of embeddings: what training looks at after each epoch."""
-    found = _directions(*retrieve(images @ captions.T, caption_image))
+def numbers(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
+    """`i2t_R@1` ... `t2i_ties`, `rsum` of both directions of S: what training looks at after each epoch."""
+    found = _directions(*retrieve(S, caption_image))
     return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()}
 
 
@@ -146,7 +152,7 @@ def _joined(parts: Sequence[tuple[Tensor, ...]]) -> Retrieval:
     return Retrieval(ranks, ties, hits, relevant)
 
 
-def _folds(embedded: Sequence[Embedded], folds: int) -> Iterator[tuple[Tensor, Rows]]:
+def _folds(embedded: Sequence[Embedded], folds: int) -> Iterator[tuple[Pair[Tensor], Rows]]:
     first = embedded[0]
     n = len(first.image_ids)
     if folds < 1 or n % folds:
@@ -156,7 +162,7 @@ def _folds(embedded: Sequence[Embedded], folds: int) -> Iterator[tuple[Tensor, R
         images = np.arange(fold * size, (fold + 1) * size, dtype=np.int64)
         captions = np.flatnonzero((first.caption_image >= images[0]) & (first.caption_image <= images[-1]))
         S = torch.stack([e.block(images, captions) for e in embedded]).mean(0) if len(embedded) > 1 else None
-        yield first.block(images, captions) if S is None else S, first.caption_image[captions] - images[0]
+        yield first.both(images, captions) if S is None else Pair(S, S.T), first.caption_image[captions] - images[0]
 
 
 def _split(embedded: Embedded) -> str | None:

@@ -9,7 +9,7 @@ import pickle
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,23 +66,18 @@ def fingerprint_of(*parts: bytes | str) -> str:
     return digest.hexdigest()
 
 
-def read_torch(path: Path | str) -> Any:
+def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
     """What a `.pt` file holds, read with weights_only: tensors and plain containers, never code.
 
+    inert: (our class that does nothing, the name that the file has for it), for objects that a file may hold beside.
     Raises InputError: no such file, a folder, empty, cut off, not a torch file, or a pickle of other objects.
     """
     import torch
 
-    path = existing_file(path)
-    with open(path, "rb") as file:
-        head = file.read(4)
-    if not head:
-        raise InputError(f"{path} must be a torch file; it is empty")
-    zipped = head == b"PK\x03\x04"
-    if not zipped and head[:1] != b"\x80":
-        raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
+    path = torch_file(path)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a newer pickle protocol: then it is read or refused
+        # warnings of a newer pickle protocol: then it is read or refused
+        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(list(inert)):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL ([\w.]+)", str(error))
@@ -92,6 +87,19 @@ def read_torch(path: Path | str) -> Any:
         ) from error
     except Exception as error:  # a damaged pickle fails in any way it likes
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+
+
+def torch_file(path: Path | str) -> Path:
+    """The path of a file that begins as torch's do. Raises InputError: none there, a folder, empty, something else."""
+    path = existing_file(path)
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if not head:
+        raise InputError(f"{path} must be a torch file; it is empty")
+    zipped = head == b"PK\x03\x04"
+    if not zipped and head[:1] != b"\x80":
+        raise InputError(f"{path} must be a torch file; it starts with {head!r}, which is neither a zip nor a pickle")
+    return path
 
 
 def read_tensors(path: Path | str) -> dict[str, Tensor]:

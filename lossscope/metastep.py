@@ -40,14 +40,14 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
         plain = build("objectives", f"triplet_sh:margin={getattr(objective, 'margin', 0.2)!r}")
         held_out = _validation_batch(task, state)
         val_mask = held_out.mask(task.val.caption_image, task.recipe.same_image).to(task.device)
-        S_val, _ = similarities(task, state, task.val, task.val_tokens, held_out, plain, val_mask)
+        S_val, _, _ = similarities(task, state, task.val_sentences, held_out, plain, val_mask)
         asked = reduced(both(plain, S_val.detach(), val_mask), 1.0, "sum", len(held_out.captions)).gradient
         direction = _gradient(S_val, asked, parameters)
     length = 0.01 / max(_norm(direction), 1e-12)
     found = []
     for sign in (1, -1):
         with torch.no_grad(), _moved(state, parameters, direction, sign * length):
-            found.append(similarities(task, state, task.train, task.tokens, batch, objective, mask)[0])
+            found.append(similarities(task, state, task.sentences, batch, objective, mask)[0])
     u = (found[0] - found[1]) / (2 * length)
     W = objective.weighed(S.detach(), mask) + objective.weighed(S.detach().T, mask.t()).T
     state.outer.zero_grad(set_to_none=True)

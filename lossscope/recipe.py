@@ -6,6 +6,8 @@ import dataclasses
 import json
 import math
 import tomllib
+import typing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,24 +15,35 @@ from typing import Any, Literal
 from .errors import InputError
 from .files import write_text
 from .registry import build, spec_of
-from .sampling import How, Sampling
+from .sampling import Batch, How, Rows, Sampling
 from .similarity import SameImage
 from .weights import REDUCTIONS, Reduction
 
 Precision = Literal["fp32", "bf16", "fp16"]
+Schedule = Literal["step", "linear"]
+Optimiser = Literal["adam", "adamw", "ranger"]
+Select = Literal["rsum", "r1_r5", "geometric", "last"]
 _SEEDS = 1 << 40  # each epoch's seed, a million times as large, must fit 64 bits
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """data, encoder, objective: specs. Adam at `lr`, times `lr_gamma` every `lr_step` epochs; gradients clipped to
+    """data, encoder, objective: specs. `optimiser` at `lr`, times `lr_gamma` every `lr_step` epochs (schedule=step), or
+    rising to lr over the part `lr_warmup` of all steps and falling to 0 at the last (linear); gradients clipped to
     norm `clip` (0: never); the first `warmup` epochs train the objective's own warm-up objective, if it has one.
 
     The papers train large pretrained towers with lr 2e-4; 1e-3 is for small ones from scratch.
     reduction, sampling: None takes the objective's own. min_count: captions a word must be seen in. precision:
     of the encoder; similarities and weights are float32 always. init: checkpoint of the same encoder to begin with.
     info: .npz with one number for each training caption by name (label for ncr; margin and weight for unified).
-    offline: folder of `lossscope rank`, which aoq draws from. Raises InputError for values out of range.
+    offline: folder of `lossscope rank`, which aoq draws from.
+    rates: factors on lr for named groups of the encoder's parameters, `bert=0.1,backbone=0.01`. freeze: epochs that
+    such groups wait, `backbone=1`. ramp: epoch (1 is the first; 0: none) in which the loss grows from 0 to whole.
+    drop_last: leave out the last, shorter batch. steps: batches of an epoch (0: the whole split).
+    select: what the best epoch has most of: `rsum`; `r1_r5`, the recalls at 1 and 5 of both directions (VSRN);
+    `geometric`, the geometric mean of t2i R@1, R@5, R@10 (video); `last`, the last epoch whatever it is.
+    val_images: validate on the first so many images (0: all), for models that score pairs.
+    Raises InputError for values out of range.
     """
 
     data: str = "scenes"
@@ -52,9 +65,22 @@ class Recipe:
     init: str | None = None
     info: str | None = None
     offline: str | None = None
+    optimiser: Optimiser = "adam"
+    weight_decay: float = 0.0
+    beta2: float = 0.999
+    schedule: Schedule = "step"
+    lr_warmup: float = 0.0
+    rates: str = ""
+    freeze: str = ""
+    ramp: int = 0
+    drop_last: bool = False
+    steps: int = 0
+    select: Select = "rsum"
+    val_images: int = 0
 
     def __post_init__(self) -> None:
-        for name, low in (("epochs", 0), ("warmup", 0), ("lr_step", 1), ("min_count", 1), ("batch_size", 2)):
+        least = {"epochs": 0, "warmup": 0, "lr_step": 1, "min_count": 1, "batch_size": 2, "ramp": 0, "steps": 0}
+        for name, low in (*least.items(), ("val_images", 0)):
             if getattr(self, name) < low:
                 raise InputError(f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}")
         finite = math.isfinite(self.lr) and math.isfinite(self.clip) and math.isfinite(self.lr_gamma)
@@ -64,8 +90,15 @@ class Recipe:
             )
         if not 0 <= self.seed < _SEEDS:
             raise InputError(f"seed must be in 0..{_SEEDS - 1}; got {self.seed}")
+        if not (0 <= self.weight_decay < math.inf and 0 < self.beta2 < 1 and 0 <= self.lr_warmup < 1):
+            got = f"{self.weight_decay}, {self.beta2} and {self.lr_warmup}"
+            raise InputError(f"weight-decay must be >= 0, beta2 in (0, 1) and lr-warmup in [0, 1); got {got}")
+        _ = self.factors, self.waits
+        _one_of("optimiser", self.optimiser, typing.get_args(Optimiser))
+        _one_of("schedule", self.schedule, typing.get_args(Schedule))
+        _one_of("select", self.select, typing.get_args(Select))
         _one_of("reduction", self.reduction, (*REDUCTIONS, None))
-        _one_of("sampling", self.sampling, ("pairs", "images", None))
+        _one_of("sampling", self.sampling, ("pairs", "images", "single", None))
         _one_of("same-image", self.same_image, ("keep", "mask"))
         _one_of("precision", self.precision, ("fp32", "bf16", "fp16"))
 
@@ -89,12 +122,59 @@ class Recipe:
         objective = build("objectives", self.objective)
         how = self.sampling or ("images" if objective.positives == "many" else "pairs")
         if how == "images" and objective.positives == "one":
-            raise InputError(f"sampling must be pairs for {self.objective}, which takes one positive; got images")
-        return Sampling(how, self.batch_size, self.seed)
+            what = f"{self.objective}, which takes one positive"
+            raise InputError(f"sampling must be pairs or single for {what}; got images")
+        return Sampling(how, self.batch_size, self.seed, drop_last=self.drop_last)
 
-    def rate(self, epoch: int) -> float:
-        """Learning rate of an epoch: lr · lr_gamma^⌊epoch / lr_step⌋."""
-        return float(self.lr * self.lr_gamma ** (epoch // self.lr_step))
+    def steps_of(self, batches: int) -> int:
+        """Steps of an epoch when the split has so many batches."""
+        return self.steps or batches
+
+    def epoch_of(self, sampling: Sampling, caption_image: Rows, epoch: int, start: int) -> Iterator[Batch]:
+        """Batches of an epoch from step `start` on; passes over the split follow each other where `steps` is stated."""
+        number = sampling.count(caption_image)
+        if not self.steps or not number:
+            yield from sampling.batches(caption_image, epoch, start)
+            return
+        step, end = epoch * self.steps + start, (epoch + 1) * self.steps
+        while step < end:
+            for batch in sampling.batches(caption_image, step // number, step % number):
+                yield batch
+                step += 1
+                if step == end:
+                    return
+
+    def rate(self, epoch: int, step: int = 0, steps: int = 1) -> float:
+        """Learning rate of a step of an epoch of `steps`: lr · lr_gamma^⌊epoch / lr_step⌋, or the rise and fall."""
+        if self.schedule == "step":
+            return float(self.lr * self.lr_gamma ** (epoch // self.lr_step))
+        total = self.epochs * steps
+        done, rise = epoch * steps + step, self.lr_warmup * total
+        return float(self.lr * min((done + 1) / rise if rise else 1.0, (total - done) / max(total - rise, 1)))
+
+    def ramped(self, epoch: int, step: int, steps: int) -> float:
+        """Factor on the loss of a step: from 0 to 1 over the epoch `ramp`, 1 in every other."""
+        return step / steps if self.ramp == epoch + 1 else 1.0
+
+    @property
+    def factors(self) -> Mapping[str, float]:
+        """Factor on lr of every named group of parameters."""
+        return _named("rates", self.rates)
+
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """Epochs that every named group waits."""
+        return _named("freeze", self.freeze)
+
+    def score(self, metrics: Mapping[str, float], epoch: int) -> float:
+        """What the best epoch has most of."""
+        if self.select == "last":
+            return float(epoch)
+        if self.select == "r1_r5":
+            return sum(metrics[f"{side}_R@{k}"] for side in ("i2t", "t2i") for k in (1, 5))
+        if self.select == "geometric":
+            return math.prod(metrics[f"t2i_R@{k}"] for k in (1, 5, 10)) ** (1 / 3)
+        return metrics["rsum"]
 
     def write(self, path: Path) -> None:
         """As TOML; fields that are None are left out."""
@@ -118,11 +198,25 @@ class Recipe:
                 raise InputError(f"keys of {path} must be of {', '.join(defaults)}; got {key!r}")
             default = defaults[key]
             wanted = (int, float) if isinstance(default, float) else str if default is None else type(default)
-            if not isinstance(value, wanted) or isinstance(value, bool):
+            if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
                 raise InputError(f"{key} of {path} must be {type(default).__name__}; got {value!r}")
             if isinstance(default, float):
                 found[key] = float(value)
         return cls(**found)
+
+
+def _named(what: str, text: str) -> dict[str, float]:
+    """`name=number,...` as a dict. Raises InputError."""
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"{what} must be name=number,...; got {text!r}") from None
+    if any(not (0 <= value < math.inf) for value in found.values()):
+        raise InputError(f"numbers of {what} must be >= 0 and finite; got {text!r}")
+    return found
 
 
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:

@@ -15,7 +15,7 @@ from .errors import InputError
 from .similarity import Mask, SameImage, group_mask, pair_mask
 
 Rows = npt.NDArray[np.int64]
-How = Literal["pairs", "images"]
+How = Literal["pairs", "images", "single"]
 
 
 def shuffled(n: int, seed: int, epoch: int) -> Rows:
@@ -34,7 +34,7 @@ class Batch:
 
     def mask(self, caption_image: Rows, same_image: SameImage = "keep") -> Mask:
         """The i2t mask of the batch, from the image row of every caption of the split."""
-        if self.how == "pairs":
+        if self.how != "images":
             return pair_mask(torch.from_numpy(self.images), same_image)
         return group_mask(torch.from_numpy(self.images), torch.from_numpy(caption_image[self.captions]))
 
@@ -43,8 +43,9 @@ class Batch:
 class Sampling:
     """How a split is cut into batches.
 
-    how: `pairs` (one caption per row, all pairs shuffled once per epoch) or `images` (an image with all its
-    captions; batch_size counts images). batch_size None: everything in one batch. captions: all, or the first of
+    how: `pairs` (one caption per row, all pairs shuffled once per epoch), `single` (each image once an epoch, with one
+    of its captions drawn anew: the loader of video models) or `images` (an image with all its captions; batch_size
+    counts images). batch_size None: everything in one batch. captions: all, or the first of
     each image. Raises InputError for a batch size below 2.
     """
 
@@ -72,7 +73,7 @@ class Sampling:
 
     def batches(self, caption_image: Rows, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
         """Batches `start`, `start` + 1, ... of an epoch."""
-        captions = self.rows(caption_image)
+        captions = self._drawn(caption_image, epoch)
         n, size = self._units(caption_image), self._size(caption_image)
         order = shuffled(n, self.seed, epoch) if self.shuffle else np.arange(n, dtype=np.int64)
         groups = _by_image(captions, caption_image) if self.how == "images" else None
@@ -84,6 +85,17 @@ class Sampling:
             else:
                 images, members = groups
                 yield Batch(images[part], np.concatenate([members[i] for i in part]), "images")
+
+    def _drawn(self, caption_image: Rows, epoch: int) -> Rows:
+        """Captions of an epoch: all that take part, or one of each image."""
+        captions = self.rows(caption_image)
+        if self.how != "single":
+            return captions
+        key = np.array([self.seed & 0xFFFFFFFFFFFFFFFF, (2 << 32) + epoch], dtype=np.uint64)
+        _, members = _by_image(captions, caption_image)
+        raw = np.random.Philox(key=key).random_raw(len(members)) >> np.uint64(1)
+        drawn = [own[int(number) % len(own)] for own, number in zip(members, raw, strict=True)]
+        return np.array(drawn, dtype=np.int64)
 
     def _units(self, caption_image: Rows) -> int:
         rows = self.rows(caption_image)

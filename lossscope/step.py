@@ -10,25 +10,28 @@ import torch
 from torch import Tensor
 
 from . import quintuplet
-from .datasets.base import Split
+from .encoders.base import on_device
 from .errors import InputError
 from .metastep import meta_step
 from .objectives.base import Objective
 from .sampling import Batch
+from .sentences import Sentences
 from .similarity import Mask
 from .training_state import State, Task
-from .vocabulary import pad
 from .weights import Reduced, backward, both, reduced
 
 
-def train_step(task: Task, state: State, objective: Objective, batch: Batch) -> dict[str, float]:
-    """Update the model once; the row of trajectory.csv. Raises InputError when similarities are not finite."""
+def train_step(task: Task, state: State, objective: Objective, batch: Batch, ramp: float = 1.0) -> dict[str, float]:
+    """Update the model once; the row of trajectory.csv. ramp: factor on the loss that goes backwards.
+
+    Raises InputError when similarities are not finite.
+    """
     pairs = len(batch.captions)
     mask = _mask(task, batch)
     if "offline" in objective.needs:
         assert task.offline is not None
         batch = task.offline.extended(batch, task.train.caption_image, task.recipe.seed, state.epoch)
-    S, mask = similarities(task, state, task.train, task.tokens, batch, objective, mask)
+    S, mask, further = similarities(task, state, task.sentences, batch, objective, mask)
     if not bool(torch.isfinite(S).all()):
         raise InputError(
             f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
@@ -40,9 +43,10 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch) -> 
     if state.outer is not None and objective.state() is not None:
         meta_step(task, state, objective, S, mask, batch)
     loss = weighed(task, objective, S.detach(), mask, pairs)
+    loss = replace(loss, value=plus(loss.value, further))
     state.optimiser.zero_grad(set_to_none=True)
-    scale = state.scaler.scale(torch.ones((), device=task.device)) if state.scaler.is_enabled() else 1.0
-    backward(S, loss.gradient, scale)
+    scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
+    backward(S, loss.gradient, scale, further)
     if upstream is not None:
         upstream.receive(S, loss.gradient * scale, objective)
     near = S.detach()[: len(mask.match), : mask.match.shape[1]]
@@ -50,21 +54,23 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch) -> 
 
 
 def similarities(
-    task: Task, state: State, split: Split, tokens: list[list[int]], batch: Batch, objective: Objective, mask: Mask
-) -> tuple[Tensor, Mask]:
-    """S (images, captions) of a batch with its graph, and the mask with embeddings where the objective wants them."""
-    images = torch.from_numpy(split.images.take(batch.images)).to(task.device)
-    ids, lengths = pad([tokens[i] for i in batch.captions])
+    task: Task, state: State, sentences: Sentences, batch: Batch, objective: Objective, mask: Mask
+) -> tuple[Tensor, Mask, Tensor | None]:
+    """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
+    the further loss of the model itself, if it has one."""
+    images = on_device(sentences.split.images.take(batch.images), task.device)
+    ids, lengths = sentences.take(batch.captions, task.device)
     with _precision(task.recipe.precision, task.device):
-        sides = (
-            state.model.encode_images(images),
-            state.model.encode_texts(torch.from_numpy(ids).to(task.device), torch.from_numpy(lengths)),
-        )
+        sides = (state.model.encode_images(images), state.model.encode_texts(ids, lengths))
     if objective.embeddings:
         vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
         mask = replace(mask, info={**mask.info, **vectors})
     with torch.autocast(task.device.type, enabled=False):
-        return state.model.score(*sides).float(), mask
+        S = state.model.score(*sides)
+        if not isinstance(S, Tensor):
+            raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
+        S = S.float()
+        return S, mask, state.model.extra_loss(*sides, S, mask, ids, lengths)
 
 
 def weighed(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> Reduced:
@@ -73,6 +79,11 @@ def weighed(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int)
     if "offline" in objective.needs:
         return quintuplet.weigh(objective, S, mask, reduction, pairs)
     return reduced(both(objective, S, mask), objective.directions, reduction, pairs)
+
+
+def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
+    """The objective's loss and the model's own; None where the objective has no value."""
+    return value if value is None or further is None else value + further.detach()
 
 
 def followed(S: Tensor, mask: Mask) -> dict[str, float]:
@@ -95,7 +106,7 @@ def _update(task: Task, state: State, loss: Reduced) -> dict[str, float]:
     state.scaler.step(state.optimiser)
     state.scaler.update()
     value = float("nan") if loss.value is None else float(loss.value)
-    return {"loss": value, "gradient_norm": float(norm), "lr": task.recipe.rate(state.epoch)}
+    return {"loss": value, "gradient_norm": float(norm), "lr": float(state.optimiser.param_groups[0]["lr"])}
 
 
 def _mask(task: Task, batch: Batch) -> Mask:

@@ -136,8 +136,8 @@ class Sweep:
     def _batch(
         self, embedded: Embedded, batch: Batch, objectives: Sequence[Objective]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        S = embedded.block(batch.images, batch.captions)
-        mask = batch.mask(embedded.caption_image, self.same_image).to(S.device)
+        S = embedded.both(batch.images, batch.captions)
+        mask = batch.mask(embedded.caption_image, self.same_image).to(S.i2t.device)
         probes = self._probes()
         wanted = any(probe.needs_embeddings for probe in probes) or any(o.embeddings for o in objectives)
         source = embedded if wanted else None
@@ -166,14 +166,23 @@ class Sweep:
         return row, queries
 
 
-def views(S: torch.Tensor, mask: Mask, objective: Objective, batch: Batch, source: Embedded | None) -> Pair[View]:
-    """Both directions of a batch as a probe sees them, dense: one tile each; embeddings only from a `source`."""
+def views(S: Pair[torch.Tensor], mask: Mask, objective: Objective, batch: Batch, source: Embedded | None) -> Pair[View]:
+    """Both directions of a batch as a probe sees them, dense: one tile each; embeddings only from a `source`.
+
+    A pair that was not scored (NaN) takes no part in its direction.
+    """
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     v = source.images[images] if source is not None and source.images is not None else None
     t = source.captions[captions] if source is not None and source.captions is not None else None
     if objective.embeddings and v is not None and t is not None:
         mask = replace(mask, info={**mask.info, "queries": v, "candidates": t})
-    return Pair(
-        View(S, mask, objective, v, t, images, captions),
-        View(S.T, mask.t(), objective, t, v, captions, images),
-    )
+    i2t, t2i = scored(S.i2t, mask), scored(S.t2i, mask.t())
+    return Pair(View(*i2t, objective, v, t, images, captions), View(*t2i, objective, t, v, captions, images))
+
+
+def scored(S: torch.Tensor, mask: Mask) -> tuple[torch.Tensor, Mask]:
+    """S without NaN, and the mask without the pairs that were NaN; both as they are where there is none."""
+    unscored = S.isnan()
+    if not bool(unscored.any()):
+        return S, mask
+    return S.masked_fill(unscored, 0.0), replace(mask, valid=mask.valid & ~unscored)

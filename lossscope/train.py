@@ -15,12 +15,13 @@ from typing import Any
 import torch
 
 from .checkpoint import Checkpoint, refuse_files, versions
-from .embed import embed
 from .errors import InputError, Interrupted
 from .evaluate import numbers
+from .optimisers import set_rates
 from .recipe import Recipe
 from .registry import spec_of
 from .run import Run
+from .scoring import seen
 from .similarity import Mask
 from .step import followed, train_step
 from .stopping import stopping
@@ -107,18 +108,18 @@ def _go(task: Task, state: State) -> Run:
 
 def _epoch(task: Task, state: State, stop: list[int]) -> None:
     objective = task.objective(state.epoch)
-    for group in state.optimiser.param_groups:
-        group["lr"] = task.recipe.rate(state.epoch)
     if state.step == 0:
         torch.manual_seed(1_000_003 * task.recipe.seed + state.epoch)
     state.model.train()
     sampling = task.recipe.batches()
-    total = sampling.count(task.train.caption_image)
+    total = task.recipe.steps_of(sampling.count(task.train.caption_image))
+    set_rates(state.optimiser, task.recipe, state.epoch, 0, total)
     rows: list[dict[str, Any]] = []
-    for batch in sampling.batches(task.train.caption_image, state.epoch, state.step):
+    for batch in task.recipe.epoch_of(sampling, task.train.caption_image, state.epoch, state.step):
         if len(batch.images) < 2:
             continue  # one left over: it has no negative, so no gradient, and batch norm needs two
-        row = train_step(task, state, objective, batch)
+        set_rates(state.optimiser, task.recipe, state.epoch, state.step, total)
+        row = train_step(task, state, objective, batch, task.recipe.ramped(state.epoch, state.step, total))
         state.step += 1
         name = spec_of(objective).partition(":")[0]
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
@@ -138,13 +139,12 @@ def _epoch(task: Task, state: State, stop: list[int]) -> None:
 def _note(task: Task, state: State, averages: dict[str, float]) -> None:
     """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
     try:
-        images, captions = embed(state.model, task.val, task.words, progress=None)
+        both, owners = seen(state.model, task.val, task.words, task.recipe.val_images, task.progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
-    S = images @ captions.T
-    owner = torch.from_numpy(task.val.caption_image)
-    match = torch.arange(len(images))[:, None] == owner[None, :]
-    metrics = numbers(images, captions, task.val.caption_image)
+    S = both.i2t.nan_to_num(nan=-torch.inf)
+    match = torch.arange(len(S))[:, None] == torch.from_numpy(owners)[None, :]
+    metrics = numbers(both, owners)
     row = {
         "epoch": state.epoch,
         **averages,
@@ -154,8 +154,9 @@ def _note(task: Task, state: State, averages: dict[str, float]) -> None:
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:
         checkpoint.without_training_state().save(task.run.epoch(state.epoch))
-        if metrics["rsum"] > state.best:
-            state.best = metrics["rsum"]
+        score = task.recipe.score(metrics, state.epoch)
+        if score > state.best:
+            state.best = score
             checkpoint.without_training_state().save(task.run.best)
     task.run.append(task.run.metrics, [row])
     snapshot(task, state, metrics).save(task.run.last)

@@ -11,19 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .checkpoint import Checkpoint, plain
+from .checkpoint import Checkpoint, plain, stored_shape, stored_tokens
 from .datasets.base import Dataset, Split
-from .encoders.base import Encoder
+from .encoders.base import Encoder, encoder_spec
 from .errors import InputError
 from .files import fingerprint
 from .objectives.base import Objective
 from .offline import Offline
+from .optimisers import optimiser_of
 from .recipe import Recipe
 from .registry import build, spec_of
 from .run import Run
+from .sentences import Sentences
+from .tokens import Tokens
 from .training_inputs import info_of, objective_of, offline_of
 from .upstream import Upstream, upstream_of
-from .vocabulary import Vocabulary
 
 Progress = Callable[[str, int, int], None]
 Listener = Callable[[dict[str, Any]], None]
@@ -58,8 +60,9 @@ class Task:
     run: Run
     train: Split
     val: Split
-    words: Vocabulary
-    tokens: list[list[int]]
+    words: Tokens
+    sentences: Sentences
+    kept: Mapping[str, str]
     device: torch.device
     save_every: int
     progress: Progress | None
@@ -74,9 +77,9 @@ class Task:
         return self.recipe.objective_of(epoch, self.main)  # type: ignore[no-any-return]
 
     @cached_property
-    def val_tokens(self) -> list[list[int]]:
+    def val_sentences(self) -> Sentences:
         """The validation captions; only an outer step reads them."""
-        return [self.words.encode(caption) for caption in self.val.captions]
+        return Sentences(self.val, self.words)
 
 
 def same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
@@ -119,8 +122,10 @@ def prepared(
     main = objective_of(recipe)
     start = Checkpoint.load(recipe.init) if recipe.init and checkpoint is None else None
     known = checkpoint or start
-    words = known.words() if known else Vocabulary.build(splits["train"].captions, recipe.min_count)
-    tokens = [words.encode(caption) for caption in splits["train"].captions]
+    spec = encoder_spec(recipe.encoder)
+    words = known.words() if known else spec.tokens(splits["train"].captions, recipe.min_count)
+    sentences = Sentences(splits["train"], words)
+    _ = sentences.lengths()  # encoded now: captions that do not fit are told of before anything is written
     info, offline = info_of(recipe, main, splits["train"]), offline_of(recipe, splits["train"])
     origins = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
     origins |= {"offline": offline.fingerprint} if offline else {}
@@ -136,7 +141,8 @@ def prepared(
         splits["train"],
         splits["val"],
         words,
-        tokens,
+        sentences,
+        known.kept if known else spec.kept(),
         torch.device(device),
         save_every,
         progress,
@@ -158,8 +164,7 @@ def fresh(task: Task) -> State:
                 f"--init must be of the encoder {task.recipe.encoder}; {task.recipe.init} is of {start.encoder}"
             )
         return _with_optimisers(task, start.model())
-    shape = tuple(task.train.images.shape)
-    model: Encoder = build("encoders", task.recipe.encoder).build(shape, len(task.words))
+    model: Encoder = encoder_spec(task.recipe.encoder).build(task.train.images.shape, len(task.words))
     return _with_optimisers(task, model)
 
 
@@ -187,16 +192,14 @@ def restored(task: Task, checkpoint: Checkpoint, trust_code: bool) -> State:
 
 
 def _with_optimisers(task: Task, model: Encoder) -> State:
-    """Adam over the encoder, and scale and bias where the objective learns them; another for its net, if it has one."""
+    """The optimiser over the encoder, and scale and bias where they are learnt; another for the objective's net."""
     model = model.to(task.device)
     upstream, net = upstream_of(task.main), task.main.state()
     if upstream is not None:
         upstream.to(task.device)
     if net is not None:
         net.to(task.device)
-    beside = list(upstream.parameters()) if upstream else []
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimiser = torch.optim.Adam([*trained, *beside], lr=task.recipe.lr)
+    optimiser = optimiser_of(task.recipe, model, list(upstream.parameters()) if upstream else [])
     outer = torch.optim.Adam(net.parameters(), lr=getattr(task.main, "meta_lr", 1e-3)) if net is not None else None
     scaler = torch.amp.GradScaler(task.device.type, enabled=task.recipe.precision == "fp16")
     return State(model, optimiser, scaler, upstream, outer)
@@ -221,8 +224,9 @@ def snapshot(task: Task, state: State, metrics: dict[str, float]) -> Checkpoint:
         encoder=task.recipe.encoder,
         objective=spec_of(main),
         data=task.recipe.data,
-        vocabulary=task.words.to_list(),
-        item_shape=list(task.train.images.shape),
+        **stored_tokens(task.words),
+        kept=dict(task.kept),
+        item_shape=stored_shape(task.train.images.shape),
         data_fingerprint=task.train.fingerprint,
         epoch=state.epoch,
         step=state.step,

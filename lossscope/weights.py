@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
-Reduction = Literal["sum", "mean", "pairs"]
-REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs")
+Reduction = Literal["sum", "mean", "pairs", "cells"]
+REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")
 _SMALL = 256  # rows up to which reading a matrix by columns costs less than a copy of it
 
 
@@ -71,7 +71,8 @@ def both(objective: Any, S: Tensor, mask: Mask | Pair[Mask]) -> Pair[Weights]:
 def reduced(weights: Pair[Weights], directions: float, reduction: Reduction, pairs: int) -> Reduced:
     """The training loss of a batch, `directions * (R(i2t) + R(t2i))`, and its gradient with respect to S.
 
-    R = sum over the queries (`sum`), mean over the usable ones (`mean`), or sum / `pairs` (`pairs`).
+    R = sum over the queries (`sum`), mean over the usable ones (`mean`), sum / B with B = `pairs` (`pairs`), or
+    sum / 2 B (B − 1), so that both directions make the mean over all pairs of query and negative (`cells`).
     Raises InputError for another reduction.
     """
     to_i2t, to_t2i = (directions * scale_of(w, reduction, pairs) for w in weights)
@@ -87,18 +88,26 @@ def reduced(weights: Pair[Weights], directions: float, reduction: Reduction, pai
     return Reduced(first.values.sum() * to_i2t + second.values.sum() * to_t2i, gradient)
 
 
-def backward(S: Tensor, G: Tensor, scale: float | Tensor = 1.0) -> None:
-    """Send G = dL/dS, (images, captions), on into whatever made S: this is the whole of training."""
+def backward(S: Tensor, G: Tensor, scale: float | Tensor = 1.0, further: Tensor | None = None) -> None:
+    """Send G = dL/dS, (images, captions), on into whatever made S: this is the whole of training.
+
+    further: a loss of the model itself, (), that goes back with it.
+    """
     scaled = G if isinstance(scale, float) and scale == 1 else G * scale
-    torch.autograd.backward(S, scaled.to(S.dtype))
+    if further is None:
+        torch.autograd.backward(S, scaled.to(S.dtype))
+    else:
+        torch.autograd.backward([S, further], [scaled.to(S.dtype), torch.ones_like(further) * scale])
 
 
 def scale_of(weights: Weights, reduction: Reduction, pairs: int) -> float:
-    """The factor that makes a sum over queries the reduction: 1, 1 / usable queries, or 1 / pairs."""
+    """The factor that makes a sum over queries the reduction: 1, 1 / usable queries, 1 / B, or 1 / 2 B (B − 1)."""
     if reduction == "sum":
         return 1.0
     if reduction == "mean":
         return 1 / max(int(weights.usable.sum()) if weights.number is None else weights.number, 1)
     if reduction == "pairs":
         return 1 / max(pairs, 1)
+    if reduction == "cells":
+        return 1 / max(2 * pairs * (pairs - 1), 1)
     raise InputError(f"reduction must be one of {', '.join(REDUCTIONS)}; got {reduction!r}")

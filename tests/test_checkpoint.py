@@ -17,9 +17,10 @@ PLUGIN = """
 from pathlib import Path
 from dataclasses import dataclass
 Path({mark!r}).write_text("imported")
+from lossscope.encoders.base import EncoderSpec
 from lossscope.encoders.vsepp import VSEPP
 @dataclass(frozen=True)
-class Mine:
+class Mine(EncoderSpec):
     dim: int = 16
     def build(self, shape, words):
         return VSEPP(dim=16, words=8, width=4).build(shape, words)
@@ -50,7 +51,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path, tiny_checkpoint: Path
 
 
 def test_it_is_a_plain_dict_of_its_fields(held: dict[str, Any]) -> None:
-    assert (held["format"], held["version"]) == ("lossscope.checkpoint", 1)
+    assert (held["format"], held["version"]) == ("lossscope.checkpoint", 2)
     assert (held["optimiser"], held["rng"]) == (None, None)
     assert held["encoder"].startswith("vsepp:") and held["training"]["batch_size"] == 32
 
@@ -72,7 +73,7 @@ def test_verify_says_what_it_is(tiny_run: Path) -> None:
 
 def test_a_newer_format_says_so(tmp_path: Path, held: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="Install a newer lossscope"):
-        Checkpoint.load(saved(tmp_path, held, version=2))
+        Checkpoint.load(saved(tmp_path, held, version=3))
 
 
 @pytest.mark.parametrize("version", [None, "1", 1.0])
@@ -114,7 +115,7 @@ def test_a_missing_key_is_named(tmp_path: Path, held: dict[str, Any], key: str) 
         ("weights", [1], "weights of .* must be dict; got list"),
         ("weights", {"a": 1}, "weights of .* must hold Tensor; got int"),
         ("vocabulary", ["a", 1], "vocabulary of .* must hold str; got int"),
-        ("item_shape", ["x"], "item_shape of .* must hold int; got str"),
+        ("item_shape", ["x"], "item_shape of .* must hold int or list; got str"),
         ("optimiser", 3, "optimiser of .* must be dict or NoneType; got int"),
         ("versions", None, "versions of .* must be dict; got NoneType"),
         ("data_fingerprint", 5, "data_fingerprint of .* must be str; got int"),

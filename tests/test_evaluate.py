@@ -20,6 +20,7 @@ from lossscope.evaluate import Retrieval, evaluate, numbers, retrieve
 from lossscope.frames import SUMMARY
 from lossscope.similarity import normalise
 from lossscope.sources.base import Embedded
+from lossscope.weights import Pair
 
 Oracle = Callable[[str], ModuleType]
 Rows = npt.NDArray[np.int64]
@@ -164,7 +165,8 @@ def test_numbers_are_those_of_the_summary() -> None:
     source = embedded()
     assert source.images is not None
     assert source.captions is not None
-    found = numbers(source.images, source.captions, source.caption_image)
+    S = source.images @ source.captions.T
+    found = numbers(Pair(S, S.T), source.caption_image)
     rows = evaluate([source])
     for direction, statistic, mean in zip(rows["direction"], rows["statistic"], rows["mean"], strict=True):
         assert found[statistic if direction == "both" else f"{direction}_{statistic}"] == pytest.approx(mean)

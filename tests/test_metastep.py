@@ -42,7 +42,7 @@ def ahead(task: Task, state: State, batch: Any, lr: float) -> float:
     """The validation loss after one plain step on the batch with the net as it is: what the net is to lower."""
     mask = batch.mask(task.train.caption_image)
     before = {name: value.clone() for name, value in state.model.state_dict().items()}
-    S, _ = similarities(task, state, task.train, task.tokens, batch, task.main, mask)
+    S, _, _ = similarities(task, state, task.sentences, batch, task.main, mask)
     G = weighed(task, task.main, S.detach(), mask, len(batch.captions)).gradient
     step = torch.autograd.grad(S, state.parameters(), G)
     with torch.no_grad():
@@ -51,7 +51,7 @@ def ahead(task: Task, state: State, batch: Any, lr: float) -> float:
     val = _validation_batch(task, state)
     val_mask = val.mask(task.val.caption_image)
     with torch.no_grad():
-        S_val, _ = similarities(task, state, task.val, task.val_tokens, val, task.main, val_mask)
+        S_val, _, _ = similarities(task, state, task.val_sentences, val, task.main, val_mask)
     state.model.load_state_dict(before)
     plain = build("objectives", "triplet_sh")
     return float(reduced(both(plain, S_val, val_mask), 1.0, "sum", len(val.captions)).value)
@@ -62,7 +62,7 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
     state.model.train()
     batch = next(task.recipe.batches().batches(task.train.caption_image))
     mask = batch.mask(task.train.caption_image)
-    S, _ = similarities(task, state, task.train, task.tokens, batch, task.main, mask)
+    S, _, _ = similarities(task, state, task.sentences, batch, task.main, mask)
     net: Any = task.main.state()
     before = [p.detach().clone() for p in net.parameters()]
     kept = {name: value.clone() for name, value in state.model.state_dict().items()}

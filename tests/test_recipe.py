@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lossscope.errors import InputError, SpecError
@@ -47,8 +48,8 @@ def test_missing_keys_take_their_defaults_and_whole_numbers_serve_as_floats(tmp_
         ("lr = 'fast'", "lr of .* must be float; got 'fast'"),
         ("data = 3", "data of .* must be str; got 3"),
         ("reduction = 3", "reduction of .* got 3"),
-        ("reduction = 'max'", "reduction must be one of sum, mean, pairs; got 'max'"),
-        ("sampling = 'triples'", "sampling must be one of pairs, images; got 'triples'"),
+        ("reduction = 'max'", "reduction must be one of sum, mean, pairs, cells; got 'max'"),
+        ("sampling = 'triples'", "sampling must be one of pairs, images, single; got 'triples'"),
         ("same_image = 'drop'", "same-image must be one of keep, mask; got 'drop'"),
         ("precision = 'fp8'", "precision must be one of fp32, bf16, fp16; got 'fp8'"),
         ("epochs = -1", "epochs must be at least 0; got -1"),
@@ -106,5 +107,48 @@ def test_sampling_is_the_objectives_own_unless_stated() -> None:
     assert Recipe(objective="ntxent").batches().how == "pairs"
     assert Recipe(objective="smoothap").batches().how == "images"
     assert Recipe(objective="smoothap", sampling="pairs").batches().how == "pairs"
-    with pytest.raises(InputError, match="sampling must be pairs for triplet"):
+    with pytest.raises(InputError, match="sampling must be pairs or single for triplet"):
         Recipe(objective="triplet", sampling="images").batches()
+
+
+def test_a_linear_schedule_rises_and_falls_to_nothing() -> None:
+    recipe = Recipe(lr=1.0, schedule="linear", lr_warmup=0.1, epochs=2)
+    rates = [recipe.rate(epoch, step, 10) for epoch in range(2) for step in range(10)]
+    assert rates[:2] == [0.5, 1.0]
+    assert rates[2:] == pytest.approx([(20 - done) / 18 for done in range(2, 20)])
+    flat = Recipe(lr=1.0, schedule="linear", epochs=1)
+    assert [flat.rate(0, step, 4) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
+
+
+def test_an_epoch_of_stated_steps_goes_through_the_split_and_begins_again() -> None:
+    owners = np.arange(10)
+    recipe = Recipe(objective="triplet", batch_size=4, steps=5)
+    sampling = recipe.batches()
+    whole = [b.captions.tolist() for e in range(2) for b in recipe.epoch_of(sampling, owners, e, 0)]
+    assert [len(part) for part in whole] == [4, 4, 2] * 3 + [4]
+    passes = [sorted(row for part in whole[start : start + 3] for row in part) for start in (0, 3)]
+    assert passes == [list(range(10))] * 2
+    assert whole[:3] != whole[3:6]
+    assert [b.captions.tolist() for b in recipe.epoch_of(sampling, owners, 1, 2)] == whole[7:]
+    assert recipe.steps_of(3) == 5 and Recipe().steps_of(3) == 3
+
+
+def test_the_loss_grows_in_the_epoch_of_the_ramp_only() -> None:
+    recipe = Recipe(ramp=2)
+    assert [recipe.ramped(epoch, 3, 10) for epoch in range(3)] == [1.0, 0.3, 1.0]
+    assert Recipe().ramped(0, 0, 10) == 1.0
+
+
+def test_what_the_best_epoch_has_most_of() -> None:
+    metrics = {f"{side}_R@{k}": float(10 * k + (side == "t2i")) for side in ("i2t", "t2i") for k in (1, 5, 10)}
+    metrics["rsum"] = 300.0
+    assert Recipe().score(metrics, 3) == 300.0
+    assert Recipe(select="r1_r5").score(metrics, 3) == 10 + 50 + 11 + 51
+    assert Recipe(select="geometric").score(metrics, 3) == pytest.approx((11 * 51 * 101) ** (1 / 3))
+    assert Recipe(select="last").score(metrics, 3) == 3.0
+
+
+@pytest.mark.parametrize("text", ["rates = 'bert'", "rates = 'bert=x'", "freeze = 'a=-1'", "freeze = 'a=inf'"])
+def test_groups_are_named_with_numbers(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"(rates|freeze)"):
+        read(tmp_path, text)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,3 +114,20 @@ def test_pairs_are_masked_on_the_diagonal_and_images_by_owner() -> None:
 def test_a_batch_below_two_raises(size: int) -> None:
     with pytest.raises(InputError, match=rf"at least 2 .*; got {size}"):
         Sampling(batch_size=size)
+
+
+def test_single_takes_every_image_once_with_a_caption_drawn_anew() -> None:
+    owner = np.repeat(np.arange(6), 4)
+    sampling = Sampling("single", 4, seed=3)
+    assert sampling.count(owner) == 2
+    epochs = [list(sampling.batches(owner, epoch)) for epoch in range(3)]
+    for batches in epochs:
+        images = np.concatenate([b.images for b in batches])
+        captions = np.concatenate([b.captions for b in batches])
+        assert sorted(images.tolist()) == list(range(6))
+        assert (owner[captions] == images).all()
+        assert batches[0].mask(owner).match.equal(torch.eye(4, dtype=torch.bool))
+    drawn = [sorted(np.concatenate([b.captions for b in batches]).tolist()) for batches in epochs]
+    assert drawn[0] != drawn[1] != drawn[2]
+    again = [b.captions.tolist() for b in sampling.batches(owner, 1)]
+    assert again == [b.captions.tolist() for b in epochs[1]]

@@ -170,7 +170,7 @@ def test_nothing_usable_reduces_to_zero(reduction: Any) -> None:
 
 def test_another_reduction_raises_listing_the_three() -> None:
     pair = Pair(made(None, 4), made(None, 4))
-    with pytest.raises(InputError, match="one of sum, mean, pairs; got 'median'"):
+    with pytest.raises(InputError, match="one of sum, mean, pairs, cells; got 'median'"):
         reduced(pair, 1.0, "median", 4)  # type: ignore[arg-type]
 
 

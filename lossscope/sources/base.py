@@ -15,6 +15,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..registry import load as load_class
 from ..registry import names
+from ..weights import Pair
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
@@ -24,7 +25,8 @@ Progress = Callable[[str, int, int], None]
 class Embedded:
     """One split as a frozen model sees it.
 
-    images: (N, d), captions: (M, d) unit rows, or None where only similarity (N, M) is known.
+    images: (N, d), captions: (M, d) rows whose products are S, or None where only similarity (N, M) is known, or a
+    scorer, which is called with rows of images and of captions and gives S, or a Pair where the directions differ.
     caption_image: (M,) row of the image each caption describes. objective: spec it was trained with, or None.
     name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
     """
@@ -41,6 +43,7 @@ class Embedded:
     seed: int | None = None
     split: str | None = None
     notices: tuple[str, ...] = ()
+    scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
 
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:
@@ -52,12 +55,27 @@ class Embedded:
                 f"caption_image of {self.name} must be rows 0..{len(self.image_ids) - 1}; got {low}..{high}"
             )
 
-    def block(self, image_rows: Rows, caption_rows: Rows) -> Tensor:
-        """S of some images (b,) and captions (m,): (b, m)."""
+    def both(self, image_rows: Rows, caption_rows: Rows) -> Pair[Tensor]:
+        """S of some images (b,) and captions (m,) with queries as rows: i2t (b, m) and t2i (m, b).
+
+        NaN where a re-ranking model has not scored a pair: such a candidate takes no part.
+        """
+        if self.scorer is not None:
+            found = self.scorer(image_rows, caption_rows)
+            return found if isinstance(found, Pair) else Pair(found, found.T)
         if self.images is None or self.captions is None:
             assert self.similarity is not None
-            return self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
-        return self.images[torch.from_numpy(image_rows)] @ self.captions[torch.from_numpy(caption_rows)].T
+            S = self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
+        else:
+            S = self.images[torch.from_numpy(image_rows)] @ self.captions[torch.from_numpy(caption_rows)].T
+        return Pair(S, S.T)
+
+    def block(self, image_rows: Rows, caption_rows: Rows) -> Tensor:
+        """S (b, m) of some images and captions, one for both directions. Raises InputError when they differ."""
+        i2t, t2i = self.both(image_rows, caption_rows)
+        if t2i.data_ptr() != i2t.data_ptr():
+            raise InputError(f"similarities of {self.name} must be one matrix for this; its two directions differ")
+        return i2t
 
     def to(self, device: torch.device) -> Embedded:
         """The same with its tensors on a device."""
@@ -69,7 +87,8 @@ class Embedded:
 class Request:
     """What is wanted of a source, and what overrides what it says of itself.
 
-    split: of the data set. data, objective: specs. captions: captions per image of a dump that does not say.
+    split: of the data set. data: its spec. vocabulary: file or folder of the words of a foreign model.
+    caption_image: file with the image row of each caption, for dumps that do not hold it (.npy, or a number a line).
     """
 
     split: str = "train"
@@ -79,6 +98,8 @@ class Request:
     trust_code: bool = False
     cache: bool = True
     progress: Progress | None = None
+    vocabulary: Path | None = None
+    caption_image: Path | None = None
 
 
 @runtime_checkable

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 from ..checkpoint import stored_as_safetensors
 from ..errors import InputError
-from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors
+from ..files import fingerprint, fingerprint_of
+from ._arrays import is_folder_of_arrays, read_arrays, read_rows
 from .base import Embedded, Request, Rows, unit_rows
 
 
 @dataclass(frozen=True)
 class Dump:
-    """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards and metadata.parquet)
+    """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards or FAISS indices)
 
     Arrays: `images` (N, d) and `captions` (M, d), or `similarity` (N, M); `caption_image` (M,) image row of each
     caption (absent: M must be k * N, image-major, and a notice says so); optional `image_id`, `caption_id`.
-    A folder has images*.npy, captions*.npy (joined in name order) and may have metadata.parquet with a row per
-    caption and those columns. Other arrays are ignored. Raises InputError for NaN, zero rows, wrong shapes.
+    A folder has images*.npy, captions*.npy (joined in name order), or images.faiss, captions.faiss (flat indices;
+    extra [faiss]), and may have metadata.parquet with a row per caption and those columns. Other arrays are ignored.
+    Raises InputError for NaN, zero rows, wrong shapes.
     """
 
     path: Path
@@ -34,11 +33,14 @@ class Dump:
     @classmethod
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
-            return any(path.glob("images*.npy")) or any(path.glob("similarity*.npy"))
+            return is_folder_of_arrays(path)
         return path.suffix in (".npz", ".safetensors") and not stored_as_safetensors(path)
 
     def read(self, request: Request) -> Embedded:
-        arrays, origin = _arrays(self.path)
+        arrays, origin = read_arrays(self.path)
+        if request.caption_image is not None:
+            arrays["caption_image"] = read_rows(request.caption_image)
+            origin = fingerprint_of(origin, fingerprint(request.caption_image))
         known = {"images", "captions"} <= arrays.keys()
         if not known and "similarity" not in arrays:
             raise InputError(
@@ -78,49 +80,6 @@ class Dump:
         )
 
 
-def _arrays(path: Path) -> tuple[dict[str, Any], str]:
-    if path.is_dir():
-        return _folder(path)
-    existing_file(path)
-    if path.suffix == ".safetensors":
-        return dict(read_safetensors(path)), fingerprint(path)
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} must be a whole .npz file; it is no zip archive, or cut off. Write it again")
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}, fingerprint(path)
-    except ValueError as error:
-        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
-        raise InputError(f"{path} must be a whole .npz file; {error}. Write it again") from error
-
-
-def _folder(path: Path) -> tuple[dict[str, Any], str]:
-    arrays: dict[str, Any] = {}
-    used = []
-    for name in ("images", "captions", "similarity"):
-        files = sorted(path.glob(f"{name}*.npy"))
-        if files:
-            try:
-                parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
-                arrays[name] = np.concatenate(parts)
-            except (ValueError, OSError, EOFError) as error:
-                raise InputError(
-                    f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
-                ) from error
-            used += files
-    table = path / "metadata.parquet"
-    if table.is_file():
-        try:
-            columns = pd.read_parquet(table)
-        except (ValueError, OSError) as error:
-            raise InputError(f"{table} must be a whole parquet file; {error}") from error
-        wanted = [name for name in ("caption_image", "image_id", "caption_id") if name in columns]
-        arrays.update({name: columns[name].to_numpy() for name in wanted})
-        used.append(table)
-    return arrays, fingerprint_of(*(fingerprint(file) for file in used))
-
-
 def _matrix(array: Any, what: str) -> Tensor:
     found = array if isinstance(array, Tensor) else _numbers(np.asarray(array), what)
     if found.ndim != 2 or not found.is_floating_point():
@@ -147,7 +106,7 @@ def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: 
         if n == 0 or m % n:
             raise InputError(
                 f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
-                f"image in image order; got {m} captions for {n} images"
+                f"image in image order; got {m} captions for {n} images. Name a file of those rows: --caption-image"
             )
         notices.append(f"{path} has no caption_image: taking {m // n} captions per image, in image order")
         return np.repeat(np.arange(n, dtype=np.int64), m // n)

@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import torch
-
-from .. import __version__
-from ..checkpoint import Checkpoint, refuse_files, stored_as_safetensors
-from ..datasets.base import Split
-from ..embed import cache_folder, cached, embed
-from ..errors import InputError
-from ..files import fingerprint, fingerprint_of
-from ..registry import build, load, uses_file
+from ..checkpoint import Checkpoint, stored_as_safetensors
+from ..files import fingerprint
+from ..registry import load, uses_file
 from ..spec import Spec
+from ._checkpoint import by_checkpoint
 from .base import Embedded, Request
 
 
@@ -38,33 +33,7 @@ class Own:
     def read(self, request: Request) -> Embedded:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
-        refuse_files(checkpoint.data, request.trust_code)
-        split = _split(checkpoint, request, path)
-        key = fingerprint_of("embed", __version__, fingerprint(path), split.fingerprint)
-        images, captions = cached(
-            cache_folder() / f"{key}.safetensors" if request.cache else None,
-            lambda: embed(
-                checkpoint.model(request.trust_code).to(torch.device(request.device)),
-                split,
-                checkpoint.words(),
-                request.batch_size,
-                request.progress,
-            ),
-        )
-        return Embedded(
-            name=str(self.path),
-            images=images,
-            captions=captions,
-            similarity=None,
-            caption_image=split.caption_image,
-            image_ids=split.image_ids,
-            caption_ids=split.caption_ids,
-            fingerprint=key,
-            objective=_objective(checkpoint, path),
-            seed=checkpoint.training.get("seed"),
-            split=split.name,
-            notices=_notices(checkpoint, split, request),
-        )
+        return by_checkpoint(checkpoint, path, fingerprint(path), _objective(checkpoint, path), request, str(self.path))
 
 
 def _objective(checkpoint: Checkpoint, path: Path) -> str:
@@ -75,21 +44,3 @@ def _objective(checkpoint: Checkpoint, path: Path) -> str:
     if "net" in {item.name for item in fields(load("objectives", spec.name))}:
         spec.values["net"] = str(path)
     return str(spec)
-
-
-def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
-    split: Split = build("datasets", request.data or checkpoint.data).split(request.split)
-    shape = tuple(checkpoint.item_shape)
-    if tuple(split.images.shape) != shape:
-        raise InputError(f"items must have the shape {path} was trained on, {shape}; got {tuple(split.images.shape)}")
-    return split
-
-
-def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
-    found = []
-    if request.data is None and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
-        found.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
-    skipped = getattr(split, "skipped", ())
-    if skipped:
-        found.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
-    return tuple(found)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from lossscope.checkpoint import Checkpoint
-from lossscope.embed import cached, embed
+from lossscope.embed import embed, store, stored
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
@@ -100,8 +100,8 @@ def test_a_damaged_entry_is_made_again(content: bytes, tiny_checkpoint: Path) ->
 
 def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    made = (torch.ones(1, 2), torch.ones(1, 2))
-    assert cached(tmp_path / "file" / "entry.safetensors", lambda: made) == made
+    store(tmp_path / "file" / "entry.safetensors", torch.ones(1, 2), torch.ones(1, 2))
+    assert stored(tmp_path / "file" / "entry.safetensors") is None
 
 
 def test_a_run_folder_without_a_best_checkpoint_is_no_source(tiny_run: Path, tmp_path: Path) -> None:

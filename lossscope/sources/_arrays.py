@@ -1,0 +1,99 @@
+"""Arrays by name from what others write: .npz, .safetensors, or a folder of .npy shards or FAISS flat indices."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from ..errors import InputError
+from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors
+
+NAMES = ("images", "captions", "similarity")
+_INDICES = (".faiss", ".index")
+
+
+def read_rows(path: Path) -> Any:
+    """Whole numbers of a .npy file, or of a text with one a line. Raises InputError for anything else."""
+    try:
+        if existing_file(path).suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, dtype=np.int64, ndmin=1)
+    except (ValueError, OSError, EOFError) as error:
+        raise InputError(f"{path} must be a .npy file or a text with one whole number per caption; {error}") from error
+
+
+def read_arrays(path: Path) -> tuple[dict[str, Any], str]:
+    if path.is_dir():
+        return _folder(path)
+    existing_file(path)
+    if path.suffix == ".safetensors":
+        return dict(read_safetensors(path)), fingerprint(path)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{path} must be a whole .npz file; it is no zip archive, or cut off. Write it again")
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}, fingerprint(path)
+    except ValueError as error:
+        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
+        raise InputError(f"{path} must be a whole .npz file; {error}. Write it again") from error
+
+
+def _folder(path: Path) -> tuple[dict[str, Any], str]:
+    arrays: dict[str, Any] = {}
+    used = []
+    for name in NAMES:
+        files = sorted(path.glob(f"{name}*.npy"))
+        indices = [file for file in (path / f"{name}{suffix}" for suffix in _INDICES) if file.is_file()]
+        if indices and name != "similarity":
+            arrays[name] = _flat(indices[0])
+            used.append(indices[0])
+        elif files:
+            try:
+                parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
+                arrays[name] = np.concatenate(parts)
+            except (ValueError, OSError, EOFError) as error:
+                raise InputError(
+                    f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
+                ) from error
+            used += files
+    table = path / "metadata.parquet"
+    if table.is_file():
+        try:
+            columns = pd.read_parquet(table)
+        except (ValueError, OSError) as error:
+            raise InputError(f"{table} must be a whole parquet file; {error}") from error
+        wanted = [name for name in ("caption_image", "image_id", "caption_id") if name in columns]
+        arrays.update({name: columns[name].to_numpy() for name in wanted})
+        used.append(table)
+    return arrays, fingerprint_of(*(fingerprint(file) for file in used))
+
+
+def is_folder_of_arrays(path: Path) -> bool:
+    """Whether a folder has shards or indices of the images, or of similarities."""
+    patterns = ("images*.npy", "similarity*.npy", *(f"images{suffix}" for suffix in _INDICES))
+    return any(any(path.glob(pattern)) for pattern in patterns)
+
+
+def _flat(path: Path) -> npt.NDArray[np.float32]:
+    """The vectors of a FAISS flat index, in the order they were added. Raises InputError for another kind."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise InputError(f"{path} needs faiss to be read; install lossscope[faiss]") from error
+    try:
+        index = faiss.read_index(str(path))
+    except RuntimeError as error:
+        raise InputError(f"{path} must be a whole FAISS index; faiss can not read it. Write it again") from error
+    if not isinstance(index, faiss.IndexFlat):
+        raise InputError(
+            f"{path} must be a flat FAISS index, which keeps its vectors as they are; got {type(index).__name__}"
+        )
+    vectors: npt.NDArray[np.float32] = index.reconstruct_n(0, index.ntotal)
+    return vectors

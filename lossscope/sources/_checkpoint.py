@@ -1,0 +1,83 @@
+"""A model with its tokeniser over a split of data: what every source that holds a model comes down to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from .. import __version__
+from ..checkpoint import Checkpoint, refuse_files, stored_shape
+from ..datasets.base import Split
+from ..embed import cache_folder, embed, store, stored
+from ..encoders.base import Encoder
+from ..errors import InputError
+from ..files import fingerprint_of
+from ..registry import build
+from ..scoring import Scorer
+from .base import Embedded, Request
+
+
+def by_checkpoint(
+    checkpoint: Checkpoint,
+    path: Path,
+    origin: str,
+    objective: str | None,
+    request: Request,
+    name: str,
+    notices: tuple[str, ...] = (),
+) -> Embedded:
+    """The split of the request as the checkpoint's model sees it: vectors, kept in the cache, or a scorer of pairs.
+
+    path: what to call the file in errors. origin: fingerprint of it. Raises InputError when data and model do not fit.
+    """
+    refuse_files(request.data or checkpoint.data, request.trust_code)
+    split = _split(checkpoint, request, path)
+    key = fingerprint_of("embed", __version__, origin, split.fingerprint)
+    kept = cache_folder() / f"{key}.safetensors" if request.cache else None
+    vectors, scorer = stored(kept), None
+    if vectors is None:
+        model: Encoder = checkpoint.model(request.trust_code).to(torch.device(request.device))
+        if model.dot:
+            vectors = embed(model, split, checkpoint.words(), request.batch_size, request.progress)
+            store(kept, *vectors)
+        else:
+            scorer = Scorer(model, split, checkpoint.words(), request.batch_size, request.progress)
+    return Embedded(
+        name=name,
+        images=vectors[0] if vectors else None,
+        captions=vectors[1] if vectors else None,
+        similarity=None,
+        caption_image=split.caption_image,
+        image_ids=split.image_ids,
+        caption_ids=split.caption_ids,
+        fingerprint=key,
+        objective=objective,
+        seed=checkpoint.training.get("seed"),
+        split=split.name,
+        notices=(*notices, *_notices(checkpoint, split, request)),
+        scorer=scorer,
+    )
+
+
+def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
+    data = request.data or checkpoint.data
+    if not data:
+        raise InputError(f"--data is needed: {path} does not say what it was trained on, e.g. --data precomp:root=DIR")
+    split: Split = build("datasets", data).split(request.split)
+    if stored_shape(split.images.shape) != checkpoint.item_shape:
+        raise InputError(
+            f"items must have the shape {path} was trained on, {checkpoint.shape}; got {split.images.shape}"
+        )
+    return split
+
+
+def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
+    found = []
+    known = bool(checkpoint.data_fingerprint) and request.data is None
+    if known and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
+        found.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
+    skipped = getattr(split, "skipped", ())
+    if skipped:
+        found.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
+    return tuple(found)

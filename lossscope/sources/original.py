@@ -1,0 +1,54 @@
+"""The files of other people's programs: the papers' released checkpoints and Hugging Face folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..checkpoint import FORMAT, Checkpoint
+from ..files import fingerprint, fingerprint_of
+from ..opening import opened
+from ..original import looks_original
+from ._checkpoint import by_checkpoint
+from .base import Embedded, Request
+
+
+@dataclass(frozen=True)
+class OriginalFile:
+    """a checkpoint of the papers' authors (.pth.tar, .pth, .pt), or a Hugging Face folder (config.json and weights)
+
+    --data names what it looks at; a folder without it looks at the embedded scenes. --vocabulary names the words
+    it was trained with when they do not lie beside it. Nothing in the file is run.
+    """
+
+    path: Path
+
+    @classmethod
+    def accepts(cls, path: Path) -> bool:
+        if path.is_dir():
+            return (path / "config.json").is_file() and not (path / "modules.json").is_file()
+        return looks_original(path, FORMAT)
+
+    def read(self, request: Request) -> Embedded:
+        checkpoint, notices = opened(self.path, request.vocabulary, request.data or "")
+        if self.path.is_dir() and request.data is None:
+            checkpoint = replace(checkpoint, data=_embedded(checkpoint))
+            notices += (f"{self.path} has no data: looking at the embedded {checkpoint.data}; --data names others",)
+        return by_checkpoint(
+            checkpoint, self.path, self._fingerprint(request), checkpoint.objective, request, str(self.path), notices
+        )
+
+    def _fingerprint(self, request: Request) -> str:
+        beside = [] if request.vocabulary is None else [str(request.vocabulary)]
+        if self.path.is_file():
+            return fingerprint_of(fingerprint(self.path), *beside)
+        files = sorted(file for file in self.path.iterdir() if file.suffix in (".json", ".safetensors", ".bin", ".txt"))
+        return fingerprint_of(*(fingerprint(file) for file in files), *beside)
+
+
+def _embedded(checkpoint: Checkpoint) -> str:
+    """The embedded data set at the size that a model of pictures takes; nothing for other models."""
+    shape = checkpoint.shape
+    if isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3:
+        return f"scenes:size={shape[1]}"
+    return ""

@@ -1,0 +1,113 @@
+"""A sentence-transformers folder: a CLIP inside one is opened as CLIP, a model of texts compares captions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..datasets.base import Split
+from ..errors import InputError
+from ..files import fingerprint, fingerprint_of
+from ..registry import build, load
+from .base import Embedded, Request, unit_rows
+
+_DATA = "scenes"
+_OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by 20
+
+
+@dataclass(frozen=True)
+class SentenceTransformersFolder:
+    """a sentence-transformers folder (modules.json; extra [st] for models of texts)
+
+    A model of texts has no images: the first caption of every image stands for it, the other captions are the
+    candidates. It is counted as it is usually trained, with its library's multiple negatives ranking loss at scale
+    20; --objective names another. Without --data it looks at the embedded scenes.
+    """
+
+    path: Path
+
+    @classmethod
+    def accepts(cls, path: Path) -> bool:
+        return path.is_dir() and (path / "modules.json").is_file()
+
+    def read(self, request: Request) -> Embedded:
+        modules = self._modules()
+        inside = self.path / str(modules[0].get("path", ""))
+        if _sees(inside):
+            found: Embedded = load("sources", "original")(inside).read(request)
+            return replace(found, name=str(self.path))
+        split: Split = build("datasets", request.data or _DATA).split(request.split)
+        first = np.unique(split.caption_image, return_index=True)[1]
+        rest = np.setdiff1d(np.arange(len(split.captions)), first)
+        if not len(rest):
+            raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
+        vectors = self._encoded(split.captions, request)
+        rows, notice = unit_rows(vectors, f"vectors of {self.path}")
+        told = [notice] if notice else []
+        if request.data is None:
+            told.append(f"{self.path} has no data: looking at the embedded {_DATA}; --data names others")
+        place = {int(image): row for row, image in enumerate(split.caption_image[first])}
+        return Embedded(
+            name=str(self.path),
+            images=rows[torch.from_numpy(first)],
+            captions=rows[torch.from_numpy(rest)],
+            similarity=None,
+            caption_image=np.array([place[int(image)] for image in split.caption_image[rest]], dtype=np.int64),
+            image_ids=[split.caption_ids[row] for row in first],
+            caption_ids=[split.caption_ids[row] for row in rest],
+            fingerprint=fingerprint_of(*self._files(), split.fingerprint),
+            objective=_OBJECTIVE,
+            split=split.name,
+            notices=(*told, "a model of texts: the first caption of each image stands for it (rows called i2t)"),
+        )
+
+    def _modules(self) -> list[dict[str, Any]]:
+        path = self.path / "modules.json"
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            kinds = [module["type"] for module in found]
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path} must be a list of modules with their types; {error!r}") from error
+        for kind in kinds:
+            if not isinstance(kind, str) or not kind.startswith("sentence_transformers."):
+                raise InputError(f"modules of {path} must be sentence_transformers' own; got {kind!r}, not run")
+        if not kinds:
+            raise InputError(f"{path} must name at least one module; it names none")
+        return found  # type: ignore[no-any-return]
+
+    def _encoded(self, captions: list[str], request: Request) -> Tensor:
+        try:
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils.logging import disable_progress_bar
+        except ImportError as error:
+            raise InputError(f"{self.path} needs sentence-transformers; install lossscope[st]") from error
+        disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            model = SentenceTransformer(str(self.path), device=request.device, local_files_only=True)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise InputError(f"{self.path} must be a whole sentence-transformers folder; {error}") from error
+        parts = []
+        for start in range(0, len(captions), request.batch_size):
+            part = captions[start : start + request.batch_size]
+            parts.append(model.encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
+            if request.progress:
+                request.progress("encoding captions", start + len(part), len(captions))
+        return torch.cat(parts).clone()
+
+    def _files(self) -> list[str]:
+        kinds = (".json", ".safetensors", ".bin", ".txt")
+        return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds]
+
+
+def _sees(folder: Path) -> bool:
+    """Whether the first module is a model of pictures and texts, as its configuration says."""
+    try:
+        return "vision_config" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
