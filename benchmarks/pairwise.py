@@ -1,23 +1,22 @@
 """Pairwise scores at the original sizes (36 regions, 13 words, width 1024): ours against one iteration per caption.
 
-Scoring: 500 captions with 100, 16 and 1 images. GFLOP/s count the published formulas, part of which our closed forms
-avoid, so more than 100 % of a bare matrix product is possible. The loop is timed on 100 captions. Training: 64 images
-and 64 captions of 8 to 18 words, S forward and backward to the features and the parameters, counted as three forward
-passes (ours does four); `whole` adds the towers. One thread, medians of interleaved repeats; each peak of memory is
-that of a fresh process above the level with model and inputs.
+Scoring: 500 captions with 100, 16 and 1 images; GFLOP/s count the published formulas, part of which our closed forms
+avoid. Training: 64 images and 64 captions of 8 to 18 words, S forward and backward to features and parameters, counted
+as three forward passes (ours does four); `whole` adds the towers. %: of a bare matrix product. One thread, medians of
+interleaved repeats; each peak of memory is that of a fresh process above what it held with model and inputs.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -38,10 +37,8 @@ MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "sgraf:module=saf": 9.3,
     "sgraf:module=sgr": 26.4,
 }
-# freed blocks go back to the system at once: a peak is what was alive
-ALONE = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+ALONE = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # keeps nothing freed
 Score = Callable[[Side, Side], Tensor]
-Work = Callable[[], object]
 
 
 def attended(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
@@ -67,19 +64,18 @@ def column(encoder: Encoder, spec: str, images: Side, texts: Side, j: int) -> Te
     words = texts.local[j : j + 1, : int(texts.lengths[j])].repeat(len(images), 1, 1)
     name, _, option = spec.partition("=")
     if name == "sgraf:module":
-        return graph_column(encoder.get_submodule("similarity"), images, texts, words, j)
+        far = images.extra["whole"] - texts.extra["whole"][j : j + 1]
+        return graph_column(encoder.get_submodule("similarity"), images.local, words, far)
     if name == "bfan:focal":
         return relevance(words, images.local, 20.0, option) + relevance(images.local, words, 20.0, option)
     return relevance(words, images.local, 9.0) if option == "t2i" else relevance(images.local, words, 4.0)
 
 
-def graph_column(tower: nn.Module, images: Side, texts: Side, words: Tensor, j: int) -> Tensor:
-    """SGRAF's column: every map of every step, for every node."""
-    assert images.local is not None
+def graph_column(tower: nn.Module, regions: Tensor, words: Tensor, far: Tensor) -> Tensor:
+    """SGRAF's column from regions, words and differences of whole vectors: every map of every step, for every node."""
     part = dict(tower.named_modules())
-    near = part["sim_tranloc_w"]((unit(attended(words, images.local, 9.0)) - words).pow(2))
-    far = part["sim_tranglo_w"]((images.extra["whole"] - texts.extra["whole"][j : j + 1]).pow(2))
-    x = unit(torch.cat([far[:, None], near], 1))
+    near = part["sim_tranloc_w"]((unit(attended(words, regions, 9.0)) - words).pow(2))
+    x = unit(torch.cat([part["sim_tranglo_w"](far.pow(2))[:, None], near], 1))
     if "SAF_module" in part:
         gates = part["SAF_module.bn"](part["SAF_module.attn_sim_w"](x).transpose(1, 2)).sigmoid()
         x = unit(torch.bmm(gates / (gates.abs().sum(2, keepdim=True) + 1e-8), x))
@@ -112,11 +108,10 @@ def sides(encoder: Encoder, images: int, lengths: Tensor) -> tuple[Side, Side]:
     return encoder.encode_images(torch.randn(images, REGIONS, 2048)), encoder.encode_texts(ids, lengths)
 
 
-def medians(functions: list[Work]) -> tuple[list[float], float]:
+def medians(functions: list[Callable[[], object]]) -> tuple[list[float], float]:
     """Seconds of each, measured in turns after one that does not count, and GFLOP/s of bare matrix products."""
     sizes = ((100 * REGIONS, 1024, CAPTIONS * WORDS), (2048, 1024, 2048))
-    work: list[Work] = [*functions]
-    work += [partial(torch.mm, torch.randn(a, b), torch.randn(b, c)) for a, b, c in sizes]
+    work = functions + [partial(torch.mm, torch.randn(a, b), torch.randn(b, c)) for a, b, c in sizes]
     taken: list[list[float]] = [[] for _ in work]
     for turn in range(REPEATS + 1):
         for place, function in enumerate(work):
@@ -140,8 +135,8 @@ def scoring(spec: str) -> dict[str, float]:
         # rounding decides what a focal step keeps where an element lies on its threshold
         assert float(((ours(images, some) - loop(images, some)).abs() > 1e-5).float().mean()) < 0.01
         (mine, looped), bare = medians([partial(ours, images, texts), partial(loop, images, some)])
-        rate = MFLOP[spec] * n * CAPTIONS / mine / 1000
-        found |= {f"ratio {n}": looped * CAPTIONS / LOOPED / mine, "rate": rate, "bare": bare}
+        found |= {f"ratio {n}": looped * CAPTIONS / LOOPED / mine, "bare": bare}
+        found["rate"] = MFLOP[spec] * n * CAPTIONS / mine / 1000
     return found
 
 
@@ -160,18 +155,24 @@ def training(spec: str, what: str) -> dict[str, float]:
 
     if what == "both":
         (mine, looped), bare = medians([partial(step, ours), partial(step, loop)])
-        rate = 3e-3 * MFLOP[spec] * BATCH * float(lengths.sum()) / WORDS / mine
-        return {"ours": 1000 * mine, "loop": 1000 * looped, "%": 100 * rate / bare}
+        work = 3e-3 * MFLOP[spec] * BATCH * float(lengths.sum()) / WORDS
+        return {"ours": 1000 * mine, "loop": 1000 * looped, "%": 100 * work / mine / bare}
     step(loop if what == "loop" else ours, 2)
     encoder.zero_grad()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     step(loop if what == "loop" else ours)
-    return {"MB": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}
+    return {"MB": memory("VmHWM") - before}
+
+
+def memory(what: str) -> float:
+    """MB of this process: VmRSS, what it holds; VmHWM, the peak of that."""
+    return int(Path("/proc/self/status").read_text().partition(f"{what}:")[2].split()[0]) / 1024
 
 
 def alone(spec: str, what: str) -> dict[str, float]:
     """The numbers of a fresh process."""
-    where = None if what in ("score", "both") else ALONE
+    where = os.environ if what in ("score", "both") else ALONE
     out = subprocess.run([sys.executable, __file__, spec, what], check=True, capture_output=True, env=where)
     return json.loads(out.stdout)  # type: ignore[no-any-return]
 
@@ -186,8 +187,7 @@ def main() -> None:
     heads = (f"{name:>10}" for name in ("ours ms", "%", "loop ms", "loop/ours", "ours MB", "loop MB", "whole MB"))
     print(f"{'training':<20}{''.join(heads)}")
     for spec in MFLOP:
-        row = alone(spec, "both")
-        mine, looped, whole = (alone(spec, what)["MB"] for what in ("ours", "loop", "whole"))
+        row, (mine, looped, whole) = alone(spec, "both"), (alone(spec, k)["MB"] for k in ("ours", "loop", "whole"))
         times = f"{row['ours']:>10.0f}{row['%']:>10.0f}{row['loop']:>10.0f}{row['loop'] / row['ours']:>10.1f}"
         print(f"{spec:<20}{times}{mine:>10.0f}{looped:>10.0f}{whole:>10.0f}")
 

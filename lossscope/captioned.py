@@ -13,10 +13,11 @@ import numpy as np
 from .datasets.base import Split
 from .errors import InputError
 from .files import fingerprint_of
-from .pictures import PictureFiles
+from .pictures import PictureFiles, Resample
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
+__all__ = ["Captioned", "OnError", "PictureSplit", "Resample", "check_options", "picture_split"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,13 @@ class PictureSplit(Split):
 
 
 def picture_split(
-    name: str, items: Sequence[Captioned], size: int, captions: int, crop: bool, on_error: OnError
+    name: str,
+    items: Sequence[Captioned],
+    size: int,
+    captions: int,
+    crop: bool,
+    on_error: OnError,
+    resample: Resample = "bilinear",
 ) -> PictureSplit:
     """The split of `items`, with the first `captions` of each picture (0: all).
 
@@ -48,7 +55,7 @@ def picture_split(
     for item in items:
         if not item.captions:
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
-    kept, images = _readable(items, size, crop, on_error)
+    kept, images = _readable(items, size, crop, on_error, resample)
     if not kept:
         raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
     told = [item.captions[: captions or None] for item in kept]
@@ -63,9 +70,14 @@ def picture_split(
         caption_image=np.repeat(np.arange(len(kept), dtype=np.int64), [len(pairs) for pairs in told]),
         image_ids=[item.id for item in kept],
         caption_ids=ids,
-        fingerprint=fingerprint_of(name, f"{size} {crop}", *_files(kept), *ids, *texts),
+        fingerprint=fingerprint_of(name, f"{size} {crop}{_told(resample)}", *_files(kept), *ids, *texts),
         skipped=tuple(sorted({str(item.path) for item in items} - {str(item.path) for item in kept})),
     )
+
+
+def _told(resample: Resample) -> str:
+    """Nothing for bilinear, so that fingerprints of before there was a choice still hold."""
+    return "" if resample == "bilinear" else f" {resample}"
 
 
 def check_options(who: str, size: int, captions: int) -> None:
@@ -77,9 +89,9 @@ def check_options(who: str, size: int, captions: int) -> None:
 
 
 def _readable(
-    items: Sequence[Captioned], size: int, crop: bool, on_error: OnError
+    items: Sequence[Captioned], size: int, crop: bool, on_error: OnError, resample: Resample
 ) -> tuple[Sequence[Captioned], PictureFiles]:
-    images = PictureFiles([item.path for item in items], size, crop)
+    images = PictureFiles([item.path for item in items], size, crop, resample=resample)
     if on_error == "raise":
         return items, images
     rows = images.readable()

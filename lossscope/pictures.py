@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,8 @@ T = TypeVar("T")
 Pixels = npt.NDArray[np.uint8]
 Progress = Callable[[int, int], None]
 _Rows = npt.NDArray[np.int64]
+Resample = Literal["bilinear", "bicubic"]
+_KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _CACHE_BYTES = 2 << 30
 _CHUNK = 256  # files between two calls of progress
 
@@ -32,11 +34,16 @@ class PictureFiles:
     """
 
     def __init__(
-        self, paths: Sequence[Path | TarMember], size: int, crop: bool = True, cache_bytes: int = _CACHE_BYTES
+        self,
+        paths: Sequence[Path | TarMember],
+        size: int,
+        crop: bool = True,
+        cache_bytes: int = _CACHE_BYTES,
+        resample: Resample = "bilinear",
     ) -> None:
         if size < 1:
             raise InputError(f"size of pictures must be at least 1 pixel; got {size}")
-        self.paths, self.size, self.crop = tuple(paths), size, crop
+        self.paths, self.size, self.crop, self.resample = tuple(paths), size, crop, resample
         self.keeps = len(self.paths) * 3 * size * size <= cache_bytes
         self._cache_bytes = cache_bytes
         held = len(self.paths) if self.keeps else 0
@@ -83,7 +90,7 @@ class PictureFiles:
     def only(self, rows: Sequence[int]) -> PictureFiles:
         """The pictures of `rows` alone, with what has been decoded of them."""
         chosen = [self.paths[row] for row in rows]
-        part = PictureFiles(chosen, self.size, self.crop, self._cache_bytes)
+        part = PictureFiles(chosen, self.size, self.crop, self._cache_bytes, self.resample)
         for new, old in enumerate(rows) if self.keeps else ():
             if self._decoded[old]:
                 part._keep(new, self._pixels[old])
@@ -96,24 +103,24 @@ class PictureFiles:
 
     def _attempt(self, row: int) -> Pixels | None:
         try:
-            return decode(self.paths[row], self.size, self.crop)
+            return decode(self.paths[row], self.size, self.crop, self.resample)
         except InputError:
             return None
 
     def _decode(self, rows: Sequence[int]) -> list[Pixels]:
-        return _threaded(lambda row: decode(self.paths[row], self.size, self.crop), rows)
+        return _threaded(lambda row: decode(self.paths[row], self.size, self.crop, self.resample), rows)
 
     def _stack(self, pictures: list[Pixels]) -> Pixels:
         return np.stack(pictures) if pictures else np.empty((0, *self.shape), dtype=np.uint8)
 
 
-def decode(path: Path | TarMember, size: int, crop: bool = True) -> Pixels:
-    """One file as (3, size, size) uint8 RGB, resized bilinearly. Raises InputError naming the file."""
+def decode(path: Path | TarMember, size: int, crop: bool = True, resample: Resample = "bilinear") -> Pixels:
+    """One file as (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
     try:
         with path.open("rb") as file, Image.open(file) as image:
             clear = "transparency" in image.info
             colour = (image.convert("RGBA") if clear else image).convert("RGB")
-        square = colour.resize((size, size), Image.Resampling.BILINEAR, box=_box(*colour.size, crop))
+        square = colour.resize((size, size), _KERNELS[resample], box=_box(*colour.size, crop))
     except Exception as problem:  # Pillow's readers of damaged files raise nearly anything
         reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
         advice = "replace the file, or leave such files out with on_error=skip"

@@ -107,3 +107,13 @@ def test_only_readable_files_are_kept_with_their_pixels(files: list[Path]) -> No
 def test_size_must_be_positive() -> None:
     with pytest.raises(InputError, match="at least 1 pixel; got 0"):
         PictureFiles([], 0)
+
+
+def test_bicubic_is_pillows_and_told_in_the_fingerprint(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    picture = Image.fromarray(rng.integers(0, 256, (40, 30, 3), dtype=np.uint8))
+    picture.save(tmp_path / "a.png")
+    found = {kind: decode(tmp_path / "a.png", 12, True, kind) for kind in ("bilinear", "bicubic")}  # type: ignore[arg-type]
+    expected = picture.resize((12, 12), Image.Resampling.BICUBIC, box=(0, 5, 30, 35))
+    np.testing.assert_array_equal(found["bicubic"], np.asarray(expected).transpose(2, 0, 1))
+    assert (found["bicubic"] != found["bilinear"]).any()

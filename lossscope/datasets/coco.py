@@ -7,7 +7,7 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from ..captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 from ..documents import identifier, member, read_json
 from ..errors import InputError
 from ..files import fingerprint_of
@@ -25,7 +25,8 @@ class Coco:
     Without it the one file is cut 80/10/10 into train, val and test by a hash of the image's id alone, so
     that an image stays where it is whatever else the file holds; `all` is the file as a whole.
     size: pixels of a side. captions: the first so many of each image, in the file's order (0: all).
-    crop: cut the middle square out, else squeeze. on_error: `raise`, or `skip` pictures that can not be read.
+    crop: cut the middle square out, else squeeze. resample: bilinear, or bicubic as CLIP.
+    on_error: `raise`, or `skip` pictures that can not be read.
     Raises InputError for anything missing or malformed.
     """
 
@@ -36,6 +37,7 @@ class Coco:
     captions: int = 5
     crop: bool = True
     on_error: OnError = "raise"
+    resample: Resample = "bilinear"
 
     def __post_init__(self) -> None:
         check_options("coco", self.size, self.captions)
@@ -63,7 +65,7 @@ class Coco:
         if not items:
             got = f"none in {name!r} of {Path(self.root) / self.file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error)
+        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
     def _items(self, name: str) -> list[Captioned]:
         if _SLOT not in self.file:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from ..captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 from ..documents import identifier, member, read_json
 from ..errors import InputError
 
@@ -23,7 +23,8 @@ class Karpathy:
     Pictures are looked for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the
     first of these that holds one of them is used. size: pixels of a side. restval: COCO's `restval` images
     join train. captions: the first so many of each image (0: all). crop: cut the middle square out, else
-    squeeze. on_error: `raise`, or `skip` pictures that can not be read (decodes all of them first).
+    squeeze. resample: bilinear, or bicubic as CLIP. on_error: `raise`, or `skip` pictures that can not be read
+    (decodes all of them first).
     Image ids are file names, caption ids are sentids. Raises InputError for anything missing or malformed.
     """
 
@@ -34,6 +35,7 @@ class Karpathy:
     captions: int = 5
     crop: bool = True
     on_error: OnError = "raise"
+    resample: Resample = "bilinear"
 
     def __post_init__(self) -> None:
         check_options("karpathy", self.size, self.captions)
@@ -51,7 +53,7 @@ class Karpathy:
         entries = self._listed[name]
         layout = self._layout([(folder, item.id) for folder, item in entries])
         items = [Captioned(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error)
+        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
     @property
     def _file(self) -> Path:

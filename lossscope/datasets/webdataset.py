@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from ..captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 from ..documents import expect
 from ..errors import InputError
 from ..files import fingerprint_of
@@ -29,7 +29,7 @@ class WebDataset:
     is no txt): `caption`, a text or a list, or `captions`, a list.
     cut: `name` takes train, val or test from the shard's file name; `hash` cuts 80/10/10 by the key's hash.
     size: pixels of a side. captions: the first so many of each picture (0: all). crop: cut the middle square out,
-    else squeeze. on_error: `raise`, or `skip` pictures that can not be read.
+    else squeeze. resample: bilinear or bicubic. on_error: `raise`, or `skip` pictures that can not be read.
     Shards are indexed when a split is first asked for; pictures are decoded when taken. Compressed shards can not
     be read at random and are refused. Raises InputError for anything missing or malformed.
     """
@@ -40,6 +40,7 @@ class WebDataset:
     captions: int = 0
     crop: bool = True
     on_error: OnError = "raise"
+    resample: Resample = "bilinear"
 
     def __post_init__(self) -> None:
         check_options("webdataset", self.size, self.captions)
@@ -61,7 +62,7 @@ class WebDataset:
             items = [item for path in self._paths if _named(path) == name for item in _samples(path)]
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error)
+        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
     @property
     def _paths(self) -> list[Path]:

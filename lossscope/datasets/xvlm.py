@@ -21,7 +21,7 @@ class XVLM:
     A list of records: `image`, a path below the folder of pictures, and `caption`, one text (train, a record for
     each caption, told together by `image_id`) or several (val, test).
     name: `coco` or `flickr30k` in the originals. folder: of the pictures, below root. size: pixels of a side.
-    squeeze: the whole picture, its aspect ratio lost, as the original does; otherwise the middle square.
+    squeeze: the whole picture, its aspect ratio lost, as the original does; otherwise the middle square (bicubic).
     captions: the first so many of each picture (0: all). words: clean captions as the original does (lower case,
     punctuation left out, the first so many words); 0 keeps them as they are, the original's is 30.
     on_error: `raise`, or `skip` pictures that can not be read. Raises InputError for anything missing or malformed.
@@ -52,7 +52,7 @@ class XVLM:
             known = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
             raise InputError(f"split of xvlm must be one of {known}; got {name!r}")
         items = _read(self._file(name), Path(self.root) / self.folder, self.words)
-        return picture_split(name, items, self.size, self.captions, not self.squeeze, self.on_error)
+        return picture_split(name, items, self.size, self.captions, not self.squeeze, self.on_error, "bicubic")
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"

@@ -117,7 +117,7 @@ class Encoder(nn.Module):
         return cosine(images.vectors, texts.vectors)
 
     def score_pairs(self, images: Side, texts: Side) -> Tensor:
-        """S of all images with a few captions, (n, m): what a pairwise encoder writes."""
+        """S of some images with a few captions, (n, m): what a pairwise encoder writes."""
         raise NotImplementedError
 
     def extra_loss(
