@@ -72,6 +72,10 @@ VocabularyFile = Annotated[
     Path | None,
     typer.Option("--vocabulary", help="Words (.json, .pkl) or tokeniser folder of a foreign model, if not beside it."),
 ]
+EncoderOptions = Annotated[
+    list[str] | None,
+    typer.Option("--encoder-option", help="KEY=VALUE to change in the encoder's spec, e.g. score=itm; repeat."),
+]
 CaptionImage = Annotated[
     Path | None,
     typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),

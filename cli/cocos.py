@@ -13,6 +13,7 @@ from .app import (
     DataSpec,
     Debug,
     Device,
+    EncoderOptions,
     Format,
     Objectives,
     Quiet,
@@ -53,6 +54,7 @@ def cocos(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
+    encoder_option: EncoderOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -93,7 +95,7 @@ def cocos(
         Sweep(objectives=reading.objectives(objective, None, sources[0], trust_code), **shared).plans()
     asked: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image,
+        "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
     found = []
     with show.progress(quiet) as bar:

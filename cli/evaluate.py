@@ -13,6 +13,7 @@ from .app import (
     DataSpec,
     Debug,
     Device,
+    EncoderOptions,
     Format,
     Quiet,
     Sources,
@@ -41,6 +42,7 @@ def evaluate(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
+    encoder_option: EncoderOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -65,7 +67,7 @@ def evaluate(
     chosen(format, show.FORMATS, "--format")
     asked: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image,
+        "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
     with show.progress(quiet) as bar:
         found = [reading.embedded(source, bar, quiet, device, **asked) for source in sources]

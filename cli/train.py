@@ -12,6 +12,7 @@ from .app import (
     DataSpec,
     Debug,
     Device,
+    EncoderOptions,
     EncoderSpec,
     ObjectiveSpec,
     Quiet,
@@ -42,9 +43,7 @@ def train(
         str | None,
         typer.Option(help="A paper's recipe by name (`lossscope list presets`).", autocompletion=preset_names),
     ] = None,
-    encoder_option: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE to change in the encoder of a preset or config; repeat.")
-    ] = None,
+    encoder_option: EncoderOptions = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 1e-3.")] = None,
@@ -144,6 +143,7 @@ def _recipe(config: Path | None, preset: str | None, changes: list[str], given: 
 
     from lossscope.recipe import Recipe
     from lossscope.recipes import preset_path
+    from lossscope.spec import Spec
 
     if config is not None and preset is not None:
         raise usage("--config and --preset each state a whole recipe; give one of them")
@@ -155,20 +155,7 @@ def _recipe(config: Path | None, preset: str | None, changes: list[str], given: 
         if missing:
             raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
     recipe = Recipe(**given) if path is None else replace(Recipe.read(path), **given)
-    return replace(recipe, encoder=_changed(recipe.encoder, changes)) if changes else recipe
-
-
-def _changed(spec: str, changes: list[str]) -> str:
-    """An encoder's spec with some of its values replaced."""
-    from lossscope.spec import Spec
-
-    parsed = Spec.parse(spec)
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not equals or not key:
-            raise usage(f"--encoder-option must be KEY=VALUE; got {change!r}")
-        parsed.values[key.replace("-", "_")] = value
-    return str(parsed)
+    return replace(recipe, encoder=str(Spec.parse(recipe.encoder).changed(changes))) if changes else recipe
 
 
 def _name(recipe: Any) -> str:

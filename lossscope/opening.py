@@ -72,6 +72,8 @@ def _family(original: Original) -> Opened:
 
 
 def _words(original: Original, found: Opened, given: Path | None) -> Tokens:
+    if found.encoder.wordless:
+        return Vocabulary.build([], 1)
     if given is not None:
         return _read_words(given, found)
     for path in _likely(original):
@@ -97,10 +99,10 @@ def _likely(original: Original) -> list[Path]:
 
 def _read_words(path: Path, found: Opened) -> Tokens:
     if path.is_dir() or path.name in ("tokenizer.json", "vocab.txt", "vocab.json"):
-        return Subwords.from_folder(path if path.is_dir() else path.parent)
-    words = read_vocabulary(path)
-    extra = getattr(found.encoder, "added_words", ())
-    return Vocabulary((*words.words, *extra)) if extra else words
+        read: Tokens = Subwords.from_folder(path if path.is_dir() else path.parent)
+    else:
+        read = read_vocabulary(path)
+    return found.encoder.prepared(read)  # type: ignore[no-any-return]
 
 
 def _shortened(words: Tokens, context: int) -> Tokens:

@@ -185,6 +185,14 @@ def group_mask(image_rows: Tensor, caption_images: Tensor) -> Mask:
     return Mask(match, torch.ones_like(match))
 
 
+def scored(S: Tensor, mask: Mask) -> tuple[Tensor, Mask]:
+    """S without NaN, and the mask without the pairs that were NaN; both as they are where there is none."""
+    unscored = S.isnan()
+    if not bool(unscored.any()):
+        return S, mask
+    return S.masked_fill(unscored, 0.0), replace(mask, valid=mask.valid & ~unscored)
+
+
 def both_masks(mask: Mask | Pair[Mask]) -> Pair[Mask]:
     """The masks of both directions, t2i being the transposed i2t one when only that is given."""
     return mask if isinstance(mask, Pair) else Pair(mask, mask.t())

@@ -6,6 +6,7 @@ import math
 import re
 import types
 import typing
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,20 @@ class Spec:
                 raise SpecError(f"every key of a spec must be given once; got {key!r} twice in {text!r}")
             values[key] = _unquote(value.strip())
         return cls(name, values)
+
+    def changed(self, changes: Iterable[str]) -> Spec:
+        """The same with some values replaced, each `key=value`. Raises SpecError for a change of another form.
+
+        >>> str(Spec.parse("xvlm:score=itc,dim=64").changed(["score=itm"]))
+        'xvlm:score=itm,dim=64'
+        """
+        values = dict(self.values)
+        for change in changes:
+            key, equals, value = change.partition("=")
+            if not equals or not key.strip():
+                raise SpecError(f"a change of {self.name} must be KEY=VALUE; got {change!r}")
+            values[key.strip().replace("-", "_")] = value
+        return Spec(self.name, values)
 
     def __str__(self) -> str:
         pairs = ",".join(f"{key}={_quote(value)}" for key, value in self.values.items())

@@ -15,7 +15,7 @@ from .objectives.base import Objective
 from .probes.base import Probe, View, fold, reduce
 from .registry import build, spec_of
 from .sampling import Batch, How, Sampling
-from .similarity import Mask, SameImage
+from .similarity import Mask, SameImage, scored
 from .sources.base import Embedded
 from .weights import Pair
 
@@ -178,11 +178,3 @@ def views(S: Pair[torch.Tensor], mask: Mask, objective: Objective, batch: Batch,
         mask = replace(mask, info={**mask.info, "queries": v, "candidates": t})
     i2t, t2i = scored(S.i2t, mask), scored(S.t2i, mask.t())
     return Pair(View(*i2t, objective, v, t, images, captions), View(*t2i, objective, t, v, captions, images))
-
-
-def scored(S: torch.Tensor, mask: Mask) -> tuple[torch.Tensor, Mask]:
-    """S without NaN, and the mask without the pairs that were NaN; both as they are where there is none."""
-    unscored = S.isnan()
-    if not bool(unscored.any()):
-        return S, mask
-    return S.masked_fill(unscored, 0.0), replace(mask, valid=mask.valid & ~unscored)

@@ -22,7 +22,7 @@ from .recipe import Recipe
 from .registry import spec_of
 from .run import Run
 from .scoring import seen
-from .similarity import Mask
+from .similarity import Mask, scored
 from .step import followed, train_step
 from .stopping import stopping
 from .training_state import Listener, Progress, State, Task, fresh, prepared, restored, same_choices, snapshot
@@ -142,14 +142,14 @@ def _note(task: Task, state: State, averages: dict[str, float]) -> None:
         both, owners = seen(state.model, task.val, task.words, task.recipe.val_images, task.progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
-    S = both.i2t.nan_to_num(nan=-torch.inf)
-    match = torch.arange(len(S))[:, None] == torch.from_numpy(owners)[None, :]
+    match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(owners)[None, :]
+    S, mask = scored(both.i2t, Mask(match, torch.ones_like(match)))
     metrics = numbers(both, owners)
     row = {
         "epoch": state.epoch,
         **averages,
         **metrics,
-        **followed(S, Mask(match, torch.ones_like(match))),
+        **followed(S, mask),
     }
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:

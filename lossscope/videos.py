@@ -14,7 +14,7 @@ from .errors import InputError
 from .files import fingerprint_of
 from .ragged import Floats, Ragged
 
-Pick = Literal["even", "random"]
+Pick = Literal["even", "random", "first"]
 _Rows = npt.NDArray[np.int64]
 
 
@@ -71,9 +71,11 @@ class Videos:
     """The videos of a split: for each expert e arrays by name.
 
     `e`: (n, T, d) float32, zero behind the frames there are; `e.length`: (n,) int64, 0 where e is missing;
-    `e.time`: (n, T) float32, seconds at the middle of each frame, NaN where not known and behind.
+    `e.time`: (n, T) float32, seconds at the middle of each frame, NaN where not known and behind; `e.max`: (n, d), the
+    maximum over all frames of the video, those not kept too, 0 where e is missing.
     Of more than T frames, T are kept in order: `even` takes them evenly spread, `random` draws them without
-    replacement, always the same ones for a length (as numpy's RandomState(0) does in evaluations of MMT).
+    replacement, always the same ones for a length (as numpy's RandomState(0) does in evaluations of MMT), `first`
+    takes the first (as CE).
     """
 
     def __init__(self, frames: Frames, videos: Sequence[str], most: int, pick: Pick) -> None:
@@ -83,7 +85,9 @@ class Videos:
     def shape(self) -> Mapping[str, tuple[int, ...]]:
         shapes: dict[str, tuple[int, ...]] = {}
         for name, width in self._frames.widths.items():
-            shapes |= {name: (self._most, width), f"{name}.length": (), f"{name}.time": (self._most,)}
+            shapes |= {
+                name: (self._most, width), f"{name}.length": (), f"{name}.time": (self._most,), f"{name}.max": (width,)
+            }  # fmt: skip
         return shapes
 
     def __len__(self) -> int:
@@ -95,13 +99,15 @@ class Videos:
         for name, width in self._frames.widths.items():
             features = np.zeros((len(rows), self._most, width), dtype=np.float32)
             times = np.full((len(rows), self._most), np.nan, dtype=np.float32)
-            lengths = np.zeros(len(rows), dtype=np.int64)
+            lengths, highest = np.zeros(len(rows), dtype=np.int64), np.zeros((len(rows), width), dtype=np.float32)
             for place, row in enumerate(rows.tolist()):
                 values, seconds = self._frames.take(self._videos[row], name)
                 kept = picked(len(values), self._most, self._pick)
                 lengths[place] = len(kept)
+                if len(values):
+                    highest[place] = values.max(axis=0)
                 features[place, : len(kept)], times[place, : len(kept)] = values[kept], seconds[kept]
-            found |= {name: features, f"{name}.length": lengths, f"{name}.time": times}
+            found |= {name: features, f"{name}.length": lengths, f"{name}.time": times, f"{name}.max": highest}
         return found
 
 
@@ -134,6 +140,8 @@ def picked(count: int, most: int, how: Pick) -> _Rows:
     """
     if count <= most:
         return np.arange(count, dtype=np.int64)
+    if how == "first":
+        return np.arange(most, dtype=np.int64)
     if how == "even":
         return (np.arange(most, dtype=np.int64) * 2 + 1) * count // (2 * most)
     drawn = np.random.RandomState(0).permutation(count)[:most]  # its draws never change

@@ -145,6 +145,15 @@ class EncoderSpec:
         """How it reads captions: words of the training captions seen min_count times, unless it says otherwise."""
         return Vocabulary.build(captions, min_count)
 
+    @property
+    def wordless(self) -> bool:
+        """Whether it reads vectors of words that the data set holds, so that it has no use for a vocabulary."""
+        return False
+
+    def prepared(self, words: Tokens) -> Tokens:
+        """A vocabulary or tokeniser of an original's file, as this model reads captions with it."""
+        return words
+
     def kept(self) -> Mapping[str, str]:
         """What of its files (a configuration) a checkpoint must hold so that the model can be rebuilt without them."""
         return {}

@@ -68,15 +68,14 @@ class VSEInfty(EncoderSpec):
             raise InputError(f"weights are for the backbone of image=grid; got image={self.image}")
         size_of(self.bert)
 
-    @property
-    def added_words(self) -> tuple[str, ...]:
-        """Words behind those of the vocabulary's file."""
-        return ("<mask>",) if self.text == "bigru" else ()
+    def prepared(self, words: Tokens) -> Tokens:
+        """The vocabulary with `<mask>` behind its words, for bigru; tokenisers as they are."""
+        return Vocabulary((*words.words, "<mask>")) if isinstance(words, Vocabulary) else words
 
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         """Words and `<mask>`, the tokeniser of a folder, or one learnt. Raises InputError when no folder is named."""
         if self.text == "bigru":
-            return Vocabulary((*Vocabulary.build(captions, min_count).words, *self.added_words))
+            return self.prepared(Vocabulary.build(captions, min_count))
         return self._subwords() or Subwords.train(captions, self.pieces)
 
     def kept(self) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from ..errors import InputError
 from ..files import fingerprint_of
 from ..registry import build
 from ..scoring import Scorer
+from ..spec import Spec
 from .base import Embedded, Request
 
 
@@ -32,6 +34,9 @@ def by_checkpoint(
     path: what to call the file in errors. origin: fingerprint of it. Raises InputError when data and model do not fit.
     """
     refuse_files(request.data or checkpoint.data, request.trust_code)
+    if request.encoder:
+        checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).changed(request.encoder)))
+        origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
     key = fingerprint_of("embed", __version__, origin, split.fingerprint)
     kept = cache_folder() / f"{key}.safetensors" if request.cache else None

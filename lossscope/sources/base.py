@@ -89,6 +89,7 @@ class Request:
 
     split: of the data set. data: its spec. vocabulary: file or folder of the words of a foreign model.
     caption_image: file with the image row of each caption, for dumps that do not hold it (.npy, or a number a line).
+    encoder: KEY=VALUE to change in the encoder's spec, as score=itm.
     """
 
     split: str = "train"
@@ -100,6 +101,7 @@ class Request:
     progress: Progress | None = None
     vocabulary: Path | None = None
     caption_image: Path | None = None
+    encoder: tuple[str, ...] = ()
 
 
 @runtime_checkable

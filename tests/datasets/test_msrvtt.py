@@ -149,6 +149,7 @@ def test_items_are_padded_features_lengths_and_times_by_name(root: Path) -> None
     images = MSRVTT(root, lists="full", frames=3).split("train").images
     assert images.shape == {
         "face": (3, 2), "face.length": (), "face.time": (3,), "rgb": (3, 4), "rgb.length": (), "rgb.time": (3,),
+        "face.max": (2,), "rgb.max": (4,),
     }  # fmt: skip
     taken = images.take(np.array([4, 1]))
     assert {name: value.shape[1:] for name, value in taken.items()} == images.shape
@@ -161,6 +162,8 @@ def test_items_are_padded_features_lengths_and_times_by_name(root: Path) -> None
     assert np.isnan(taken["rgb.time"][1, 2])
     assert not taken["face"][1].any()
     assert np.isnan(taken["face.time"]).all()
+    assert np.array_equal(taken["rgb.max"][0], frames_of("rgb", 4).max(axis=0))  # of all frames, not those kept
+    assert not taken["face.max"][1].any()
 
 
 def test_random_frames_are_a_sorted_subset_and_always_the_same(root: Path) -> None:
@@ -169,6 +172,7 @@ def test_random_frames_are_a_sorted_subset_and_always_the_same(root: Path) -> No
     assert rows.tolist() == sorted(rows.tolist())
     assert np.array_equal(rows, picked(40, 30, "random"))
     assert picked(5, 30, "random").tolist() == picked(5, 30, "even").tolist() == list(range(5))
+    assert picked(40, 3, "first").tolist() == [0, 1, 2]
     some = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
     assert np.array_equal(some["rgb"][0], frames_of("rgb", 5)[picked(6, 3, "random")])
 
@@ -195,7 +199,8 @@ def test_times_and_captions_inside_mmts_own_files(root: Path) -> None:
     data = MSRVTT(root, layout="mult-h5", features="mult", annotations="mult-h5", held=0)
     split = data.split("train")
     assert split.captions[:2] == ["text 0 0", "text 0 1"]
-    assert set(split.images.shape) == {f"{e}{s}" for e in ("face", "rgb", "s3d") for s in ("", ".length", ".time")}
+    kinds = ("", ".length", ".time", ".max")
+    assert set(split.images.shape) == {f"{e}{s}" for e in ("face", "rgb", "s3d") for s in kinds}
     assert split.images.take(np.array([0]))["s3d.time"][0, :2].tolist() == [0.5, 2.0]
     with pytest.raises(InputError, match="as the annotations state no parts"):
         MSRVTT(root, lists="full", layout="mult-h5", features="mult", annotations="mult-h5").split("train")

@@ -1,0 +1,371 @@
+"""CE: the original's names, a slow oracle, experts that are missing, padding as the original reads it, its files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.ce import CE
+from lossscope.errors import InputError
+from lossscope.expert_items import shape_of
+from lossscope.original import Original, read_original
+from lossscope.registry import build, load, names, spec_of
+
+Oracles = Callable[[str], ModuleType]
+WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
+LONGEST = {"audio": (3, 1, 0, 0), "face": (1, 0, 1, 0), "i3d.i3d.0": (1, 3, 1, 0), "ocr": (0, 5, 2, 0)}
+SMALL = CE(dim=6, clusters="audio=2+ocr=3", text_clusters=4, word_dim=7, length=8, rows="audio=4+ocr=6")
+WORDS = (5, 2, 7)
+NORM = {"weight", "bias", "running_mean", "running_var"}
+CONFIG: dict[str, Any] = {
+    "experts": {"modalities": ["i3d.i3d.0", "face", "ocr", "audio"], "face_dim": 512},
+    "arch": {
+        "type": "CENet",
+        "args": {
+            "keep_missing_modalities": False, "use_ce": "pairwise", "use_mish": 1, "use_bn_reason": 1,
+            "num_g_layers": 3, "num_h_layers": 0, "include_self": 1, "l2renorm": False, "randomise_feats": "",
+            "vlad_clusters": {"ocr": 3, "text": 4, "audio": 2}, "ghost_clusters": {"text": 1, "ocr": 1},
+        },
+    },
+    "data_loader": {"args": {"max_tokens": {"ocr": 6, "text": 8, "audio": 4, "speech": 3}}},
+    "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.09381161988446174}},
+}  # fmt: skip
+
+
+def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
+    """Four videos, the last without any expert; `behind` fills what lies behind the frames."""
+    made = torch.Generator().manual_seed(1)
+    found: dict[str, Tensor] = {}
+    for name, width in WIDTHS.items():
+        features = torch.full((4, frames, width), behind)
+        for row, length in enumerate(LONGEST[name]):
+            features[row, :length] = torch.randn(length, width, generator=made)
+        lengths = torch.tensor(LONGEST[name])
+        found |= {name: features, f"{name}.length": lengths, f"{name}.time": torch.full((4, frames), torch.nan)}
+    return found
+
+
+def captions(more: int = 0, behind: float = 0.0) -> tuple[Tensor, Tensor]:
+    made = torch.Generator().manual_seed(2)
+    found = torch.full((3, max(WORDS) + more, 7), behind)
+    for row, length in enumerate(WORDS):
+        found[row, :length] = torch.randn(length, 7, generator=made)
+    return found, torch.tensor(WORDS)
+
+
+def model(spec: CE = SMALL, size: int = 0) -> Encoder:
+    """In eval mode, every number away from where it starts."""
+    torch.manual_seed(0)
+    encoder = spec.build(shape_of(WIDTHS, 5), size)
+    for name, tensor in encoder.state_dict().items():
+        if "running_var" in name:
+            tensor.uniform_(0.5, 2)
+        elif tensor.is_floating_point():
+            tensor.add_(0.3 * torch.randn_like(tensor))
+    return encoder.eval()
+
+
+def scores(
+    encoder: Encoder, found: Mapping[str, Tensor] | None = None, words: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    with torch.no_grad():
+        S = encoder.score(
+            encoder.encode_images(items() if found is None else found), encoder.encode_texts(*(words or captions()))
+        )
+    assert isinstance(S, Tensor)
+    return S
+
+
+def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> Original:
+    tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    return Original(Path("trained_model.pth"), (tower,), options)
+
+
+def part(**changed: Any) -> dict[str, Any]:
+    """The configuration with other options of the architecture."""
+    return {**CONFIG, "arch": {"args": {**CONFIG["arch"]["args"], **changed}}}
+
+
+def linear(name: str, out: int, width: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (out, width), f"{name}.bias": (out,)}
+
+
+def norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.num_batches_tracked": (), **{f"{name}.{x}": (width,) for x in NORM}}
+
+
+def test_names_and_shapes_are_the_originals() -> None:
+    widths = {
+        "audio": 128, "face": 512, "i3d.i3d.0": 1024, "imagenet.resnext101_32x48d.0": 2048,
+        "imagenet.senet154.0": 2048, "ocr": 300, "r2p1d.r2p1d-ig65m.0": 512, "scene.densenet161.0": 2208, "speech": 300,
+    }  # fmt: skip
+    with torch.device("meta"):
+        found = {k: tuple(v.shape) for k, v in CE().build(shape_of(widths, 49), 0).state_dict().items()}
+    wanted: dict[str, tuple[int, ...]] = {
+        "text_pooling.clusters": (768, 29), "text_pooling.clusters2": (1, 768, 28),
+        **norm("text_pooling.batch_norm", 29),
+        **linear("ce.moe_fc", 9, 21504), **linear("ce.g_reason_1", 768, 1536),
+        **norm("ce.g_reason_shared.0", 768), **linear("ce.g_reason_shared.2", 768, 768),
+        **norm("ce.g_reason_shared.3", 768), **linear("ce.g_reason_shared.5", 768, 768),
+    }  # fmt: skip
+    for name, width, k in (("ocr", 300, 43), ("audio", 128, 8), ("speech", 300, 19)):
+        wanted |= {f"pooling.{name}.clusters": (width, k), f"pooling.{name}.clusters2": (1, width, k)}
+        wanted |= norm(f"pooling.{name}.batch_norm", k)
+    for m, width in enumerate((1024, 512, 1024, 2048, 2048, 12900, 512, 2208, 5700)):
+        video, text = f"ce.video_GU.{m}.cg", f"ce.text_GU.{m}"
+        wanted |= linear(f"ce.video_dim_reduce.{m}.fc", 768, width) | linear(f"{video}.fc", 768, 768)
+        wanted |= norm(f"{video}.batch_norm", 768) | norm(f"{video}.batch_norm2", 768)
+        wanted |= (
+            linear(f"{text}.fc", 768, 21504) | linear(f"{text}.cg.fc", 768, 768) | norm(f"{text}.cg.batch_norm", 768)
+        )
+    assert found == wanted
+    assert len(found) == 253
+    assert round(sum(int(np.prod(shape)) for shape in found.values()) / 1e6, 1) == 183.5
+
+
+@pytest.mark.parametrize("gating", ["sequential", "simultaneous"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_scores_are_those_of_the_oracle(oracle: Oracles, padded: bool, gating: Any) -> None:
+    encoder, slow, found = model(replace(SMALL, padded=padded, gating=gating)), oracle("ce"), items()
+    state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
+    rows = {"audio": 4, "ocr": 6}
+    S = np.zeros((4, 3))
+    for i in range(4):
+        pooled, there = [], [LONGEST[name][i] > 0 for name in WIDTHS]
+        for name in WIDTHS:
+            x = found[name][i, : LONGEST[name][i]].double().numpy()
+            if name in rows:
+                pooled.append(slow.vlad(state, f"pooling.{name}", slow.padded(x, rows[name]) if padded else x))
+            else:
+                pooled.append(x.mean(0) if len(x) else np.zeros(WIDTHS[name]))
+        experts = slow.video(state, pooled, there, sequential=gating == "sequential")
+        for j in range(3):
+            words = captions()[0][j, : WORDS[j]].double().numpy()
+            views, weights = slow.text(
+                state, slow.vlad(state, "text_pooling", slow.padded(words, 8) if padded else words), 4
+            )
+            S[i, j] = slow.similarity(views, weights, experts, there)
+    assert np.allclose(scores(encoder).numpy(), S, atol=1e-5)
+    assert S[:3].std() > 0.02 and (S[3] == 0).all()
+
+
+def test_the_order_of_gating_and_padding_matter() -> None:
+    whole = scores(model())
+    assert not torch.allclose(scores(model(replace(SMALL, gating="simultaneous"))), whole, atol=1e-3)
+    assert not torch.allclose(scores(model(replace(SMALL, padded=True))), whole, atol=1e-3)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_scores_depend_on_neither_padding_nor_the_batch(padded: bool) -> None:
+    encoder = model(replace(SMALL, padded=padded))
+    whole = scores(encoder)
+    wide = scores(encoder, items(frames=9, behind=50.0), captions(more=4, behind=50.0))
+    assert torch.allclose(wide, whole, atol=1e-5)
+    words, lengths = captions()
+    for i in range(4):
+        for j in range(3):
+            video = {name: tensor[i : i + 1] for name, tensor in items().items()}
+            one = scores(encoder, video, (words[j : j + 1, : WORDS[j]], lengths[j : j + 1]))
+            assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
+
+
+def test_padding_cuts_off_what_is_behind_and_so_does_the_length_of_captions() -> None:
+    short = replace(SMALL, padded=True, rows="audio=4+ocr=2")
+    cut = items()
+    cut["ocr"] = cut["ocr"].clone()
+    cut["ocr"][:, 2:] = 9.0
+    assert torch.allclose(scores(model(short), cut), scores(model(short)), atol=1e-6)
+    few = replace(SMALL, length=2)
+    words, lengths = captions()
+    assert torch.allclose(scores(model(few)), scores(model(few), words=(words[:, :2], lengths.clamp(max=2))), atol=1e-6)
+
+
+def test_kept_missing_experts_count_once_each() -> None:
+    encoder = model(replace(SMALL, keep_missing=True))
+    assert encoder.dot and not encoder.is_cosine and (encoder.score_min, encoder.score_max) == (-4, 4)
+    with torch.no_grad():
+        v, t = encoder.encode_images(items()).vectors, encoder.encode_texts(*captions()).vectors
+    assert torch.equal(scores(encoder), v @ t.T)
+    assert torch.allclose(v.view(4, 4, 6).norm(dim=2), torch.ones(4, 4))
+    assert torch.allclose(t.view(3, 4, 6).norm(dim=2), torch.ones(3, 4))
+
+
+def test_a_video_with_one_expert_has_the_cosine_of_that_one() -> None:
+    encoder, found = model(), items()
+    for name in ("audio", "face", "i3d.i3d.0"):
+        found[f"{name}.length"] = torch.zeros(4, dtype=torch.long)
+    with torch.no_grad():
+        images, texts = encoder.encode_images(found), encoder.encode_texts(*captions())
+    assert not encoder.dot and images.extra["present"].sum(1).tolist() == [0, 1, 1, 0]
+    e, t = images.vectors.view(4, 4, 6)[1, 3], texts.vectors.view(3, 4, 6)[:, 3]
+    assert torch.allclose(scores(encoder, found)[1], torch.nn.functional.cosine_similarity(t, e[None]), atol=1e-5)
+
+
+def test_a_training_step_sees_the_shared_batch_norms_once_for_each_pair() -> None:
+    encoder = model().train()
+    encoder.encode_images(items())
+    state = encoder.state_dict()
+    assert int(state["ce.g_reason_shared.0.num_batches_tracked"]) == int(model().state_dict()[
+        "ce.g_reason_shared.0.num_batches_tracked"
+    ]) + 16  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ["features", "embedding"])
+def test_a_gradient_reaches_every_parameter(words: Any) -> None:
+    encoder = model(replace(SMALL, words=words), 10).double()
+    found = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
+    given, lengths = captions()
+    ids = torch.arange(given.shape[1])[None].expand(3, -1) + 1
+    texts = encoder.encode_texts(given.double() if words == "features" else ids, lengths)
+    S = encoder.score(encoder.encode_images(found), texts)
+    assert isinstance(S, Tensor)
+    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()  # type: ignore[no-untyped-call]
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        assert float(parameter.grad.abs().max()) > 1e-15, name
+
+
+def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
+    spec = replace(SMALL, words="embedding", word_init=0.5)
+    torch.manual_seed(0)
+    encoder = spec.build(shape_of(WIDTHS, 5), 10)
+    weight = encoder.state_dict()["embed.weight"]
+    assert weight.shape == (10, 7) and weight.abs().max() <= 0.5 < 1.2 * weight.abs().max()
+    assert not spec.wordless and SMALL.wordless
+    encoder, ids, lengths = (
+        model(spec, 10),
+        torch.tensor([[1, 5, 6, 2, 0, 0], [1, 7, 2, 0, 0, 0]]),
+        torch.tensor([4, 3]),
+    )
+    alike = scores(encoder, words=(ids, lengths))
+    assert torch.allclose(scores(encoder, words=(torch.where(ids == 0, 9, ids), lengths)), alike, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "fragment"),
+    [
+        (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
+        (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
+        (replace(SMALL, words="embedding"), (3, 5, 7), "captions must fit words=embedding"),
+    ],
+)
+def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        model(spec, 10).encode_texts(
+            torch.zeros(shape, dtype=torch.long if len(shape) == 2 else torch.float), torch.ones(3)
+        )
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
+    spec = replace(SMALL, padded=True, keep_missing=keep)
+    found = CE.opened(original(model(spec), part(keep_missing_modalities=keep)))
+    assert found is not None
+    assert (found.vocabulary_size, found.objective) == (0, "triplet:margin=0.0938116")
+    assert found.item_shape == shape_of(WIDTHS, 6) and found.encoder == spec
+    assert found.notices == ("data: videos of frames=6, captions as vectors of words (msrvtt:words=STEM)",)
+    again = build("encoders", spec_of(found.encoder)).rebuilt(found.item_shape, 0, found.kept).eval()
+    again.load_state_dict(found.weights)
+    assert torch.equal(scores(again), scores(model(spec)))
+
+
+def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts() -> None:
+    widths = {
+        "audio": 4, "face": 2, "i3d.i3d.0": 3, "imagenet.resnext101_32x48d.0": 2, "imagenet.senet154.0": 2, "ocr": 3,
+        "r2p1d.r2p1d-ig65m.0": 2, "scene.densenet161.0": 2, "speech": 3,
+    }  # fmt: skip
+    spec = replace(SMALL, clusters="audio=2+ocr=3+speech=2")
+    tower = {k: v for k, v in spec.build(shape_of(widths, 5), 0).state_dict().items() if "num_batches" not in k}
+    found = CE.opened(Original(Path("trained_model.pth"), (tower,)))
+    assert found is not None and found.item_shape == shape_of(widths, 49)
+    assert found.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
+
+
+def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) -> None:
+    file = original(model(replace(SMALL, padded=True)))
+    config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
+    torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
+    read = read_original(tmp_path / "a.pth")
+    wanted, found = CE.opened(file), CE.opened(read)
+    assert wanted is not None and found is not None and read.epoch == 3
+    assert (found.encoder, found.item_shape) == (wanted.encoder, wanted.item_shape)
+    assert [n for n in names("encoders") if load("encoders", n).opened(read) is not None] == ["ce"]
+
+
+def test_files_of_others_are_left_to_them() -> None:
+    file = original(model())
+    assert CE.opened(replace(file, towers=(*file.towers, {}))) is None
+    assert CE.opened(replace(file, towers=({"vid_bert.pooler.dense.bias": torch.zeros(1)},))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fragment"),
+    [
+        ("ce.moe_fc.bias", None, r"missing \['ce.moe_fc.bias'\]"),
+        (
+            "text_pooling.clusters2",
+            None,
+            "text_pooling.clusters2 of the file must be a tensor of 3 dimensions; got none",
+        ),
+        ("ce.video_dim_reduce.1.fc.weight", None, "ce.video_dim_reduce.1.fc.weight of the file must be"),
+        ("ce.h_reason.0.weight", torch.zeros(6), r"left over \['ce.h_reason.0.weight'\]"),
+        ("ce.text_GU.2.fc.weight", torch.zeros(6, 9), r"ce.text_GU.2.fc.weight must be \(6, 28\); got \(6, 9\)"),
+        ("pooling.wind.clusters2", torch.zeros(1, 3, 2), "experts that are pooled must be among .*; got wind"),
+        ("pooling.a+b.clusters2", torch.zeros(1, 3, 2), "must have plain names; the file has 'a\\+b'"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
+    file = original(model())
+    tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
+    with pytest.raises(InputError, match=fragment):
+        CE.opened(replace(file, towers=(tower,)))
+
+
+@pytest.mark.parametrize(
+    ("options", "fragment"),
+    [
+        (part(use_mish=0), "option use_mish of the file must be True to be opened; got 0"),
+        (part(include_self=0), "option include_self of the file must be True"),
+        (part(keep_missing_modalities="no"), "keep_missing_modalities of the file must be true or false; got 'no'"),
+        ({**CONFIG, "experts": {"modalities": ["face"]}}, "must name 4 experts, each once"),
+        ({**CONFIG, "experts": {"modalities": ["face", 1, 2, 3]}}, "must name 4 experts, each once"),
+        ({**CONFIG, "experts": {}}, "must name 4 experts, each once"),
+        ({**CONFIG, "data_loader": {"args": {"max_tokens": {"ocr": 2.5}}}}, "option ocr of the file must be a whole"),
+        ({**CONFIG, "loss": {"args": {"margin": "0.2"}}}, "option margin of the file must be a finite number"),
+    ],
+)
+def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        CE.opened(original(model(), options))
+
+
+@pytest.mark.parametrize(
+    ("spec", "fragment"),
+    [
+        ("ce:dim=0", "dim, text_clusters, word_dim and length of ce must be at least 1"),
+        ("ce:ghosts=-1", "ghosts at least 0"),
+        ("ce:clusters=audio", r"clusters must be EXPERT=NUMBER\+"),
+        ("ce:clusters=audio=0", r"clusters must be EXPERT=NUMBER\+"),
+        ("ce:rows=audio=2+audio=3", r"rows must be EXPERT=NUMBER\+"),
+        ("ce:word_init=0", "word_init must be > 0"),
+        ("ce:gating=none", "must be one of sequential, simultaneous"),
+    ],
+)
+def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
+    with pytest.raises(InputError, match=fragment):
+        build("encoders", spec)
+
+
+def test_items_that_are_no_videos_are_refused() -> None:
+    with pytest.raises(InputError, match="ce must be given videos"):
+        CE().build((36, 2048), 0)

@@ -1,0 +1,468 @@
+"""X-VLM: the originals' names, slow oracles, the re-ranking, the pairs it learns from, and files of the authors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.xvlm import XVLM
+from lossscope.errors import InputError
+from lossscope.evaluate import retrieve
+from lossscope.matching import drawn
+from lossscope.original import Original, read_original
+from lossscope.registry import build, spec_of
+from lossscope.similarity import Mask, group_mask, pair_mask
+from lossscope.weights import Pair
+
+Oracles = Callable[[str], ModuleType]
+Shapes = dict[str, tuple[int, ...]]
+CAPTIONS = [[2, 5, 6, 8, 3], [2, 7], [2, 4, 5, 9, 7, 3], [2, 8, 9], [2, 6, 3]]
+LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
+OWNER = np.array([0, 0, 1, 2, 2])
+SMALL = (
+    "embed=32,depths=2/2,window=4,patch=2,width=128,layers=3,fused=2,positions=64,max_tokens=16,dim=12,"
+    "dropout=0,drop_path=0"
+)
+SIZE = 16
+
+
+def linear(name: str, rows: int, columns: int) -> Shapes:
+    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+
+
+def norm(name: str, width: int) -> Shapes:
+    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+
+
+def vision() -> Shapes:
+    """The 362 tensors of Swin-B at 384 pixels, buffers included."""
+    found: Shapes = {"patch_embed.proj.weight": (128, 3, 4, 4), "patch_embed.proj.bias": (128,)}
+    found |= norm("patch_embed.norm", 128) | norm("norm", 1024)
+    for stage, (depth, windows) in enumerate(zip((2, 2, 18, 2), (64, 16, 4, 1), strict=True)):
+        width, heads = 128 << stage, 4 << stage
+        for block in range(depth):
+            name = f"layers.{stage}.blocks.{block}"
+            found |= norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
+            found |= linear(f"{name}.attn.qkv", 3 * width, width) | linear(f"{name}.attn.proj", width, width)
+            found |= linear(f"{name}.mlp.fc1", 4 * width, width) | linear(f"{name}.mlp.fc2", width, 4 * width)
+            found[f"{name}.attn.relative_position_bias_table"] = (529, heads)
+            found[f"{name}.attn.relative_position_index"] = (144, 144)
+            if block % 2 and stage < 3:
+                found[f"{name}.attn_mask"] = (windows, 144, 144)
+        if stage < 3:
+            found[f"layers.{stage}.downsample.reduction.weight"] = (2 * width, 4 * width)
+            found |= norm(f"layers.{stage}.downsample.norm", 4 * width)
+    return {f"vision_encoder.{name}": shape for name, shape in found.items()}
+
+
+def text() -> Shapes:
+    found: Shapes = {
+        "embeddings.word_embeddings.weight": (30522, 768),
+        "embeddings.position_embeddings.weight": (512, 768),
+        "embeddings.token_type_embeddings.weight": (2, 768),
+        **norm("embeddings.LayerNorm", 768),
+    }
+    for layer in range(12):
+        name = f"encoder.layer.{layer}"
+        for kind, context in (("attention", 768), ("crossattention", 1024))[: 1 + (layer >= 6)]:
+            found |= linear(f"{name}.{kind}.self.query", 768, 768) | linear(f"{name}.{kind}.self.key", 768, context)
+            found |= linear(f"{name}.{kind}.self.value", 768, context)
+            found |= linear(f"{name}.{kind}.output.dense", 768, 768) | norm(f"{name}.{kind}.output.LayerNorm", 768)
+        found |= linear(f"{name}.intermediate.dense", 3072, 768) | linear(f"{name}.output.dense", 768, 3072)
+        found |= norm(f"{name}.output.LayerNorm", 768)
+    return {f"text_encoder.{name}": shape for name, shape in found.items()}
+
+
+HEADS: Shapes = {
+    **linear("vision_proj", 256, 1024),
+    **linear("text_proj", 256, 768),
+    "temp": (),
+    **linear("itm_head.0", 1536, 768),
+    **norm("itm_head.1", 1536),
+    **linear("itm_head.3", 2, 1536),
+}
+
+
+def model(options: str = "", size: int = SIZE) -> Encoder:
+    torch.manual_seed(0)
+    encoder: Encoder = build("encoders", f"xvlm:{SMALL}{options}").build((3, size, size), 10)
+    for name, parameter in encoder.named_parameters():
+        if name != "temp":
+            parameter.data.add_(0.15 * torch.randn_like(parameter))
+    return encoder.eval()
+
+
+def pictures(n: int = 3, size: int = SIZE) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(0, 256, (n, 3, size, size), dtype=torch.uint8, generator=generator)
+
+
+def padded(more: int = 0) -> Tensor:
+    longest = max(map(len, CAPTIONS)) + more
+    return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
+
+
+def sides(encoder: Encoder) -> tuple[Side, Side]:
+    with torch.no_grad():
+        return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
+
+
+def cosines(encoder: Encoder) -> Tensor:
+    images, texts = sides(encoder)
+    return images.vectors @ texts.vectors.T
+
+
+def reranked(encoder: Encoder) -> Pair[Tensor]:
+    with torch.no_grad():
+        found = encoder.score(*sides(encoder))
+    assert isinstance(found, Pair)
+    return found
+
+
+def logits(oracle: Oracles, encoder: Encoder) -> tuple[Tensor, Tensor]:
+    """Cosines (n, m) and logits of no match and match (n, m, 2), pair by pair."""
+    slow, state = oracle("xvlm"), encoder.state_dict()
+    images = [slow.image(state, picture / 255, (2, 2), 4, 2) for picture in pictures()]
+    texts = [slow.text(state, caption, 1) for caption in CAPTIONS]
+    both = [[slow.vectors(state, image, caption) for caption in texts] for image in images]
+    judged = [[slow.judged(state, caption, image, range(1, 3)) for caption in texts] for image in images]
+    return torch.tensor([[float(v @ t) for v, t in row] for row in both]), torch.stack([*map(torch.stack, judged)])
+
+
+def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
+    """The model's own loss on five pairs of picture and caption."""
+    torch.manual_seed(5)
+    images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
+    texts = encoder.encode_texts(padded(), LENGTHS)
+    mask = mask or pair_mask(torch.from_numpy(OWNER), "mask")
+    return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, padded(), LENGTHS)
+
+
+def original(encoder: Encoder, pretrained: bool = False, options: dict[str, Any] | None = None) -> Original:
+    """A file as the authors write it: buffers inside; a pretrained one with its heads and the `bert.` of its body."""
+    state = dict(encoder.state_dict()) | dict(encoder.named_buffers())
+    state["text_encoder.embeddings.position_ids"] = torch.arange(64)[None]
+    if pretrained:
+        state = {k.replace("text_encoder.", "text_encoder.bert."): v for k, v in state.items()}
+        state |= {"text_encoder.cls.predictions.bias": torch.zeros(10), "bbox_head.0.weight": torch.zeros(2, 2)}
+    return Original(Path("checkpoint_best.pth"), (state,), options or {})
+
+
+def test_names_and_shapes_are_the_originals() -> None:
+    with torch.device("meta"):
+        encoder = XVLM().build((3, 384, 384), 30522)
+    every = {**dict(encoder.named_parameters()), **dict(encoder.named_buffers())}
+    assert {name: tuple(tensor.shape) for name, tensor in every.items()} == {**vision(), **text(), **HEADS}
+    assert (len(vision()), len(text()), len(HEADS)) == (362, 257, 11)
+    buffers = {name for name in vision() if name.endswith(("relative_position_index", "attn_mask"))}
+    assert encoder.state_dict().keys() == every.keys() - buffers
+    towers = (encoder.get_submodule("vision_encoder"), encoder.get_submodule("text_encoder"))
+    numbers = [sum(p.numel() for p in tower.parameters()) / 1e6 for tower in towers]
+    assert numbers == pytest.approx([86.88, 125.4], abs=0.1)
+
+
+def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
+    encoder = model(",score=itm,k_test=9")
+    wanted, judged = logits(oracle, encoder)
+    assert torch.allclose(cosines(encoder), wanted, atol=1e-5)
+    with torch.no_grad():
+        found = encoder.score_pairs(*sides(encoder))
+    assert torch.allclose(found, judged[..., 1], atol=1e-5)
+    assert min(float(found.std()), float(wanted.std())) > 1e-2, "scores must differ for the test to say something"
+    both = reranked(encoder)
+    assert torch.allclose(both.i2t, judged[..., 1], atol=1e-5)
+    assert torch.allclose(both.t2i, judged[..., 1].T, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
+    encoder = model(f",score=itm,k_test={k}")
+    wanted, judged = logits(oracle, encoder)
+    both = reranked(encoder)
+    for found, S, logit in ((both.i2t, wanted, judged[..., 1]), (both.t2i, wanted.T, judged[..., 1].T)):
+        assert found.shape == S.shape
+        for row in range(len(S)):
+            best = set(S[row].argsort(descending=True)[:k].tolist())
+            assert set((~found[row].isnan()).nonzero().flatten().tolist()) == best
+            assert all(abs(float(found[row, j] - logit[row, j])) < 1e-5 for j in best)
+    assert not torch.equal(both.i2t.isnan(), both.t2i.T.isnan())
+
+
+def test_retrieval_puts_unscored_pairs_last() -> None:
+    both = reranked(model(",score=itm,k_test=1"))
+    i2t, _ = retrieve(both, OWNER)
+    for image in range(3):
+        first = int(both.i2t[image].nan_to_num(nan=-torch.inf).argmax())
+        assert (int(i2t.ranks[image]) == 0) == (OWNER[first] == image)
+
+
+def test_an_image_is_projected_once_for_all_its_captions() -> None:
+    encoder = model(",score=itm,k_test=9")
+    encoder.pairs_at_once = 2
+    calls: list[int] = []
+    for layer in (1, 2):
+        key = encoder.get_submodule(f"text_encoder.encoder.layer.{layer}.crossattention.self.key")
+        key.register_forward_hook(lambda _, given, out: calls.append(given[0].shape[0]))
+    whole = reranked(encoder)
+    assert sum(calls) == 3 * 2
+    assert torch.allclose(whole.i2t, reranked(model(",score=itm,k_test=9")).i2t, atol=1e-6)
+
+
+def test_scores_depend_on_neither_padding_nor_the_batch() -> None:
+    encoder = model(",score=itm,k_test=9")
+    images, texts = sides(encoder)
+    with torch.no_grad():
+        whole, cosine = encoder.score_pairs(images, texts), cosines(encoder)
+        wide = encoder.encode_texts(padded(more=4), LENGTHS)
+        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-5)
+        for j, caption in enumerate(CAPTIONS):
+            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
+            for i in range(3):
+                one = encoder.encode_images(pictures()[i : i + 1])
+                assert torch.allclose(encoder.score_pairs(one, alone)[0, 0], whole[i, j], atol=1e-5)
+                assert torch.allclose((one.vectors @ alone.vectors.T)[0, 0], cosine[i, j], atol=1e-6)
+
+
+def test_the_gradient_in_chunks_is_that_of_all_pairs_at_once() -> None:
+    encoder = model(",score=itm").double().train()
+    W = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    found = []
+    for pairs in (2, 1000, 0):
+        encoder.pairs_at_once = pairs
+        images, texts = encoder.encode_images(pictures().double() / 255), encoder.encode_texts(padded(), LENGTHS)
+        S = encoder.score(images, texts) if pairs else encoder.score_pairs(images, texts)
+        assert isinstance(S, Tensor)
+        known = {n: p for n, p in encoder.named_parameters() if p.requires_grad and "_proj" not in n}
+        found.append(dict(zip(known, torch.autograd.grad(S, list(known.values()), W), strict=True)))
+    for name, gradient in found[2].items():
+        assert torch.allclose(found[0][name], gradient, atol=1e-9), name
+        assert torch.allclose(found[1][name], gradient, atol=1e-9), name
+
+
+@pytest.mark.parametrize(
+    ("options", "frozen"),
+    [
+        ("", ("itm_head", "text_encoder.encoder.layer.1", "text_encoder.encoder.layer.2")),
+        (",itm_loss=true", ()),
+        (",score=itm", ()),
+        (",score=itm,itc_loss=false", ("vision_proj", "text_proj")),
+        (",score=itm,itm_loss=true", ()),
+    ],
+)
+def test_a_gradient_reaches_every_parameter_that_is_trained(options: str, frozen: tuple[str, ...]) -> None:
+    encoder = model(options).train()
+    torch.manual_seed(3)
+    rows = torch.from_numpy(OWNER)
+    images, texts = encoder.encode_images(pictures()[rows]), encoder.encode_texts(padded(), LENGTHS)
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor)
+    further = encoder.extra_loss(images, texts, S, pair_mask(rows, "mask"), padded(), LENGTHS)
+    total = (S * torch.randn(S.shape)).sum() + (0 if further is None else further)
+    total.backward()  # type: ignore[no-untyped-call]
+    for name, parameter in encoder.named_parameters():
+        assert parameter.requires_grad == (name != "temp" and not name.startswith(frozen or ("temp",))), name
+        if parameter.requires_grad:
+            assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+            assert name.endswith("self.key.bias") or parameter.grad.abs().max() > 1e-9, name
+        else:
+            assert parameter.grad is None, name
+
+
+def test_groups_are_the_two_towers() -> None:
+    encoder = model()
+    named = {id(p): name for name, p in encoder.named_parameters()}
+    for group, start in (("backbone", "vision_encoder."), ("bert", "text_encoder.")):
+        found = {named[id(p)] for p in encoder.groups()[group]}
+        assert found == {name for name in named.values() if name.startswith(start)}
+
+
+def test_the_matching_loss_is_the_cross_entropy_of_the_drawn_pairs(oracle: Oracles) -> None:
+    encoder = model(",itm_loss=true,itm_weight=2").train()
+    judged = logits(oracle, encoder)[1][torch.from_numpy(OWNER)]
+    mask = pair_mask(torch.from_numpy(OWNER), "mask")
+    images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
+    S = images.vectors @ encoder.encode_texts(padded(), LENGTHS).vectors.T
+    torch.manual_seed(5)
+    pairs = drawn(S.detach() / 0.07, mask)
+    each = [
+        -float(judged[i, j].log_softmax(0)[y])
+        for i, j, y in zip(pairs.images.tolist(), pairs.texts.tolist(), pairs.label.tolist(), strict=True)
+    ]
+    found = loss(encoder)
+    assert found is not None and len(each) == 15
+    assert float(found.detach()) == pytest.approx(2 * sum(each) / 15, abs=1e-4)
+    found.backward()  # type: ignore[no-untyped-call]
+    wanted = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
+    again = model(",itm_loss=true,itm_weight=2").train()
+    again.pairs_at_once = 4
+    parts = loss(again)
+    assert parts is not None
+    parts.backward()  # type: ignore[no-untyped-call]
+    for name, parameter in again.named_parameters():
+        if name in wanted:
+            assert torch.allclose(parameter.grad, wanted[name], atol=1e-5), name  # type: ignore[arg-type]
+    assert loss(model().train()) is None
+
+
+def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> None:
+    encoder = model(",score=itm").train()
+    rows = torch.from_numpy(OWNER)
+    mask = Mask(rows[:, None] == rows, torch.ones(5, 5, dtype=torch.bool))
+    found = loss(encoder, mask)
+    assert found is not None
+    wanted = oracle("xvlm").contrast(cosines(encoder)[rows].detach(), 0.07, mask.match)
+    assert float(found.detach()) == pytest.approx(wanted, rel=1e-4)
+    assert loss(model(",score=itm,itc_loss=false").train(), mask) is None
+
+
+@pytest.mark.parametrize("tau", [0.07, 0.2])
+def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracles, tau: float) -> None:
+    from lossscope.weights import both, reduced
+
+    S, mask = cosines(model()), group_mask(torch.arange(3), torch.from_numpy(OWNER))
+    objective = build("objectives", f"supcon:tau={tau}")
+    value = reduced(both(objective, S, mask), objective.directions, objective.reduction, 5).value
+    assert value is not None
+    assert float(value) == pytest.approx(oracle("xvlm").contrast(S, tau, mask.match), rel=1e-5)
+
+
+@pytest.mark.parametrize("pretrained", [False, True])
+@pytest.mark.parametrize("size", [16, 32])
+def test_an_original_file_gives_the_scores_of_its_model(pretrained: bool, size: int) -> None:
+    encoder = model(size=size)
+    found = XVLM.opened(original(encoder, pretrained, {"k_test": 256, "image_res": size}))
+    assert found is not None
+    assert (found.item_shape, found.vocabulary_size) == ((3, size, size), 10)
+    assert found.objective == "infonce:tau=0.0700000003,learn=false"
+    assert (found.encoder.k_test, found.encoder.sep, found.encoder.itm_loss) == (256, False, True)
+    assert any(name.endswith("attn_mask") for name in found.ignored)
+    assert ("bbox_head.0.weight" in found.ignored) == pretrained
+    again: Encoder = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
+    again.load_state_dict(found.weights)
+    images = pictures(size=size)
+    for part in ("encode_images", "encode_texts"):
+        given = (images,) if part == "encode_images" else (padded(), LENGTHS)
+        assert torch.equal(getattr(again, part)(*given).vectors, getattr(encoder, part)(*given).vectors)
+    judge: Encoder = replace(found.encoder, score="itm").build(found.item_shape, found.vocabulary_size).eval()
+    judge.load_state_dict(found.weights)
+    assert judge.score_pairs(judge.encode_images(images), judge.encode_texts(padded(), LENGTHS)).isfinite().all()
+
+
+def test_files_of_others_are_left_to_them() -> None:
+    file = original(model())
+    without = {k: v for k, v in file.towers[0].items() if "crossattention" not in k}
+    assert XVLM.opened(replace(file, towers=(without,))) is None
+    assert XVLM.opened(replace(file, towers=(file.towers[0], {}))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fragment"),
+    [
+        ("itm_head.3.bias", None, r"missing \['itm_head.3.bias'\]"),
+        ("text_proj.weight", None, "text_proj.weight of the file must be a tensor of 2 dimensions; got none"),
+        ("vision_encoder.layers.1.blocks.0.attn.qkv.bias", None, r"missing \['vision_encoder.layers.1.blocks.0.attn"),
+        ("vision_encoder.head.weight", torch.zeros(3), r"left over \['vision_encoder.head.weight'\]"),
+        ("text_encoder.pooler.dense.bias", torch.zeros(3), r"left over \['text_encoder.pooler.dense.bias'\]"),
+        ("vision_proj.bias", torch.zeros(5), r"vision_proj.bias must be \(12,\); got \(5,\)"),
+        ("vision_encoder.layers.0.blocks.0.attn.relative_position_bias_table", torch.zeros(50, 1), "must have"),
+        ("temp", torch.tensor(-1.0), "temp of the file must be > 0; got -1.0"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
+    file = original(model())
+    tower = {k: v for k, v in file.towers[0].items() if k != name}
+    with pytest.raises(InputError, match=fragment):
+        XVLM.opened(replace(file, towers=(tower if value is None else {**tower, name: value},)))
+
+
+def test_options_of_a_file_are_not_trusted() -> None:
+    with pytest.raises(InputError, match="option k_test of the file must be a whole number; got 'many'"):
+        XVLM.opened(original(model(), options={"k_test": "many"}))
+    tower = {k: v for k, v in original(model()).towers[0].items() if "relative_position_bias_table" not in k}
+    with pytest.raises(InputError, match="must be a Swin"):
+        XVLM.opened(replace(original(model()), towers=(tower,)))
+
+
+def test_a_model_begins_with_a_file_and_stretches_its_tables(tmp_path: Path) -> None:
+    encoder, path = model(), tmp_path / "pretrained.th"
+    torch.save({"model": original(encoder, True).towers[0], "config": {"image_res": SIZE}}, path)
+    assert read_original(path).options == {"image_res": SIZE}
+    same = build("encoders", f"xvlm:{SMALL},weights={path}").build((3, SIZE, SIZE), 10).eval()
+    assert torch.equal(cosines(same), cosines(encoder))
+    wider = SMALL.replace("window=4", "window=6")
+    larger = build("encoders", f"xvlm:{wider},weights={path}").build((3, 24, 24), 10).state_dict()
+    name = "vision_encoder.layers.1.blocks.1.attn.relative_position_bias_table"
+    before, after = encoder.state_dict()[name], larger[name]
+    assert (tuple(before.shape), tuple(after.shape)) == ((49, 2), (121, 2))
+    middle = (after.view(11, 11, 2)[5, 5], before.view(7, 7, 2)[3, 3])
+    assert torch.allclose(*middle, atol=1e-5)
+    assert torch.equal(larger["text_proj.weight"], encoder.state_dict()["text_proj.weight"])
+    with pytest.raises(InputError, match=r"word_embeddings.weight must be \(11, 128\); got \(10, 128\)"):
+        build("encoders", f"xvlm:{SMALL},weights={path}").build((3, SIZE, SIZE), 11)
+
+
+def test_random_views_are_for_training_only() -> None:
+    encoder = model(",augment=true")
+    assert torch.equal(encoder.encode_images(pictures()).vectors, model().encode_images(pictures()).vectors)
+    encoder.train()
+    torch.manual_seed(0)
+    first, second = (encoder.encode_images(pictures()).vectors for _ in range(2))
+    assert not torch.allclose(first, second, atol=1e-4)
+
+
+def test_dropped_paths_and_dropout_are_for_training_only() -> None:
+    options = SMALL.replace("dropout=0,drop_path=0", "dropout=0.1,drop_path=0.5")
+    torch.manual_seed(0)
+    encoder = build("encoders", f"xvlm:{options}").build((3, SIZE, SIZE), 10).eval()
+    assert torch.equal(cosines(encoder), cosines(encoder))
+    encoder.train()
+    assert not torch.allclose(cosines(encoder), cosines(encoder), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "fragment"),
+    [
+        ("", (36, 2048), "xvlm must be given square pictures"),
+        ("", (3, 16, 32), "xvlm must be given square pictures"),
+        (",patch=3", (3, 16, 16), "patch must divide the pictures' side, 16; got 3"),
+        (",window=3", (3, 16, 16), "window must divide the 8 tokens of a side in stage 0; got 3"),
+        (",patch=16", (3, 16, 16), "tokens of a side must be even before stage 1; got 1"),
+        (",depths=2/x", (3, 16, 16), "depths must be whole numbers from 1"),
+        (",embed=40", (3, 16, 16), "embed must be a multiple of 32 and width of 64; got 40 and 128"),
+        (",fused=3", (3, 16, 16), "fused must be below layers, 3; got 3"),
+        (",max_tokens=65", (3, 16, 16), r"max_tokens must be in 3..64 \(positions\); got 65"),
+        (",k_test=0", (3, 16, 16), "sizes and k_test must be at least 1"),
+        (",dropout=1", (3, 16, 16), r"dropout and drop_path must be in \[0, 1\)"),
+        (",init=0", (3, 16, 16), "init must be > 0; got 0.0"),
+        (",score=dot", (3, 16, 16), "must be one of itc, itm"),
+    ],
+)
+def test_what_does_not_fit_is_refused(spec: str, shape: tuple[int, ...], fragment: str) -> None:
+    options = dict(pair.split("=") for pair in f"{SMALL}{spec}".split(","))
+    with pytest.raises(InputError, match=fragment):
+        build("encoders", "xvlm:" + ",".join(f"{k}={v}" for k, v in options.items())).build(shape, 10)
+
+
+@pytest.mark.slow
+def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
+    from lossscope.recipe import Recipe
+    from lossscope.train import train
+
+    small = "embed=32,depths=2/2,window=4,width=64,layers=2,fused=1,dim=32,pieces=300,dropout=0,drop_path=0,init=0.08"
+    recipe = Recipe(
+        data="scenes:train=200,val=60,test=20,size=32", encoder=f"xvlm:{small},itm_loss=true", objective="infonce",
+        batch_size=25, epochs=3, lr=1e-3,
+    )  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    train(recipe, tmp_path / "run", listener=rows.append)
+    assert rows[-1]["loss"] < rows[1]["loss"]
+    assert rows[-1]["rsum"] > 3 * rows[0]["rsum"]
