@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lossscope.encoders.base import Encoder, Side
+from lossscope.layers.wordwise import unit
 from lossscope.registry import build
 from lossscope.weights import backward
-from lossscope.wordwise import unit
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64
 CAPTIONS, LOOPED, IMAGES, REPEATS = 500, 100, (100, 16, 1), 3

@@ -34,7 +34,7 @@ def convert(
 
     Every tensor must find its place, or nothing is written. Objects in the file other than data are never made.
     """
-    from lossscope.opening import describe, opened
+    from lossscope.originals.opening import describe, opened
     from lossscope.registry import build, spec_of
 
     if out.suffix not in (".pt", ".safetensors"):

@@ -65,7 +65,7 @@ def words(
 
     They hold which words there are and nothing of what they mean.
     """
-    from lossscope.word_vectors import write_word_vectors
+    from lossscope.formats.word_vectors import write_word_vectors
 
     members = _members(captions, lists, annotations)
     with show.progress(quiet) as bar:
@@ -77,7 +77,7 @@ def words(
 
 def _members(captions: Path, lists: str, annotations: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Every video of the lists with all its captions, and those of its test that are not among them."""
-    from lossscope.msrvtt_lists import Annotations, Official
+    from lossscope.formats.msrvtt_lists import Annotations, Official
 
     chosen(lists, ("1k-a", "1k-b", "full"), "--lists")
     found = Annotations.read(captions, annotations)

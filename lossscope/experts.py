@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .errors import InputError
 from .files import fingerprint_of
-from .ragged import Floats, Writing, write_ragged
+from .formats.ragged import Floats, Writing, write_ragged
 from .vocabulary import tokenise
 
 Models = Literal["mmt", "ce"]

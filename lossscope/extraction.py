@@ -13,9 +13,9 @@ import numpy.typing as npt
 from .datasets.base import Dataset, Split
 from .documents import read_json
 from .errors import InputError
-from .feature_rows import PER_IMAGE, SPLITS, mapped
 from .features.base import Backbone, Extract
 from .files import replacing, write_text
+from .formats.feature_rows import PER_IMAGE, SPLITS, mapped
 
 SCHEMA = "lossscope.features/1"
 PART = 256  # pictures: what a stop loses at most

@@ -10,9 +10,9 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.experts import EXPERTS, Generated
-from lossscope.ragged import Ragged
-from lossscope.videos import ExpertFolder
-from lossscope.word_vectors import write_word_vectors
+from lossscope.formats.ragged import Ragged
+from lossscope.formats.videos import ExpertFolder
+from lossscope.formats.word_vectors import write_word_vectors
 
 NOUNS = ["dog", "cat", "car", "boat", "tree", "house", "river", "stone", "cloud", "horse", "piano", "spoon"]
 

@@ -19,29 +19,15 @@ PROJECT = Path(__file__).parents[1]
 FILES = sorted(LIBRARY.rglob("*.py"))
 FOLDERS = ("objectives", "probes", "encoders", "datasets", "features", "sources", "plots", "tables")
 
-FORMATS = {"feature_rows", "ragged", "videos", "mult_h5", "msrvtt_lists", "tar_index", "word_vectors"}
-DATA = {"captioned", "pictures", "documents", "scenery", "painting", "telling", "truth", "vocabulary", "files"}
+
+def inside(package: str) -> set[str]:
+    """The modules of a package, by their names."""
+    return {f"{package}.{path.stem}" for path in (LIBRARY / package).glob("[a-z]*.py")}
+
+
+LAYERS, ORIGINALS, FORMATS, CHECKS = (inside(name) for name in ("layers", "originals", "formats", "checks"))
+DATA = {"documents", "scenery", "painting", "telling", "truth", "vocabulary", "files", *FORMATS}
 READING = {"vocabulary", "tokens", "subwords", "twopass"}
-TOWERS = {
-    "resnet",
-    "vit",
-    "vgg",
-    "gridnet",
-    "backbone",
-    "augment",
-    "towers",
-    "gpo",
-    "bert",
-    "pooled_regions",
-    "pooled_words",
-    "captioning",
-    "wordwise",
-    "crossattention",
-    "selfattention",
-    "nodes",
-}
-FILES_OF_OTHERS = {"original", "original_options", "wordwise_file", "clip_files"}
-CHECKS = {f"checks.{path.stem}" for path in (LIBRARY / "checks").glob("[a-z]*.py")}
 ALLOWED = {
     "errors": set(),
     "similarity": {"weights"},
@@ -63,11 +49,23 @@ ALLOWED = {
     "tokens": set(),
     "subwords": {"files"},
     "twopass": {"encoders.base"},  # for its types
-    "original": {"files", "inert"},
-    "inert": {"files"},
-    "features": {"features.base", "files", "resnet", "registry", "documents"},
-    "encoders": {"encoders.base", "registry", "files", "similarity", "weights", *READING, *TOWERS, *FILES_OF_OTHERS},
-    "datasets": {"datasets.base", "registry", *DATA, *FORMATS},
+    "layers": {
+        "encoders.base",
+        "files",
+        "similarity",
+        "subwords",
+        "documents",
+        "twopass",
+        "weights",
+        *LAYERS,
+        "originals.original",
+    },
+    # what is opened becomes a checkpoint
+    "originals": {"encoders.base", "registry", "files", "checkpoint", *READING, *LAYERS, *ORIGINALS},
+    "formats": {"datasets.base", "files", "documents", "vocabulary", *FORMATS},
+    "features": {"features.base", "files", "layers.resnet", "registry", "documents"},
+    "encoders": {"encoders.base", "registry", "files", "similarity", "weights", *READING, *LAYERS, *ORIGINALS},
+    "datasets": {"datasets.base", "registry", *DATA},
     # what is probed comes down to a checkpoint, whose encoder runs over a data set
     "sources": {
         "sources.base",
@@ -81,8 +79,8 @@ ALLOWED = {
         "embed",
         "scoring",
         "weights",
-        "opening",
-        "original",
+        "originals.opening",
+        "originals.original",
         "encoders.base",
         "datasets.base",
     },

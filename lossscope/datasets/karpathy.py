@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 from ..documents import identifier, member, read_json
 from ..errors import InputError
+from ..formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 
 _ORDER = ("train", "val", "test", "restval")
 _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name}-images/{file}")

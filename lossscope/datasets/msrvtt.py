@@ -11,10 +11,10 @@ import numpy as np
 
 from ..errors import InputError
 from ..files import fingerprint_of
-from ..msrvtt_lists import Annotations, Lists, Official
-from ..mult_h5 import MultH5
-from ..ragged import Ragged
-from ..videos import CaptionWords, ExpertFolder, Frames, Pick, Videos
+from ..formats.msrvtt_lists import Annotations, Lists, Official
+from ..formats.mult_h5 import MultH5
+from ..formats.ragged import Ragged
+from ..formats.videos import CaptionWords, ExpertFolder, Frames, Pick, Videos
 from .base import Split
 
 _SPLITS = ("train", "val", "test")

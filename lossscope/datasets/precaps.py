@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
-from ..feature_rows import TWINS, feature_split, present, read_lines, stem_of
+from ..formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
 from ..vocabulary import Vocabulary, read_vocabulary
 from .base import Split
 

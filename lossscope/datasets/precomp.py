@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import InputError
-from ..feature_rows import TWINS, feature_split, present, read_lines, stem_of
+from ..formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
 from .base import Split
 
 _CAPTIONS = "caps.txt"

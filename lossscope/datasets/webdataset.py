@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 from ..documents import expect
 from ..errors import InputError
 from ..files import fingerprint_of
-from ..tar_index import TarMember, members
+from ..formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from ..formats.tar_index import TarMember, members
 
 _SPLITS = ("train", "val", "test")
 _PICTURES = ("jpg", "jpeg", "png", "webp")

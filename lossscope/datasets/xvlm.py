@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..captioned import Captioned, OnError, PictureSplit, check_options, picture_split
 from ..documents import expect, identifier, member, read_value
 from ..errors import InputError
+from ..formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
 
 _SPLITS = ("train", "val", "test")
 _MARKS = ".'!?\"()*#:;~,"

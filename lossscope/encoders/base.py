@@ -18,7 +18,7 @@ from ..vocabulary import Vocabulary
 from ..weights import Pair
 
 if TYPE_CHECKING:
-    from ..original import Opened, Original
+    from ..originals.original import Opened, Original
 
 Items = Tensor | Mapping[str, Tensor]
 Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ..ce_files import opened_ce
-from ..collaboration import Collaboration, Gating
 from ..errors import InputError
-from ..expert_items import experts_of, keys_of, over_present, present, videos
-from ..netvlad import NetVLAD
-from ..original import Opened, Original
-from ..video_options import counts
+from ..layers.collaboration import Collaboration, Gating
+from ..layers.expert_items import experts_of, keys_of, over_present, present, videos
+from ..layers.netvlad import NetVLAD
+from ..originals.ce import opened_ce
+from ..originals.original import Opened, Original
+from ..originals.video import counts
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..clip_files import configuration, configuration_of, is_clip, left_out, weights_of
 from ..errors import InputError
-from ..original import Opened, Original, read_original
+from ..originals.clip import configuration, configuration_of, is_clip, left_out, weights_of
+from ..originals.original import Opened, Original, read_original
 from ..similarity import normalise
 from ..subwords import Subwords
 from ..tokens import Tokens

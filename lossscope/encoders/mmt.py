@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from ..bert import configuration, empty, kept_configuration, load_folder, size_of
 from ..errors import InputError
-from ..expert_items import experts_of, keys_of, over_present, present, videos
-from ..gated_units import GatedUnit, Reduced
-from ..mmt_files import opened_mmt, types_of
-from ..original import Opened, Original
-from ..phrasing import as_sentence, phrased
+from ..layers.bert import configuration, empty, kept_configuration, load_folder, size_of
+from ..layers.expert_items import experts_of, keys_of, over_present, present, videos
+from ..layers.gated_units import GatedUnit, Reduced
+from ..layers.phrasing import as_sentence, phrased
+from ..layers.video_transformer import VideoPlan, VideoTransformer, time_codes
+from ..originals.mmt import opened_mmt, types_of
+from ..originals.original import Opened, Original
 from ..subwords import Subwords
 from ..tokens import Tokens
-from ..video_transformer import VideoPlan, VideoTransformer, time_codes
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 

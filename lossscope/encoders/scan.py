@@ -9,11 +9,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..crossattention import Clip, Norm, absent, attention, cosines, dots, gram, lengths_of, mean
-from ..original import Opened, Original
-from ..original_options import number
-from ..wordwise import Regions, Words, region_shape, region_side, require_positive, word_side
-from ..wordwise_file import REGIONS, chosen, named, only_regions_and_words, opened, sizes
+from ..layers.crossattention import Clip, Norm, absent, attention, cosines, dots, gram, lengths_of, mean
+from ..layers.wordwise import Regions, Words, region_shape, region_side, require_positive, word_side
+from ..originals.options import number
+from ..originals.original import Opened, Original
+from ..originals.wordwise import REGIONS, chosen, named, only_regions_and_words, opened, sizes
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 Direction = Literal["t2i", "i2t"]

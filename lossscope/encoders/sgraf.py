@@ -10,14 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..crossattention import Clip, attended_lengths, attention, dots, gram
 from ..errors import InputError
-from ..nodes import Filtration, Note, Reasoning, Seen, reasoned
-from ..original import Opened, Original
-from ..original_options import tensor_of
-from ..selfattention import RegionSummary, WordSummary
-from ..twopass import by_length, two_pass
-from ..wordwise import (
+from ..layers.crossattention import Clip, attended_lengths, attention, dots, gram
+from ..layers.nodes import Filtration, Note, Reasoning, Seen, reasoned
+from ..layers.selfattention import RegionSummary, WordSummary
+from ..layers.wordwise import (
     EPS,
     Regions,
     embedding,
@@ -29,7 +26,10 @@ from ..wordwise import (
     word_side,
     xavier,
 )
-from ..wordwise_file import named, opened, sizes
+from ..originals.options import tensor_of
+from ..originals.original import Opened, Original
+from ..originals.wordwise import named, opened, sizes
+from ..twopass import by_length, two_pass
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 _SLOTS = "similarity.v_global_w.embedding_local.1.running_mean"  # one number for each region

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..original import Opened, Original, read_original
+from ..originals.original import Opened, Original, read_original
 from ..similarity import normalise
 from ..subwords import Subwords
 from ..tokens import Tokens

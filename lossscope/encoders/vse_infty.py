@@ -9,14 +9,14 @@ from typing import Literal, cast
 
 from torch import Tensor, nn
 
-from .. import original_options as told
-from ..backbone import Backbone, name_of, one_of_both
-from ..bert import HEAD, configuration, empty, kept_configuration, load_folder, size_of
 from ..errors import InputError
-from ..gpo import unit
-from ..original import Opened, Original
-from ..pooled_regions import Grids, Regions
-from ..pooled_words import BertWords, GruWords, Marks
+from ..layers.backbone import Backbone, name_of, one_of_both
+from ..layers.bert import HEAD, configuration, empty, kept_configuration, load_folder, size_of
+from ..layers.gpo import unit
+from ..layers.pooled_regions import Grids, Regions
+from ..layers.pooled_words import BertWords, GruWords, Marks
+from ..originals import options as told
+from ..originals.original import Opened, Original
 from ..subwords import SPECIAL, Subwords
 from ..tokens import Tokens
 from ..vocabulary import Vocabulary

@@ -10,15 +10,15 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from .. import original_options as told
-from ..augment import centre_crop, flip, random_resized_crop
 from ..errors import InputError
-from ..original import Opened, Original
-from ..resnet import DEPTHS, Resnet, network_of
+from ..layers.augment import centre_crop, flip, random_resized_crop
+from ..layers.resnet import DEPTHS, Resnet, network_of
+from ..layers.towers import BatchNorms, CnnTower, LastWord, LinearTower, SmallCNN
+from ..layers.vgg import Vgg19
+from ..layers.vit import VITS, Vit
+from ..originals import options as told
+from ..originals.original import Opened, Original
 from ..similarity import normalise
-from ..towers import BatchNorms, CnnTower, LastWord, LinearTower, SmallCNN
-from ..vgg import Vgg19
-from ..vit import VITS, Vit
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 _Images = Literal[

@@ -9,12 +9,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from .. import original_options as told
-from ..captioning import Captioning
 from ..errors import InputError
-from ..original import Opened, Original
+from ..layers.captioning import Captioning
+from ..layers.towers import LastWord, xavier
+from ..originals import options as told
+from ..originals.original import Opened, Original
 from ..similarity import Mask, normalise
-from ..towers import LastWord, xavier
 from .base import Encoder, EncoderSpec, Items, Shape, Side
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number

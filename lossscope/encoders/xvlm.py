@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..cleaning import cleaned, cleaning
 from ..errors import InputError
-from ..fusion import HEAD, BodyPlan
-from ..original import Opened, Original, read_original
-from ..original_options import fitted
+from ..layers.cleaning import cleaned, cleaning
+from ..layers.fusion import HEAD, BodyPlan
+from ..layers.swin import HEAD as SWIN_HEAD
+from ..layers.swin import SwinPlan
+from ..layers.xvlm_model import How, Model
+from ..originals.options import fitted
+from ..originals.original import Opened, Original, read_original
+from ..originals.xvlm import is_xvlm, pixels_of, resized, sizes, weights_of, whole
 from ..subwords import Subwords
-from ..swin import HEAD as SWIN_HEAD
-from ..swin import SwinPlan
 from ..tokens import Tokens
-from ..xvlm_files import is_xvlm, pixels_of, resized, sizes, weights_of, whole
-from ..xvlm_model import How, Model
 from .base import Encoder, EncoderSpec, Shape, require_fit
 
 

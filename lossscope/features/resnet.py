@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from ..files import existing_file, fingerprint
-from ..resnet import DEPTHS, Resnet
+from ..layers.resnet import DEPTHS, Resnet
 from .base import IMAGENET, Extract, Features, Pixels, normalised, regions
 
 

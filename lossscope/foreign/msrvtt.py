@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..documents import expect
 from ..errors import InputError
 from ..files import write_text
-from ..ragged import Writing, write_ragged
+from ..formats.ragged import Writing, write_ragged
 from .unpickler import read_pickle
 
 Kind = Literal["expert", "words", "captions", "chosen"]

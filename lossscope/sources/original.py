@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..checkpoint import FORMAT, Checkpoint
 from ..files import fingerprint, fingerprint_of
-from ..opening import opened
-from ..original import looks_original
+from ..originals.opening import opened
+from ..originals.original import looks_original
 from ._checkpoint import by_checkpoint
 from .base import Embedded, Request
 

@@ -14,9 +14,9 @@ import pytest
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
-from lossscope.ragged import Writing, write_ragged
+from lossscope.formats.ragged import Writing, write_ragged
+from lossscope.formats.videos import picked
 from lossscope.registry import build, spec_of
-from lossscope.videos import picked
 
 VIDEOS = [f"video{row}" for row in range(10)]
 PARTS = ["train"] * 6 + ["validate"] * 2 + ["test"] * 2
@@ -236,7 +236,7 @@ BAD: list[tuple[Callable[[Path], Any], str]] = [
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0]}), r"must be \[first row, rows\]; got \[0\]"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [-1, 2]}), "must be within"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0, "2"]}), "must be a whole number"),
-    (_edit("features/rgb.json", "schema", lambda v: "x"), "must be an index of lossscope.ragged/1; got schema 'x'"),
+    (_edit("features/rgb.json", "schema", lambda v: "x"), "must be an index of lossscope.formats.ragged/1; got schema 'x'"),
     (_edit("features/rgb.json", "items", lambda v: {}), r"at least one expert; got none of 'video1' \(3 of 6\)"),
     (lambda r: [p.unlink() for p in (r / "features").iterdir()], r"no EXPERT\.json at all"),
     (lambda r: [p.unlink() for p in r.glob("*info.json")], "annotations must be files like .*; got none"),

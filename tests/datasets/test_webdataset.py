@@ -16,8 +16,8 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.webdataset import WebDataset
 from lossscope.errors import InputError
+from lossscope.formats.tar_index import members
 from lossscope.registry import build, spec_of
-from lossscope.tar_index import members
 
 
 def picture(shade: int) -> bytes:

@@ -17,8 +17,8 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
 from lossscope.errors import InputError
-from lossscope.expert_items import shape_of
-from lossscope.original import Original, read_original
+from lossscope.layers.expert_items import shape_of
+from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, load, names, spec_of
 
 Oracles = Callable[[str], ModuleType]

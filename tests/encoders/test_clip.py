@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.clip_files import from_openai
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
 from lossscope.errors import InputError
-from lossscope.opening import opened
-from lossscope.original import Original, read_original
+from lossscope.originals.clip import from_openai
+from lossscope.originals.opening import opened
+from lossscope.originals.original import Original, read_original
 from lossscope.registry import build
 from lossscope.subwords import Subwords
 

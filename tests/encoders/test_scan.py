@@ -16,7 +16,7 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder, Side
 from lossscope.encoders.scan import SCAN
 from lossscope.errors import InputError
-from lossscope.original import Original
+from lossscope.originals.original import Original
 from lossscope.registry import build, spec_of
 
 Oracles = Callable[[str], ModuleType]

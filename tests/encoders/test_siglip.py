@@ -9,7 +9,7 @@ import torch
 
 from lossscope.encoders.siglip import SigLIP
 from lossscope.errors import InputError
-from lossscope.opening import opened
+from lossscope.originals.opening import opened
 from lossscope.registry import build
 from lossscope.subwords import Subwords
 

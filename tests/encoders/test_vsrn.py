@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.captioning import Captioning
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
-from lossscope.original import Original, read_original
+from lossscope.layers.captioning import Captioning
+from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, spec_of
 from lossscope.similarity import pair_mask
 

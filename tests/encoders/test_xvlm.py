@@ -17,8 +17,8 @@ from lossscope.encoders.base import Encoder, Side
 from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.evaluate import retrieve
-from lossscope.matching import drawn
-from lossscope.original import Original, read_original
+from lossscope.layers.matching import drawn
+from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, spec_of
 from lossscope.similarity import Mask, group_mask, pair_mask
 from lossscope.weights import Pair

@@ -13,7 +13,7 @@ from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
 from lossscope.foreign import vse_infinity
 from lossscope.foreign.msrvtt import Kind, convert
-from lossscope.ragged import Ragged
+from lossscope.formats.ragged import Ragged
 
 FACES = {
     "video0": np.ones((2, 3)),
