@@ -21,6 +21,7 @@ from .app import (
     device_of,
     usage,
 )
+from .epochs import listening
 
 
 def preset_names(incomplete: str) -> list[str]:
@@ -46,7 +47,7 @@ def train(
     encoder_option: EncoderOptions = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training split. Default 30.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Pairs, or images with all captions. Default 128.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate of Adam. Default 1e-3.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate. Default 1e-3.")] = None,
     lr_step: Annotated[int | None, typer.Option(help="Epochs after which the rate decays. Default 15.")] = None,
     lr_gamma: Annotated[float | None, typer.Option(help="Factor of the decay. Default 0.1.")] = None,
     clip: Annotated[float | None, typer.Option(help="Largest gradient norm, 0 for none. Default 2.")] = None,
@@ -54,13 +55,13 @@ def train(
         int | None, typer.Option(help="Epochs of the summed loss before hardest negatives. Default 1.")
     ] = None,
     reduction: Annotated[str | None, typer.Option(help="sum, mean, pairs or cells; default: the objective's.")] = None,
-    sampling: Annotated[str | None, typer.Option(help="pairs or images; default: the objective's.")] = None,
+    sampling: Annotated[str | None, typer.Option(help="pairs, single or images; default: the objective's.")] = None,
     same_image: Annotated[str | None, typer.Option(help="keep or mask other captions of the image.")] = None,
     precision: Annotated[str | None, typer.Option(help="fp32, bf16 or fp16 in the encoder.")] = None,
     min_count: Annotated[int | None, typer.Option(help="Captions a word must occur in. Default 4.")] = None,
     optimiser: Annotated[str | None, typer.Option(help="adam, adamw, or ranger (extra). Default adam.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Weight decay of the optimiser. Default 0.")] = None,
-    beta2: Annotated[float | None, typer.Option(help="Second decay rate of Adam. Default 0.999.")] = None,
+    beta2: Annotated[float | None, typer.Option(help="Second decay rate of Adam and AdamW. Default 0.999.")] = None,
     schedule: Annotated[str | None, typer.Option(help="step, or linear: rise and fall. Default step.")] = None,
     lr_warmup: Annotated[float | None, typer.Option(help="Part of all steps that a linear schedule rises.")] = None,
     rates: Annotated[str | None, typer.Option(help="Factors on lr, e.g. bert=0.1,backbone=0.01.")] = None,
@@ -129,7 +130,7 @@ def train(
     else:
         recipe = _recipe(config, preset, encoder_option or [], given)
         folder = out or Path("runs") / _name(recipe)
-    with show.progress(quiet) as bar, _listener(folder, tensorboard, quiet) as listener:
+    with show.progress(quiet) as bar, listening(folder, tensorboard, quiet) as listener:
         place = device_of(device)
         if resume is not None:
             go_on(folder, epochs, place, save_every, bar, listener, trust_code)
@@ -142,6 +143,7 @@ def _recipe(config: Path | None, preset: str | None, changes: list[str], given: 
     from dataclasses import replace
 
     from lossscope.recipe import Recipe
+    from lossscope.recipe_file import read_recipe
     from lossscope.recipes import preset_path
     from lossscope.spec import Spec
 
@@ -154,7 +156,7 @@ def _recipe(config: Path | None, preset: str | None, changes: list[str], given: 
         missing = [f"--{name}" for name in _FIXED if name not in given]
         if missing:
             raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
-    recipe = Recipe(**given) if path is None else replace(Recipe.read(path), **given)
+    recipe = Recipe(**given) if path is None else replace(read_recipe(path), **given)
     return replace(recipe, encoder=str(Spec.parse(recipe.encoder).changed(changes))) if changes else recipe
 
 
@@ -164,46 +166,3 @@ def _name(recipe: Any) -> str:
     names = (Spec.parse(spec).name for spec in (recipe.data, recipe.objective))
     data, objective = (name.rpartition(":")[2].replace("_", "-") for name in names)
     return f"{data}-{objective}-seed{recipe.seed}"
-
-
-def _listener(folder: Path, tensorboard: bool, quiet: bool) -> Any:
-    import contextlib
-
-    @contextlib.contextmanager
-    def listening() -> Any:
-        writer = _writer(folder) if tensorboard else None
-
-        def told(row: dict[str, Any]) -> None:
-            show.notice(_line(row), quiet)
-            if writer is None:
-                return
-            for name, value in row.items():
-                if name != "epoch" and value == value:
-                    writer.add_scalar(f"val/{name}", value, row["epoch"])
-
-        try:
-            yield told
-        finally:
-            if writer:
-                writer.close()
-
-    return listening()
-
-
-def _line(row: dict[str, Any]) -> str:
-    loss = f"{row['loss']:.4g}" if row["loss"] == row["loss"] else "–"
-    return (
-        f"epoch {row['epoch']:>3}  loss {loss}  rsum {row['rsum']:.1f}  "
-        f"R@1 i2t {row['i2t_R@1']:.1f} t2i {row['t2i_R@1']:.1f}  "
-        f"similarity: positive {row['pos_mean']:.3f}, hardest negative {row['neg_mean']:.3f}"
-    )
-
-
-def _writer(folder: Path) -> Any:
-    from lossscope.errors import InputError
-
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise InputError("--tensorboard needs tensorboard; install lossscope[tb]") from error
-    return SummaryWriter(str(folder.parent / f"{folder.name}.tb"))

@@ -13,24 +13,21 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from .checkpoint_content import FORMAT, STATE, VERSION, checked
 from .encoders.base import Encoder, Shape, encoder_spec, require_fit
 from .errors import InputError
-from .files import existing_file, read_safetensors, read_torch, replacing, write_text
+from .files import replacing, write_text
 from .registry import build, uses_file
 from .subwords import Subwords
 from .tokens import Tokens
 from .vocabulary import Vocabulary
-
-FORMAT = "lossscope.checkpoint"
-VERSION = 2
-_STATE = "objective_state."  # before the names of what the objective has learnt, in the safetensors form
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """Everything needed to probe, continue or explain a trained model.
 
-    encoder, objective, data: specs; data is empty in a converted file of whose data nothing is known.
+    encoder, objective, data: specs; data and objective are empty in a converted file that does not say.
     vocabulary: words by id; tokeniser: that of parts of words, as JSON, where it reads those instead.
     item_shape: shape of one image or feature, or several by name. kept: what of other files the encoder needs.
     data_fingerprint: of the training split. epoch: finished epochs; step: finished steps of the epoch under way.
@@ -73,7 +70,7 @@ class Checkpoint:
                 torch.save(values, part)
             return
         with replacing(path) as part:
-            beside = {f"{_STATE}{k}": v for k, v in (self.objective_state or {}).items()}
+            beside = {f"{STATE}{k}": v for k, v in (self.objective_state or {}).items()}
             safetensors.torch.save_file({k: v.contiguous() for k, v in {**self.weights, **beside}.items()}, part)
         told = {
             name: value
@@ -85,34 +82,8 @@ class Checkpoint:
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
         """Read one. Raises InputError: not a checkpoint, of a newer format, a key missing or of a wrong type."""
-        found = _content(Path(path))
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            what = (
-                f"a dict with the keys {sorted(map(str, found))[:6]}"
-                if isinstance(found, dict)
-                else type(found).__name__
-            )
-            raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}")
-        version = found.get("version")
-        if not isinstance(version, int) or version > VERSION:
-            raise InputError(
-                f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
-            )
-        wanted = {item.name: item for item in fields(cls)}
-        found = {"objective_state": None, "tokeniser": None, "kept": {}, **found}
-        missing = [name for name in wanted if name not in found]
-        if missing:
-            raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
-        for name, kind in _TYPES.items():
-            if not isinstance(found[name], kind):
-                wanted_kind = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-                raise InputError(f"{name} of {path} must be {wanted_kind}; got {type(found[name]).__name__}")
-        for name, kind in _INSIDE.items():
-            inside = found[name].values() if isinstance(found[name], dict) else found[name]
-            for value in inside:
-                if not isinstance(value, kind):
-                    what = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-                    raise InputError(f"{name} of {path} must hold {what}; got {type(value).__name__}")
+        wanted = [item.name for item in fields(cls)]
+        found = checked(path, wanted)
         return cls(**{name: found[name] for name in wanted})
 
     def model(self, trust_code: bool = False) -> Encoder:
@@ -150,7 +121,8 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     model = checkpoint.model(trust_code)
     refuse_files(checkpoint.data, trust_code)
     refuse_files(checkpoint.objective, trust_code)
-    build("objectives", checkpoint.objective)
+    if checkpoint.objective:
+        build("objectives", checkpoint.objective)
     if checkpoint.data:
         build("datasets", checkpoint.data)
     for name, tensor in checkpoint.weights.items():
@@ -158,7 +130,7 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
             raise InputError(f"weights of {path} must be finite; {name} is not. The training diverged")
     return {
         "encoder": checkpoint.encoder,
-        "objective": checkpoint.objective,
+        "objective": checkpoint.objective or "unknown",
         "data": checkpoint.data or "unknown",
         "data fingerprint": checkpoint.data_fingerprint,
         "vocabulary": f"{len(checkpoint.words())} {'words' if checkpoint.tokeniser is None else 'parts of words'}",
@@ -167,32 +139,6 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
         "can be continued": "yes" if checkpoint.optimiser else "no (weights only)",
         "written with": ", ".join(f"{k} {v}" for k, v in checkpoint.versions.items()),
     }
-
-
-def stored_as_safetensors(path: Path) -> bool:
-    """Whether a file is the safetensors form of a checkpoint: its `.json` says so."""
-    beside = path.with_suffix(".json")
-    try:
-        return path.suffix == ".safetensors" and FORMAT in beside.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-
-
-def _content(path: Path) -> Any:
-    """What the file holds, either form."""
-    if path.suffix != ".safetensors":
-        return read_torch(path)
-    weights = read_safetensors(path)
-    beside = existing_file(path.with_suffix(".json"))
-    try:
-        told = json.loads(beside.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{beside} must be a readable JSON file; {error}") from error
-    if not isinstance(told, dict):
-        return told
-    state = {k.removeprefix(_STATE): v for k, v in weights.items() if k.startswith(_STATE)}
-    weights = {k: v for k, v in weights.items() if not k.startswith(_STATE)}
-    return {**told, "weights": weights, "objective_state": state or None, "optimiser": None, "rng": None}
 
 
 def refuse_files(spec: str, trust_code: bool) -> None:
@@ -233,16 +179,3 @@ def versions() -> dict[str, str]:
 def plain(recipe: Any) -> dict[str, Any]:
     """A recipe dataclass as plain values that weights_only can read."""
     return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}
-
-
-_NONE = type(None)
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": (list, dict),
-    "data_fingerprint": str, "epoch": int, "step": int,
-    "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
-    "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
-    "tokeniser": (str, _NONE), "kept": dict,
-}  # fmt: skip
-_INSIDE: dict[str, type | tuple[type, ...]] = {
-    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str,
-}  # fmt: skip

@@ -17,6 +17,7 @@ from .evaluate import evaluate
 from .files import write_text
 from .frames import join
 from .recipe import Recipe
+from .recipe_file import read_recipe
 from .registry import build, spec_of
 from .run import Run
 from .sources.base import load
@@ -105,7 +106,7 @@ def _run(out: Path, name: str, recipe: Recipe, device: str, progress: Progress |
     run = Run(path)
     if not run.config.is_file():
         return train(recipe, path, device, progress=progress, listener=listener)
-    if Recipe.read(run.config) != recipe:
+    if read_recipe(run.config) != recipe:
         raise InputError(f"{path} must be a run of this demo; it was trained otherwise. Choose another --out")
     if run.last.is_file() and Checkpoint.load(run.last).epoch == recipe.epochs:
         return run
@@ -124,7 +125,7 @@ def _counts(run: Run, name: str, plan: Demo, progress: Progress | None) -> pd.Da
 def _plateau(run: Run) -> str:
     """The loss of the run on ambiguous captions beside 2 x batch x margin, what equal similarities give."""
     steps = pd.read_csv(run.trajectory)
-    recipe = Recipe.read(run.config)
+    recipe = read_recipe(run.config)
     margin = build("objectives", recipe.objective).margin
     full = steps[(steps["objective"] == "triplet_sh") & (steps["epoch"] == steps["epoch"].max())]
     last = pd.read_csv(run.metrics).iloc[-1]

@@ -31,6 +31,8 @@ def read_value(path: Path) -> object:
     except json.JSONDecodeError as problem:
         got = f"{problem.msg} at line {problem.lineno}, column {problem.colno}"
         raise InputError(f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
+    except ValueError as problem:
+        raise InputError(f"{path} must be JSON of ordinary numbers; got {problem}") from None
     except RecursionError:
         raise InputError(f"{path} must be JSON of ordinary depth; got thousands of nested levels") from None
 
@@ -63,7 +65,10 @@ def _at(record: object, key: str, where: str) -> object:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        text = "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -17,25 +17,24 @@ from .encoders.base import Encoder, on_device
 from .errors import InputError
 from .files import read_safetensors, replacing
 from .sentences import Sentences
-from .tokens import Tokens
 
 Progress = Callable[[str, int, int], None]
 
 
 def embed(
-    model: Encoder, split: Split, words: Tokens, batch_size: int = 256, progress: Progress | None = None
+    model: Encoder, sentences: Sentences, batch_size: int = 256, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Vectors of all images (N, d) and captions (M, d), float32 on the CPU; the model is put in eval mode.
+    """Vectors of all images (N, d) and captions (M, d) of a split, float32 on the CPU, by the model in eval mode.
 
     Raises InputError when one is not finite: its ranks would look perfect, as nothing is above NaN.
     """
-    device = next(model.parameters()).device
+    device, split = next(model.parameters()).device, sentences.split
     training = model.training
     model.eval()
     try:
         with torch.inference_mode():
             images = _images(model, split, batch_size, device, progress)
-            captions = _captions(model, split, words, batch_size, device, progress)
+            captions = _captions(model, sentences, batch_size, device, progress)
     finally:
         model.train(training)
     for what, vectors in (("image", images), ("caption", captions)):
@@ -88,13 +87,11 @@ def _images(model: Encoder, split: Split, size: int, device: torch.device, progr
 
 def _captions(
     model: Encoder,
-    split: Split,
-    words: Tokens,
+    sentences: Sentences,
     size: int,
     device: torch.device,
     progress: Progress | None,
 ) -> Tensor:
-    sentences = Sentences(split, words)
     order = np.argsort(sentences.lengths(), kind="stable").astype(np.int64)
     result: Tensor | None = None
     for start in range(0, len(order), size):
@@ -103,7 +100,7 @@ def _captions(
         result = vectors.new_empty(len(order), vectors.shape[1]) if result is None else result
         result[torch.from_numpy(rows)] = vectors
         if progress:
-            progress(f"encoding {split.name} captions", start + len(rows), len(order))
+            progress(f"encoding {sentences.split.name} captions", start + len(rows), len(order))
     if result is None:
-        raise InputError(f"split {split.name!r} must have captions; it has none")
+        raise InputError(f"split {sentences.split.name!r} must have captions; it has none")
     return result

@@ -85,6 +85,8 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         raise InputError(
             f"{path} must hold plain data; {what}, which are never loaded because that runs code"
         ) from error
+    except InputError as error:  # of a stand-in that the file asks too much of
+        raise InputError(f"{path} must hold plain data; {error}") from error
     except Exception as error:  # a damaged pickle fails in any way it likes
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
 

@@ -16,7 +16,8 @@ from .similarity import Mask
 from .weights import both, reduced
 
 if TYPE_CHECKING:
-    from .training_state import State, Task
+    from .task import Task
+    from .training_state import State
 
 
 def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: Mask, batch: Batch) -> None:

@@ -26,9 +26,14 @@ def optimiser_of(recipe: Recipe, model: Encoder, beside: Sequence[nn.Parameter] 
             raise InputError(f"groups in rates and freeze must be of those of {recipe.encoder} ({known}); got {name!r}")
     apart = {id(p) for name in wanted for p in groups[name]}
     rest = [p for p in model.parameters() if p.requires_grad and id(p) not in apart]
-    parts: list[dict[str, Any]] = [{"params": [*rest, *beside], "name": "", "factor": 1.0}]
-    parts += [{"params": groups[name], "name": name, "factor": recipe.factors.get(name, 1.0)} for name in wanted]
-    return _made(recipe, [part for part in parts if part["params"]])
+    spared = {id(p) for name, p in model.named_parameters() if not model.decays(name)} if recipe.weight_decay else set()
+    parts: list[dict[str, Any]] = []
+    for name, held in (("", [*rest, *beside]), *((name, groups[name]) for name in wanted)):
+        for decays in (True, False):
+            part: dict[str, Any] = {"params": [p for p in held if (id(p) in spared) is not decays], "name": name}
+            part |= {"factor": recipe.factors.get(name, 1.0)} | ({} if decays else {"weight_decay": 0.0})
+            parts += [part] if part["params"] else []
+    return _made(recipe, parts)
 
 
 def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step: int, steps: int) -> float:

@@ -1,19 +1,15 @@
-"""How a model is trained: every choice that changes a number, as one frozen dataclass and one TOML file."""
+"""How a model is trained: every choice that changes a number, as one frozen dataclass."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import tomllib
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from .errors import InputError
-from .files import write_text
 from .registry import build, spec_of
 from .sampling import Batch, How, Rows, Sampling
 from .similarity import SameImage
@@ -94,6 +90,10 @@ class Recipe:
             got = f"{self.weight_decay}, {self.beta2} and {self.lr_warmup}"
             raise InputError(f"weight-decay must be >= 0, beta2 in (0, 1) and lr-warmup in [0, 1); got {got}")
         _ = self.factors, self.waits
+        if self.ramp > self.epochs > 0:
+            raise InputError(f"ramp must be an epoch of the run, at most {self.epochs}; got {self.ramp}")
+        if self.optimiser == "ranger" and self.beta2 != 0.999:
+            raise InputError(f"beta2 is of adam and adamw; ranger has its own. Got {self.beta2}")
         _one_of("optimiser", self.optimiser, typing.get_args(Optimiser))
         _one_of("schedule", self.schedule, typing.get_args(Schedule))
         _one_of("select", self.select, typing.get_args(Select))
@@ -124,7 +124,7 @@ class Recipe:
         if how == "images" and objective.positives == "one":
             what = f"{self.objective}, which takes one positive"
             raise InputError(f"sampling must be pairs or single for {what}; got images")
-        return Sampling(how, self.batch_size, self.seed, drop_last=self.drop_last)
+        return Sampling(how, self.batch_size, self.seed, drop_last=self.drop_last, least=2)
 
     def steps_of(self, batches: int) -> int:
         """Steps of an epoch when the split has so many batches."""
@@ -164,7 +164,10 @@ class Recipe:
     @property
     def waits(self) -> Mapping[str, float]:
         """Epochs that every named group waits."""
-        return _named("freeze", self.freeze)
+        found = _named("freeze", self.freeze)
+        if any(epochs % 1 for epochs in found.values()):
+            raise InputError(f"freeze must be whole epochs; got {self.freeze!r}")
+        return found
 
     def score(self, metrics: Mapping[str, float], epoch: int) -> float:
         """What the best epoch has most of."""
@@ -176,46 +179,19 @@ class Recipe:
             return math.prod(metrics[f"t2i_R@{k}"] for k in (1, 5, 10)) ** (1 / 3)
         return metrics["rsum"]
 
-    def write(self, path: Path) -> None:
-        """As TOML; fields that are None are left out."""
-        values = {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
-        lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-        write_text(
-            path,
-            "# How this run was trained; `lossscope train --resume` goes on from it.\n" + "\n".join(lines) + "\n",
-        )
-
-    @classmethod
-    def read(cls, path: Path) -> Recipe:
-        """From TOML. Raises InputError for a file that is not there, not TOML, or has other keys or types."""
-        try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InputError(f"{path} must be a readable TOML file; {error}") from error
-        defaults: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(cls)}
-        for key, value in found.items():
-            if key not in defaults:
-                raise InputError(f"keys of {path} must be of {', '.join(defaults)}; got {key!r}")
-            default = defaults[key]
-            wanted = (int, float) if isinstance(default, float) else str if default is None else type(default)
-            if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
-                raise InputError(f"{key} of {path} must be {type(default).__name__}; got {value!r}")
-            if isinstance(default, float):
-                found[key] = float(value)
-        return cls(**found)
-
 
 def _named(what: str, text: str) -> dict[str, float]:
     """`name=number,...` as a dict. Raises InputError."""
     found: dict[str, float] = {}
     for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
+        name, _, value = (piece.strip() for piece in part.partition("="))
         try:
-            found[name.strip()] = float(value)
+            number = float(value)
         except ValueError:
             raise InputError(f"{what} must be name=number,...; got {text!r}") from None
-    if any(not (0 <= value < math.inf) for value in found.values()):
-        raise InputError(f"numbers of {what} must be >= 0 and finite; got {text!r}")
+        if not name or name in found or not 0 <= number < math.inf:
+            raise InputError(f"{what} must be name=number,..., each name once, numbers >= 0 and finite; got {text!r}")
+        found[name] = number
     return found
 
 

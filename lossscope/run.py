@@ -36,7 +36,7 @@ class Run:
 
     @property
     def best(self) -> Path:
-        """Weights of the epoch with the highest validation rsum."""
+        """Weights of the best epoch on the validation split, by the recipe's `select`."""
         return self.path / "best.pt"
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -45,8 +44,8 @@ class Sampling:
 
     how: `pairs` (one caption per row, all pairs shuffled once per epoch), `single` (each image once an epoch, with one
     of its captions drawn anew: the loader of video models) or `images` (an image with all its captions; batch_size
-    counts images). batch_size None: everything in one batch. captions: all, or the first of
-    each image. Raises InputError for a batch size below 2.
+    counts images). least: a last batch of fewer is left out (one alone has no negative). batch_size None: everything
+    in one batch. captions: all, or the first of each image. Raises InputError for a batch size below 2.
     """
 
     how: How = "pairs"
@@ -55,6 +54,7 @@ class Sampling:
     shuffle: bool = True
     drop_last: bool = False
     captions: Literal["all", "first"] = "all"
+    least: int = 1
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
@@ -69,7 +69,7 @@ class Sampling:
     def count(self, caption_image: Rows) -> int:
         """Number of batches of one epoch."""
         n, size = self._units(caption_image), self._size(caption_image)
-        return n // size if self.drop_last else math.ceil(n / size)
+        return n // size + int(not self.drop_last and n % size >= self.least)
 
     def batches(self, caption_image: Rows, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
         """Batches `start`, `start` + 1, ... of an epoch."""

@@ -15,12 +15,12 @@ from .embed import embed
 from .encoders.base import Encoder, Side, on_device
 from .errors import InputError
 from .sentences import Sentences
-from .tokens import Tokens
 from .weights import Pair
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 _IMAGES = 1024  # whose local features are held at a time
+_KEPT = 2 << 30  # bytes of encoded captions that are kept between blocks of images
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,9 @@ class Scorer:
     """
 
     model: Encoder
-    split: Split
-    words: Tokens
+    sentences: Sentences
     batch_size: int = 256
     progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_sentences", Sentences(self.split, self.words))
 
     def __call__(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
         """(n, m) float32 on the model's device, or a Pair of (n, m) and (m, n) where the directions differ.
@@ -56,7 +52,7 @@ class Scorer:
         if not bool(torch.isfinite(found).all()):
             row, column = (~torch.isfinite(found)).nonzero()[0].tolist()
             raise InputError(
-                f"similarities of split {self.split.name!r} must be finite; that of image {image_rows[row]} and "
+                f"similarities of split {self._split.name!r} must be finite; that of image {image_rows[row]} and "
                 f"caption {caption_rows[column]} is not. The training diverged: take an earlier checkpoint"
             )
         return found.clone()
@@ -64,54 +60,59 @@ class Scorer:
     def _scored(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
         if self.model.whole:  # what is scored depends on the whole matrix
             return self.model.score(self._images(image_rows), self._captions(caption_rows))
+        blocks, parts = _parts(image_rows, _IMAGES), _parts(caption_rows, self.batch_size)
+        kept = self._kept(parts) if len(blocks) > 1 else {}
         rows: list[Tensor] = []
-        for image_part in _parts(image_rows, _IMAGES):
-            images = self._images(image_part)
+        for block in blocks:
+            images = self._images(block)
             tiles = []
-            for place, caption_part in enumerate(_parts(caption_rows, self.batch_size)):
-                tile = self.model.score(images, self._captions(caption_part))
+            for place, part in enumerate(parts):
+                tile = self.model.score(images, kept[place] if place in kept else self._captions(part))
                 assert isinstance(tile, Tensor)
                 tiles.append(tile.float())
-                if self.progress and len(caption_rows) > self.batch_size:
-                    done = len(rows) * _IMAGES * len(caption_rows)
-                    done += len(image_part) * min((place + 1) * self.batch_size, len(caption_rows))
-                    self.progress(f"scoring {self.split.name} pairs", done, len(image_rows) * len(caption_rows))
+                if self.progress and len(parts) > 1:
+                    done = len(rows) * _IMAGES * len(caption_rows) + len(block) * sum(map(len, parts[: place + 1]))
+                    self.progress(f"scoring {self._split.name} pairs", done, len(image_rows) * len(caption_rows))
             rows.append(torch.cat(tiles, 1))
         return torch.cat(rows)
 
+    def _kept(self, parts: list[Rows]) -> dict[int, Side]:
+        """The captions, encoded once for all blocks of images, as far as they fit into 2 GiB."""
+        kept: dict[int, Side] = {}
+        room = _KEPT
+        for place, part in enumerate(parts):
+            side = self._captions(part)
+            room -= sum(tensor.nbytes for tensor in side.tensors.values())
+            if room < 0:
+                break
+            kept[place] = side
+        return kept
+
+    @property
+    def _split(self) -> Split:
+        return self.sentences.split
+
     def _images(self, rows: Rows) -> Side:
         device = next(self.model.parameters()).device
-        parts = [
-            self.model.encode_images(on_device(self.split.images.take(part), device))
-            for part in _parts(rows, self.batch_size)
-        ]
-        return joined(parts)
+        images = self._split.images
+        parts = _parts(rows, self.batch_size)
+        return joined([self.model.encode_images(on_device(images.take(part), device)) for part in parts])
 
     def _captions(self, rows: Rows) -> Side:
         device = next(self.model.parameters()).device
-        sentences: Sentences = getattr(self, "_sentences")  # noqa: B009 - set once by a frozen dataclass
-        return joined([
-            self.model.encode_texts(*sentences.take(part, device)) for part in _parts(rows, self.batch_size)
-        ])  # fmt: skip
+        parts = _parts(rows, self.batch_size)
+        return joined([self.model.encode_texts(*self.sentences.take(part, device)) for part in parts])
 
 
-def seen(
-    model: Encoder, split: Split, words: Tokens, images: int = 0, progress: Progress | None = None
-) -> tuple[Pair[Tensor], Rows]:
-    """S of a split in both directions, queries as rows, on the CPU, and the image row of its captions.
-
-    images: only the first so many with their captions (0: all). Raises InputError when S is not finite.
-    """
-    rows = np.arange(min(images or len(split.images), len(split.images)), dtype=np.int64)
-    columns = np.flatnonzero(split.caption_image < len(rows)).astype(np.int64)
-    owner = split.caption_image[columns]
+def seen(model: Encoder, sentences: Sentences, progress: Progress | None = None) -> Pair[Tensor]:
+    """S of a whole split in both directions, queries as rows, on the CPU. Raises InputError when it is not finite."""
     if model.dot:
-        v, t = embed(model, split, words, progress=None)
-        S = v[: len(rows)] @ t[torch.from_numpy(columns)].T
-        return Pair(S, S.T), owner
-    found = Scorer(model, split, words, progress=progress)(rows, columns)
-    both = (found if isinstance(found, Pair) else Pair(found, found.T)).map(torch.Tensor.cpu)
-    return both, owner
+        images, captions = embed(model, sentences)
+        S = images @ captions.T
+        return Pair(S, S.T)
+    rows, columns = (np.arange(n, dtype=np.int64) for n in (len(sentences.split.images), len(sentences)))
+    found = Scorer(model, sentences, progress=progress)(rows, columns)
+    return (found if isinstance(found, Pair) else Pair(found, found.T)).map(torch.Tensor.cpu)
 
 
 def joined(sides: list[Side]) -> Side:

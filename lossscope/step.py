@@ -17,7 +17,8 @@ from .objectives.base import Objective
 from .sampling import Batch
 from .sentences import Sentences
 from .similarity import Mask
-from .training_state import State, Task
+from .task import Task
+from .training_state import State
 from .weights import Reduced, backward, both, reduced
 
 

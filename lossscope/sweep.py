@@ -141,8 +141,9 @@ class Sweep:
         probes = self._probes()
         wanted = any(probe.needs_embeddings for probe in probes) or any(o.embeddings for o in objectives)
         source = embedded if wanted else None
+        sides = Pair(scored(S.i2t, mask), scored(S.t2i, mask.t()))
         for objective in objectives:
-            for view in views(S, mask, objective, batch, source):
+            for view in views(sides, objective, batch, source):
                 for probe in probes:
                     yield self._row(probe, objective, view)
 
@@ -166,15 +167,20 @@ class Sweep:
         return row, queries
 
 
-def views(S: Pair[torch.Tensor], mask: Mask, objective: Objective, batch: Batch, source: Embedded | None) -> Pair[View]:
+def views(
+    sides: Pair[tuple[torch.Tensor, Mask]], objective: Objective, batch: Batch, source: Embedded | None
+) -> Pair[View]:
     """Both directions of a batch as a probe sees them, dense: one tile each; embeddings only from a `source`.
 
-    A pair that was not scored (NaN) takes no part in its direction.
+    sides: S and mask of each direction, pairs that were not scored (NaN) left out.
     """
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     v = source.images[images] if source is not None and source.images is not None else None
     t = source.captions[captions] if source is not None and source.captions is not None else None
+    (S, mask), (turned, other) = sides
     if objective.embeddings and v is not None and t is not None:
         mask = replace(mask, info={**mask.info, "queries": v, "candidates": t})
-    i2t, t2i = scored(S.i2t, mask), scored(S.t2i, mask.t())
-    return Pair(View(*i2t, objective, v, t, images, captions), View(*t2i, objective, t, v, captions, images))
+        other = replace(other, info={**other.info, "queries": t, "candidates": v})
+    return Pair(
+        View(S, mask, objective, v, t, images, captions), View(turned, other, objective, t, v, captions, images)
+    )

@@ -19,13 +19,15 @@ from .errors import InputError, Interrupted
 from .evaluate import numbers
 from .optimisers import set_rates
 from .recipe import Recipe
+from .recipe_file import read_recipe, write_recipe
 from .registry import spec_of
 from .run import Run
 from .scoring import seen
 from .similarity import Mask, scored
 from .step import followed, train_step
 from .stopping import stopping
-from .training_state import Listener, Progress, State, Task, fresh, prepared, restored, same_choices, snapshot
+from .task import Listener, Progress, Task, prepared, same_choices
+from .training_state import State, fresh, restored, snapshot
 
 
 def train(
@@ -46,7 +48,7 @@ def train(
     task = prepared(recipe, run, device, save_every, progress, listener, None)
     state = fresh(task)
     run.start()
-    recipe.write(run.config)
+    write_recipe(recipe, run.config)
     run.event("started", versions=versions(), device=str(task.device), threads=torch.get_num_threads())
     return _go(task, state)
 
@@ -67,7 +69,7 @@ def resume(
     run = Run(out)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
-    recipe = Recipe.read(run.config)
+    recipe = read_recipe(run.config)
     if epochs is not None:
         recipe = replace(recipe, epochs=epochs)
     for spec in (recipe.data, recipe.encoder, recipe.objective):
@@ -85,7 +87,7 @@ def resume(
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
         run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
-    recipe.write(run.config)
+    write_recipe(recipe, run.config)
     return _go(task, state)
 
 
@@ -116,8 +118,6 @@ def _epoch(task: Task, state: State, stop: list[int]) -> None:
     set_rates(state.optimiser, task.recipe, state.epoch, 0, total)
     rows: list[dict[str, Any]] = []
     for batch in task.recipe.epoch_of(sampling, task.train.caption_image, state.epoch, state.step):
-        if len(batch.images) < 2:
-            continue  # one left over: it has no negative, so no gradient, and batch norm needs two
         set_rates(state.optimiser, task.recipe, state.epoch, state.step, total)
         row = train_step(task, state, objective, batch, task.recipe.ramped(state.epoch, state.step, total))
         state.step += 1
@@ -139,12 +139,12 @@ def _epoch(task: Task, state: State, stop: list[int]) -> None:
 def _note(task: Task, state: State, averages: dict[str, float]) -> None:
     """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
     try:
-        both, owners = seen(state.model, task.val, task.words, task.recipe.val_images, task.progress)
+        both = seen(state.model, task.val_sentences, task.progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
-    match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(owners)[None, :]
+    match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
     S, mask = scored(both.i2t, Mask(match, torch.ones_like(match)))
-    metrics = numbers(both, owners)
+    metrics = numbers(both, task.val.caption_image)
     row = {
         "epoch": state.epoch,
         **averages,

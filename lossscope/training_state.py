@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from .checkpoint import Checkpoint, plain, stored_shape, stored_tokens
-from .datasets.base import Dataset, Split
-from .encoders.base import Encoder, encoder_spec
+from .encoders.base import Encoder, encoder_spec, require_fit
 from .errors import InputError
-from .files import fingerprint
-from .objectives.base import Objective
-from .offline import Offline
 from .optimisers import optimiser_of
-from .recipe import Recipe
-from .registry import build, spec_of
-from .run import Run
-from .sentences import Sentences
-from .tokens import Tokens
-from .training_inputs import info_of, objective_of, offline_of
+from .registry import spec_of
+from .spec import Spec
+from .task import Task
 from .upstream import Upstream, upstream_of
-
-Progress = Callable[[str, int, int], None]
-Listener = Callable[[dict[str, Any]], None]
 
 
 @dataclass
@@ -49,121 +35,11 @@ class State:
         return [p for p in self.model.parameters() if p.requires_grad]
 
 
-@dataclass(frozen=True)
-class Task:
-    """What does not. main: the objective of the recipe, whose net, if it has one, learns.
-
-    info: what is known of each training caption, by name. origins: fingerprints of the files named in the recipe.
-    """
-
-    recipe: Recipe
-    run: Run
-    train: Split
-    val: Split
-    words: Tokens
-    sentences: Sentences
-    kept: Mapping[str, str]
-    device: torch.device
-    save_every: int
-    progress: Progress | None
-    listener: Listener | None
-    main: Objective
-    offline: Offline | None = None
-    info: Mapping[str, Tensor] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
-
-    def objective(self, epoch: int) -> Objective:
-        """What epoch `epoch` (from 0) trains with: the main one, or its warm-up."""
-        return self.recipe.objective_of(epoch, self.main)  # type: ignore[no-any-return]
-
-    @cached_property
-    def val_sentences(self) -> Sentences:
-        """The validation captions; only an outer step reads them."""
-        return Sentences(self.val, self.words)
-
-
-def same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
-    """Raise InputError when a run is to go on with other choices than it began with, or to fewer epochs."""
-    now, then = plain(recipe), checkpoint.training
-    other = [f"{k} = {v!r} (was {then.get(k)!r})" for k, v in now.items() if k != "epochs" and v != then.get(k)]
-    if other:
-        raise InputError(
-            f"{run.config} must state what the run began with; got {', '.join(other)}. Start a new run for that"
-        )
-    if recipe.epochs < checkpoint.epoch:
-        raise InputError(
-            f"--epochs must be at least the {checkpoint.epoch} that {run.path} has finished; got {recipe.epochs}"
-        )
-
-
-def prepared(
-    recipe: Recipe,
-    run: Run,
-    device: str,
-    save_every: int,
-    progress: Progress | None,
-    listener: Listener | None,
-    checkpoint: Checkpoint | None,
-) -> Task:
-    """Data, vocabulary and tokens of a recipe, checked before anything is written. Raises InputError."""
-    data: Dataset = build("datasets", recipe.data)
-    splits = {name: data.split(name) for name in ("train", "val")}
-    for split in splits.values():
-        loader = getattr(split.images, "load_all", None)
-        if loader is not None:
-            loader(
-                (lambda done, total, n=split.name: progress(f"reading {n} images", done, total)) if progress else None
-            )
-    if checkpoint is not None and splits["train"].fingerprint != checkpoint.data_fingerprint:
-        raise InputError(f"data of {run.path} must be what the run began with; {recipe.data} has changed since")
-    if len(set(splits["train"].caption_image.tolist())) < 2:
-        raise InputError(f"the training split must hold at least 2 images with captions; {recipe.data} has fewer")
-    recipe.batches()
-    main = objective_of(recipe)
-    start = Checkpoint.load(recipe.init) if recipe.init and checkpoint is None else None
-    known = checkpoint or start
-    spec = encoder_spec(recipe.encoder)
-    words = known.words() if known else spec.tokens(splits["train"].captions, recipe.min_count)
-    sentences = Sentences(splits["train"], words)
-    _ = sentences.lengths()  # encoded now: captions that do not fit are told of before anything is written
-    info, offline = info_of(recipe, main, splits["train"]), offline_of(recipe, splits["train"])
-    origins = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
-    origins |= {"offline": offline.fingerprint} if offline else {}
-    if checkpoint is not None:
-        for name, now in origins.items():
-            if checkpoint.training.get(f"{name}_fingerprint", now) != now:
-                raise InputError(
-                    f"{name} of {run.path} must be what the run began with; {getattr(recipe, name)} changed"
-                )
-    return Task(
-        recipe,
-        run,
-        splits["train"],
-        splits["val"],
-        words,
-        sentences,
-        known.kept if known else spec.kept(),
-        torch.device(device),
-        save_every,
-        progress,
-        listener,
-        main,
-        offline,
-        info,
-        origins,
-    )
-
-
 def fresh(task: Task) -> State:
-    """A new model and optimiser, from the seed; the weights of `init` where one is named, of the same encoder."""
+    """A new model and optimiser, from the seed; the weights of `init` where one is named."""
     torch.manual_seed(task.recipe.seed)
     if task.recipe.init:
-        start = Checkpoint.load(task.recipe.init)
-        if start.encoder != task.recipe.encoder:
-            raise InputError(
-                f"--init must be of the encoder {task.recipe.encoder}; {task.recipe.init} is of {start.encoder}"
-            )
-        return _with_optimisers(task, start.model())
+        return _with_optimisers(task, _begun(task, Checkpoint.load(task.recipe.init)))
     model: Encoder = encoder_spec(task.recipe.encoder).build(task.train.images.shape, len(task.words))
     return _with_optimisers(task, model)
 
@@ -189,6 +65,27 @@ def restored(task: Task, checkpoint: Checkpoint, trust_code: bool) -> State:
     if task.device.type == "cuda" and "cuda" in checkpoint.rng:
         torch.cuda.set_rng_state(checkpoint.rng["cuda"], task.device)
     return state
+
+
+def _begun(task: Task, start: Checkpoint) -> Encoder:
+    """The recipe's encoder with the weights of a checkpoint of the same family, all of them.
+
+    Its options may differ where the weights stay the same (fine-tuning), and whole parts that the checkpoint does not
+    have (an extra layer, a caption branch) begin anew. Raises InputError for anything else.
+    """
+    recipe = task.recipe
+    if Spec.parse(start.encoder).name != Spec.parse(recipe.encoder).name:
+        raise InputError(f"--init must be of the encoder {recipe.encoder}; {recipe.init} is of {start.encoder}")
+    if start.shape != task.train.images.shape:
+        items = task.train.images.shape
+        raise InputError(f"--init must be of items {items}, as {recipe.data} has; {recipe.init} takes {start.shape}")
+    model = encoder_spec(recipe.encoder).rebuilt(start.shape, len(task.words), start.kept)
+    own = model.state_dict()
+    held = {name.partition(".")[0] for name in start.weights}
+    new = {name: tensor for name, tensor in own.items() if name.partition(".")[0] not in held}
+    require_fit(own, {**new, **start.weights}, f"{recipe.encoder}, to begin with {recipe.init}")
+    model.load_state_dict({**new, **start.weights})
+    return model
 
 
 def _with_optimisers(task: Task, model: Encoder) -> State:

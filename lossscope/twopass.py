@@ -7,7 +7,8 @@ again, with its graph, and sends the chunk's W back through it. Memory is one ch
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -31,15 +32,16 @@ def two_pass(
 ) -> Tensor:
     """S (n, m) from `score` on a block of images and as many captions at a time as make about `pairs` pairs.
 
-    Captions of like length are scored together, without the padding that they share. again: entered around the second
-    scoring of a chunk, for what must happen once only (running statistics). The random numbers of the second scoring
-    (dropout) are those of the first. images_at_once: all of them where a score depends on which others are there.
+    Captions of like length are scored together, without the padding that they share; where nothing of a chunk is
+    missing, `score` is given no mask. Lengths are read from the device once, not for each chunk. again: entered around
+    the second scoring of a chunk, for what must happen once only (running statistics). The random numbers of the second
+    scoring (dropout) are those of the first. images_at_once: all of them where a score depends on which others are
+    there.
     """
     order = by_length(texts)
     size = max(1, min(images_at_once, len(images)))
-    sorted_texts = texts.rows(order.to(texts_device(texts)))
-    chunks = [chunk.trimmed() for chunk in _parts(sorted_texts, max(1, pairs // size))]
-    rows = [torch.cat([_scored(score, block, chunk, again) for chunk in chunks], 1) for block in _parts(images, size)]
+    chunks = _chunks(texts.rows(order.to(texts_device(texts))), max(1, pairs // size))
+    rows = [torch.cat([_scored(score, block, chunk, again) for chunk in chunks], 1) for block in _chunks(images, size)]
     back = torch.empty_like(order)
     back[order] = torch.arange(len(order))
     return torch.cat(rows)[:, back.to(rows[0].device)]
@@ -55,6 +57,21 @@ def by_length(texts: Side) -> Tensor:
 def texts_device(texts: Side) -> torch.device:
     """Where a side's tensors are."""
     return next(iter(texts.tensors.values())).device
+
+
+def without_padding(side: Side, lengths: Sequence[int]) -> Side:
+    """A side cut to the longest of its `lengths`, and without a mask where that is the length of all."""
+    if side.mask is None or side.local is None:
+        return side
+    longest = max([1, *lengths])
+    mask = None if all(length == longest for length in lengths) else side.mask[:, :longest]
+    return replace(side, local=side.local[:, :longest], mask=mask)
+
+
+def _chunks(side: Side, size: int) -> list[Side]:
+    """A side in pieces of `size` items, each without the padding that they share."""
+    lengths = [] if side.mask is None else side.lengths.tolist()
+    return [without_padding(part, lengths[k * size : (k + 1) * size]) for k, part in enumerate(_parts(side, size))]
 
 
 def _parts(side: Side, size: int) -> list[Side]:

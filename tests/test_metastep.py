@@ -18,8 +18,9 @@ from lossscope.similarity import pair_mask
 from lossscope.sources.base import load
 from lossscope.step import similarities, weighed
 from lossscope.sweep import Sweep
+from lossscope.task import Task, prepared
 from lossscope.train import train
-from lossscope.training_state import State, Task, fresh, prepared
+from lossscope.training_state import State, fresh
 from lossscope.weights import both, reduced
 
 TINY = Recipe(

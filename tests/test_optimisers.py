@@ -93,3 +93,21 @@ def test_weight_decay_shrinks_only_where_asked() -> None:
         p.grad = torch.zeros_like(p)
     optimiser.step()
     torch.testing.assert_close(model.bert.weight, before * 0.95)
+
+
+class Spared(Two):
+    def decays(self, name: str) -> bool:
+        return "bias" not in name
+
+
+def test_weight_decay_spares_what_the_model_says() -> None:
+    model, recipe = Spared(), Recipe(lr=0.1, optimiser="adamw", weight_decay=0.5, rates="bert=0.5")
+    optimiser = optimiser_of(recipe, model)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    set_rates(optimiser, recipe, 0, 0, 10)
+    optimiser.step()
+    for name, p in model.named_parameters():
+        kept = 1.0 if "bias" in name or name == "still" else 0.975 if "bert" in name else 0.95
+        torch.testing.assert_close(p.detach(), before[name] * kept)

@@ -9,12 +9,13 @@ import pytest
 
 from lossscope.errors import InputError, SpecError
 from lossscope.recipe import Recipe
+from lossscope.recipe_file import read_recipe, write_recipe
 from lossscope.registry import build
 
 
 def read(tmp_path: Path, text: str) -> Recipe:
     (tmp_path / "a.toml").write_text(text, encoding="utf-8")
-    return Recipe.read(tmp_path / "a.toml")
+    return read_recipe(tmp_path / "a.toml")
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,8 @@ def read(tmp_path: Path, text: str) -> Recipe:
     ],
 )
 def test_a_recipe_comes_back_from_toml(tmp_path: Path, recipe: Recipe) -> None:
-    recipe.write(tmp_path / "a.toml")
-    assert Recipe.read(tmp_path / "a.toml") == recipe
+    write_recipe(recipe, tmp_path / "a.toml")
+    assert read_recipe(tmp_path / "a.toml") == recipe
 
 
 def test_missing_keys_take_their_defaults_and_whole_numbers_serve_as_floats(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'data = "\xe9"')
     for path in (tmp_path, tmp_path / "none.toml", tmp_path / "latin.toml"):
         with pytest.raises(InputError, match="must be a readable TOML file"):
-            Recipe.read(path)
+            read_recipe(path)
 
 
 def test_canonical_writes_every_option() -> None:
@@ -148,7 +149,18 @@ def test_what_the_best_epoch_has_most_of() -> None:
     assert Recipe(select="last").score(metrics, 3) == 3.0
 
 
-@pytest.mark.parametrize("text", ["rates = 'bert'", "rates = 'bert=x'", "freeze = 'a=-1'", "freeze = 'a=inf'"])
+@pytest.mark.parametrize("text", [
+        "rates = 'bert'", "rates = 'bert=x'", "freeze = 'a=-1'", "freeze = 'a=inf'", "freeze = 'a=0.5'",
+        "rates = 'a=1,a=2'", "rates = '=2'",
+    ],
+)  # fmt: skip
 def test_groups_are_named_with_numbers(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"(rates|freeze)"):
         read(tmp_path, text)
+
+
+def test_choices_that_do_nothing_are_refused() -> None:
+    with pytest.raises(InputError, match="ramp must be an epoch of the run, at most 2; got 3"):
+        Recipe(epochs=2, ramp=3)
+    with pytest.raises(InputError, match="beta2 is of adam and adamw"):
+        Recipe(optimiser="ranger", beta2=0.9)

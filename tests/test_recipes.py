@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lossscope.errors import SpecError
-from lossscope.recipe import Recipe
+from lossscope.recipe_file import read_recipe
 from lossscope.recipes import preset_path, presets
 from lossscope.registry import build, names
 from lossscope.spec import Spec
@@ -36,7 +36,7 @@ every = pytest.mark.parametrize("name", presets())
 
 @every
 def test_a_preset_is_a_recipe_of_things_that_exist(name: str) -> None:
-    recipe = Recipe.read(preset_path(name))
+    recipe = read_recipe(preset_path(name))
     build("encoders", recipe.encoder)
     build("objectives", recipe.objective)
     recipe.batches()
@@ -53,7 +53,7 @@ def test_a_preset_says_what_it_is_and_what_it_reads(name: str) -> None:
 
 @pytest.mark.parametrize("name", WANTED)
 def test_the_published_values_are_stated(name: str) -> None:
-    recipe = Recipe.read(preset_path(name))
+    recipe = read_recipe(preset_path(name))
     assert {key: getattr(recipe, key) for key in WANTED[name]} == WANTED[name]
 
 

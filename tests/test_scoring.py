@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder, EncoderSpec, Items, Side
 from lossscope.errors import InputError
 from lossscope.evaluate import evaluate, retrieve
+from lossscope.first_images import first_images
 from lossscope.recipe import Recipe
 from lossscope.registry import build
 from lossscope.scoring import Scorer, joined, seen
@@ -53,9 +54,9 @@ class Pairs(Encoder):
         return Side(None, nn.functional.normalize(self.embed(ids), dim=2) * present[:, :, None], present)
 
     def score_pairs(self, images: Side, texts: Side) -> Tensor:
-        assert images.local is not None and texts.local is not None and texts.mask is not None
+        assert images.local is not None and texts.local is not None
         s = torch.einsum("nd,mld->nml", images.local[:, 0], texts.local)
-        return s.masked_fill(~texts.mask, -math.inf).amax(2)
+        return (s if texts.mask is None else s.masked_fill(~texts.mask, -math.inf)).amax(2)
 
     def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
         S = super().score(images, texts)
@@ -90,7 +91,7 @@ def split() -> Split:
 def scorer(split: Split, size: int = 5, best: int = 0) -> Scorer:
     torch.manual_seed(0)
     words = Vocabulary.build(split.captions, 1)
-    return Scorer(Pairs(len(words), best), split, words, size)
+    return Scorer(Pairs(len(words), best), Sentences(split, words), size)
 
 
 def rows(split: Split) -> tuple[Any, Any]:
@@ -135,11 +136,18 @@ def test_sides_are_joined_to_the_longest() -> None:
 
 def test_the_first_images_alone_can_be_seen(split: Split) -> None:
     found = scorer(split)
-    whole, owner = seen(found.model, split, found.words)
-    part, few = seen(found.model, split, found.words, images=4)
-    assert whole.i2t.shape == (12, 60) and part.i2t.shape == (4, 20)
-    torch.testing.assert_close(part.i2t, whole.i2t[:4, :20])
-    assert few.tolist() == owner[:20].tolist()
+    part = first_images(split, 4)
+    whole, few = (seen(found.model, Sentences(one, found.sentences.words)) for one in (split, part))
+    assert whole.i2t.shape == (12, 60) and few.i2t.shape == (4, 20)
+    torch.testing.assert_close(few.i2t, whole.i2t[:4, :20])
+    assert part.caption_image.tolist() == split.caption_image[:20].tolist()
+    assert part.fingerprint != split.fingerprint
+    assert first_images(split, 0) is first_images(split, 99) is split
+    own = replace(split, tokens=[[1, row] for row in range(60)], words=Vectors())
+    few_own = first_images(own, 2)
+    assert few_own.tokens == [[1, row] for row in range(10)]
+    assert few_own.words is not None
+    assert few_own.words.take(np.array([3]))[0][0].tolist() == [3.0] * 3 and few_own.words.width == 3
 
 
 def embedded(split: Split, found: Scorer) -> Embedded:
@@ -216,8 +224,6 @@ class Vectors:
 
 
 def test_captions_may_be_ids_or_vectors_of_the_data_set(split: Split) -> None:
-    from dataclasses import replace
-
     words = Vocabulary.build(split.captions, 1)
     own = [[1, 4, 2], [1, 2]] * 30
     ids, lengths = Sentences(replace(split, tokens=own), words).take(np.array([0, 1]), torch.device("cpu"))

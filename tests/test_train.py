@@ -21,6 +21,7 @@ import torch
 from lossscope.checkpoint import Checkpoint
 from lossscope.errors import InputError, Interrupted
 from lossscope.recipe import Recipe
+from lossscope.recipe_file import read_recipe, write_recipe
 from lossscope.run import Run
 from lossscope.train import resume, train
 
@@ -85,7 +86,7 @@ def test_a_run_folder_holds_what_it_should(unbroken: Run) -> None:
         "metrics.csv",
         "trajectory.csv",
     ]
-    assert Recipe.read(unbroken.config) == recipe().canonical()
+    assert read_recipe(unbroken.config) == recipe().canonical()
     assert [row["epoch"] for row in table(unbroken.metrics)] == ["0", "1", "2"]
     steps = [(row["epoch"], row["step"]) for row in table(unbroken.trajectory)]
     assert steps == [(str(e), str(s)) for e in (1, 2) for s in range(1, STEPS + 1)]
@@ -110,7 +111,7 @@ def test_another_seed_gives_other_bits(tmp_path: Path, unbroken: Run) -> None:
 def test_more_epochs_after_the_end_are_the_bits_of_a_longer_run(tmp_path: Path, unbroken: Run) -> None:
     first = train(recipe(epochs=1), tmp_path / "run")
     assert_same(resume(first.path, epochs=2), unbroken)
-    assert Recipe.read(first.config).epochs == 2
+    assert read_recipe(first.config).epochs == 2
 
 
 @pytest.mark.parametrize("steps", [1, 3, STEPS, STEPS + 1, 2 * STEPS - 1])
@@ -149,7 +150,7 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path, unbroken: Run) -> None
     assert_same(resume(run.path), unbroken)
     with pytest.raises(InputError, match="--epochs must be at least the 2"):
         resume(run.path, epochs=1)
-    assert Recipe.read(run.config).epochs == 2
+    assert read_recipe(run.config).epochs == 2
 
 
 KILLER = """
@@ -180,7 +181,7 @@ def killing_append(self, path, rows):
             os.truncate(path, (before + path.stat().st_size) // 2)
         die()
 Path.replace, run.Run.append = killing_replace, killing_append
-train(Recipe.read(Path(sys.argv[1]) / "recipe.toml"), Path(sys.argv[1]) / "run", save_every=2)
+train(read_recipe(Path(sys.argv[1]) / "recipe.toml"), Path(sys.argv[1]) / "run", save_every=2)
 """
 
 
@@ -188,7 +189,7 @@ train(Recipe.read(Path(sys.argv[1]) / "recipe.toml"), Path(sys.argv[1]) / "run",
 @pytest.mark.parametrize("how", ["whole", "half"])
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 5, 8, 10, 11, 13])
 def test_a_kill_at_any_write_resumes_to_the_same_bits(write: int, how: str, tmp_path: Path, unbroken: Run) -> None:
-    recipe().write(tmp_path / "recipe.toml")
+    write_recipe(recipe(), tmp_path / "recipe.toml")
     command = [sys.executable, "-c", KILLER, str(tmp_path), str(write), how]
     assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
     run = Run(tmp_path / "run")

@@ -124,7 +124,13 @@ def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_
             replace(TINY, objective="aoq", offline=str(ranked), data="scenes:train=20,val=10,test=10,size=16"),
             "it ranks other items",
         ),
-        (replace(TINY, init=str(start.best), encoder=other), "--init must be of the encoder"),
+        (replace(TINY, init=str(start.best), encoder=other), r"image\.fc\.weight must be"),
+        (replace(TINY, init=str(start.best), encoder="vsrn:dim=8"), "--init must be of the encoder vsrn"),
+        (
+            replace(TINY, init=str(start.best), data="scenes:train=30,val=10,test=10,size=32"),
+            r"--init must be of items \(3, 32, 32\), .* takes \(3, 16, 16\)",
+        ),
+        (replace(TINY, drop_last=True, batch_size=999), "999 with --drop-last leaves none"),
         (replace(TINY, init=str(tmp_path / "gone.pt")), "must exist"),
         (replace(TINY, info=str(tmp_path / "gone.npz")), "must exist"),
     ]
@@ -146,3 +152,54 @@ def test_files_that_changed_since_are_refused(start: Run, tmp_path: Path) -> Non
     columns(tmp_path / "info.npz", label=np.zeros(CAPTIONS))
     with pytest.raises(InputError, match=r"info of .* must be what the run began with"):
         resume(tmp_path / "run", epochs=2)
+
+
+def test_init_may_change_options_and_add_whole_parts(tmp_path: Path) -> None:
+    clip = "clip:width=8,heads=2,patch=8,dim=8,depth=1,subwords=300,layer="
+    pytest.importorskip("transformers")
+    first = train(replace(TINY, objective="infonce", encoder=f"{clip}none"), tmp_path / "first")
+    begun = replace(TINY, objective="infonce", encoder=f"{clip}identity", init=str(first.best), epochs=0)
+    run = train(begun, tmp_path / "second")
+    held, before = Checkpoint.load(run.last).weights, Checkpoint.load(first.best).weights
+    assert all(torch.equal(held[name], tensor) for name, tensor in before.items())
+    assert torch.equal(held["head.img.weight"], torch.eye(8))
+    crop = replace(TINY, encoder="vsepp:dim=16,words=8,width=4,crop=16")
+    plain = train(replace(TINY, objective="triplet"), tmp_path / "plain")
+    assert train(replace(crop, init=str(plain.best)), tmp_path / "crop").best.is_file()
+
+
+def test_a_run_begun_before_a_choice_existed_goes_on(tmp_path: Path) -> None:
+    run = train(replace(TINY, objective="triplet"), tmp_path / "run")
+    held = torch.load(run.last, weights_only=True)
+    for name in ("optimiser", "weight_decay", "schedule", "rates", "steps", "select"):
+        del held["training"][name]
+    torch.save(held, run.last)
+    assert Checkpoint.load(resume(run.path, epochs=2).last).epoch == 2
+
+
+def test_a_linear_schedule_keeps_its_epochs(tmp_path: Path) -> None:
+    run = train(replace(TINY, objective="triplet", schedule="linear"), tmp_path / "run")
+    with pytest.raises(InputError, match="--epochs must stay 1 with a linear schedule"):
+        resume(run.path, epochs=3)
+
+
+def test_a_stop_in_stated_steps_goes_on_to_the_same_bits_past_a_batch_of_one(tmp_path: Path) -> None:
+    data = "scenes:train=5,val=10,test=10,size=16,captions=1"
+    recipe = replace(TINY, objective="triplet", data=data, batch_size=2, steps=5, epochs=2, min_count=1)
+    whole = train(recipe, tmp_path / "whole")
+    assert len(losses(whole)) == 10
+
+    class Stop(Exception):
+        pass
+
+    def stopping(what: str, done: int, total: int) -> None:
+        if what.startswith("epoch 2") and done == 4:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(recipe, tmp_path / "parted", save_every=1, progress=stopping)
+    resume(tmp_path / "parted")
+    one, other = (
+        Checkpoint.load(path / "checkpoints" / "last.pt").weights for path in (whole.path, tmp_path / "parted")
+    )
+    assert all(torch.equal(one[name], other[name]) for name in one)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -193,14 +194,53 @@ def test_captions_of_like_length_meet_and_come_back_in_their_order() -> None:
     seen: list[tuple[int, int]] = []
 
     def score(a: Side, b: Side) -> Tensor:
-        assert b.local is not None and b.mask is not None
+        assert b.local is not None
         seen.append((len(b), b.local.shape[1]))
-        assert b.mask.shape == b.local.shape[:2]
+        assert b.mask is None or (b.mask.shape == b.local.shape[:2] and not b.mask.all())
         return b.local[:, 0, 0].expand(len(a), len(b))
 
     S = two_pass(score, Side(torch.zeros(2, 1)), texts, 6)
     assert torch.equal(S, torch.arange(7.0).expand(2, 7))
     assert seen == [(3, 6), (3, 3), (1, 2)]
+
+
+@every_spec
+def test_no_chunk_asks_the_device_for_a_number(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a number from the device stops it; lengths come over once for all chunks, whatever their number."""
+    encoder = model(spec).eval()
+    images, texts = sides(encoder)
+    asked: list[str] = []
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def read(self: Tensor, *more: Any) -> Any:
+            asked.append(name)
+            return real(self, *more)
+
+        return read
+
+    for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist", "cpu", "nonzero"):
+        monkeypatch.setattr(Tensor, name, watched(name, getattr(Tensor, name)))
+    counts = []
+    for pairs in (100, 10, 2):
+        asked.clear()
+        with torch.no_grad():
+            two_pass(encoder.score_pairs, images, texts, pairs, images_at_once=2)
+        counts.append(len(asked))
+    assert counts[0] == counts[1] == counts[2] <= 3, asked
+
+
+def test_chunks_without_padding_have_no_mask() -> None:
+    mask = torch.arange(6) < torch.tensor([3, 3, 3, 2, 0, 0])[:, None]
+    texts = Side(None, torch.ones(6, 6, 1), mask)
+    seen: list[tuple[int, bool]] = []
+
+    def score(a: Side, b: Side) -> Tensor:
+        assert a.local is not None and b.local is not None and a.mask is None
+        seen.append((b.local.shape[1], b.mask is None))
+        return b.local.new_zeros(len(a), len(b))
+
+    two_pass(score, Side(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
+    assert seen == [(3, True), (3, False), (1, False)]
 
 
 def test_at_least_one_pair_is_scored_at_a_time() -> None:

@@ -12,6 +12,7 @@ from torch import nn
 from lossscope.checkpoint import Checkpoint
 from lossscope.errors import Interrupted
 from lossscope.recipe import Recipe
+from lossscope.recipe_file import read_recipe
 from lossscope.registry import build
 from lossscope.similarity import pair_mask
 from lossscope.train import resume, train
@@ -61,7 +62,7 @@ def test_checkpoints_state_what_was_learnt(tmp_path: Path) -> None:
     assert begin.scale != 10
     assert begin.bias != -10
     assert (end.scale, end.bias) != (begin.scale, begin.bias)
-    assert build("objectives", Recipe.read(run.config).objective).scale == 10
+    assert build("objectives", read_recipe(run.config).objective).scale == 10
 
 
 def test_a_learnt_scale_stays_below_its_limit(tmp_path: Path) -> None:

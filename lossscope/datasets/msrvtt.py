@@ -28,11 +28,12 @@ class MSRVTT:
     lists: `1k-a` (jsfusion: 9,000 and 1,000 with one caption each), `1k-b` (miech) or `full` (6,513, 497, 2,990).
     layout: `folder`, a set of ragged arrays for each expert as `lossscope data` writes; `mult-h5`, MMT's own files.
     experts: names with + between, e.g. face+rgb; empty: all there are. frames: the most of a video and expert.
-    pick: which, when there are more, `even`, `first` or `random` (always the same ones, as MMT evaluates).
+    pick: which, when there are more, `even`, `first` or `random` (always the same ones, as MMT evaluates; in training
+    MMT draws others at each visit of a video, which a data set can not, as it does not know the epoch).
     captions: the first so many of each video (0: all); the tests of 1k-a and 1k-b have one.
     held: training videos put aside as val of the 1k lists; 0: val is the test list, as the originals do.
     annotations: a pattern below root; `mult-h5` reads the captions inside those files.
-    words: stem of the vectors of the captions' words, for CE. An item is a mapping: see lossscope/videos.py.
+    words: stem of the vectors of the captions' words, for CE. An item is a mapping: see lossscope/formats/videos.py.
     Raises InputError for anything missing or malformed. Source: Xu et al. 2016; Gabeur et al. 2020; Liu et al. 2019.
     """
 

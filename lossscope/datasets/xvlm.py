@@ -9,9 +9,9 @@ from typing import Any
 from ..documents import expect, identifier, member, read_value
 from ..errors import InputError
 from ..formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from ..formats.clean_captions import cleaned
 
 _SPLITS = ("train", "val", "test")
-_MARKS = ".'!?\"()*#:;~,"
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,6 @@ class XVLM:
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"
-
-
-def cleaned(caption: str, words: int) -> str:
-    """The caption as X-VLM reads it: lower case, no punctuation, `-` and `/` as spaces, the first `words` words.
-
-    >>> cleaned("A man's T-shirt; <person> (red/blue).", 5)
-    'a mans t shirt person'
-    """
-    text = caption.lower().translate({ord(mark): None for mark in _MARKS}).replace("-", " ").replace("/", " ")
-    return " ".join(text.replace("<person>", "person").split()[:words])
 
 
 def _read(file: Path, folder: Path, words: int) -> list[Captioned]:

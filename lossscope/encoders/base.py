@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..layers.fit import require_finite as require_finite
+from ..layers.fit import require_fit as require_fit
 from ..registry import build
 from ..similarity import Mask, cosine
 from ..tokens import Tokens
@@ -70,13 +72,6 @@ class Side:
         """Some items."""
         return Side.of({k: v[rows] for k, v in self.tensors.items()})
 
-    def trimmed(self) -> Side:
-        """The same without the padding that all items share."""
-        if self.mask is None or self.local is None:
-            return self
-        longest = max(int(self.lengths.max()), 1)
-        return replace(self, local=self.local[:, :longest], mask=self.mask[:, :longest])
-
 
 class Encoder(nn.Module):
     """Two towers and a score.
@@ -117,7 +112,7 @@ class Encoder(nn.Module):
         return cosine(images.vectors, texts.vectors)
 
     def score_pairs(self, images: Side, texts: Side) -> Tensor:
-        """S of some images with a few captions, (n, m): what a pairwise encoder writes."""
+        """S of some images with a few captions, (n, m): what a pairwise encoder writes. texts.mask None: no padding."""
         raise NotImplementedError
 
     def extra_loss(
@@ -128,6 +123,10 @@ class Encoder(nn.Module):
         S and mask (i2t) are of the batch, ids and lengths what encode_texts was given.
         """
         return None
+
+    def decays(self, name: str) -> bool:
+        """Whether weight decay is for the parameter of that name."""
+        return True
 
     def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         """Parameters that a recipe may give a rate of their own, by name (`bert`, `backbone`); the rest is unnamed."""
@@ -184,16 +183,3 @@ def on_device(items: Any, device: torch.device) -> Items:
     if isinstance(items, Mapping):
         return {name: torch.from_numpy(array).to(device) for name, array in items.items()}
     return torch.from_numpy(items).to(device)
-
-
-def require_fit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], whose: str) -> None:
-    """Raise InputError unless `found` has just the names and shapes of `wanted`, telling the first that differ."""
-    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
-    if missing or extra:
-        raise InputError(
-            f"weights must be those of {whose}, no more and no fewer; missing {missing[:3]} ({len(missing)}), "
-            f"left over {extra[:3]} ({len(extra)})"
-        )
-    for name, tensor in wanted.items():
-        if tensor.shape != found[name].shape:
-            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(found[name].shape)}")

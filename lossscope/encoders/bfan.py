@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..layers.crossattention import Clip, absent, attention, cosines, dots, gram, lengths_of, mean
+from ..layers.crossattention import Clip, attention, cosines, dots, gram, lengths_of, mean
 from ..layers.wordwise import Regions, Words, region_shape, region_side, require_positive, word_side
 from ..originals.options import number
 from ..originals.original import Opened, Original
@@ -93,9 +93,17 @@ class _Bfan(Encoder):
     def _mean(self, s: Tensor, context: Side, queries: Side) -> Tensor:
         """Mean of r over the queries, (k, q), from s (k, C, Q, q)."""
         assert context.local is not None and queries.local is not None
-        a = attention(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, absent(context.mask))
-        r = cosines(focused(a, self.spec.focal, context.lengths), s, gram(context.local), lengths_of(queries.local))
-        return mean(r, absent(queries.mask))
+        a = attention(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, context.mask)
+        r = cosines(focused(a, self.spec.focal, _sizes(context)), s, gram(context.local), lengths_of(queries.local))
+        return mean(r, queries.mask)
+
+
+def _sizes(side: Side) -> Tensor:
+    """(k,) how many of a side's elements are there."""
+    assert side.local is not None
+    if side.mask is None:
+        return torch.full(side.local.shape[:1], side.local.shape[1], device=side.local.device)
+    return side.lengths
 
 
 def focused(a: Tensor, focal: Focal, lengths: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..originals.clip import configuration, configuration_of, is_clip, left_out, weights_of
 from ..originals.original import Opened, Original, read_original
+from ..originals.settings import configured, kept_parts, learnt
 from ..similarity import normalise
 from ..subwords import Subwords
 from ..tokens import Tokens
@@ -57,16 +58,18 @@ class CLIP(EncoderSpec):
         """A new model, or the folder's. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             return _Towers(self._fresh(item_shape, vocabulary_size), self.layer, item_shape)
-        model = _Towers(json.loads(self.kept()["config"]), self.layer, item_shape)
-        found = {**weights_of(read_original(self.path)), **model.head_state()}
-        require_fit(model.state_dict(), found, f"the folder {self.path}")
-        model.load_state_dict(found)
+        original = read_original(self.path)
+        config, found = configuration(original.options), weights_of(original)
+        with torch.device("meta"):
+            require_fit(_Towers(config, "none", item_shape).state_dict(), found, f"the folder {self.path}")
+        model = _Towers(config, self.layer, item_shape)
+        model.load_state_dict({**found, **model.head_state()})
         return model
 
     def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         if "config" not in kept:
             return self.build(item_shape, vocabulary_size)
-        return _Towers(json.loads(kept["config"]), self.layer, item_shape)
+        return _Towers(kept_parts(kept, "CLIP"), self.layer, item_shape)
 
     def kept(self) -> Mapping[str, str]:
         return {} if self.path is None else {"config": json.dumps(configuration(read_original(self.path).options))}
@@ -85,12 +88,14 @@ class CLIP(EncoderSpec):
         extra: Literal["none", "identity"] = "identity" if "head.img.weight" in weights else "none"
         settings = _settings(config)
         side = settings.vision_config.image_size
+        with torch.device("meta"):
+            require_fit(_Towers(config, extra, (3, side, side)).state_dict(), weights, f"the CLIP in {original.path}")
         return Opened(
             cls(layer=extra, **_options(settings)),
             weights,
             (3, side, side),
-            weights["text_model.embeddings.token_embedding.weight"].shape[0],
-            objective=f"infonce:tau={math.exp(-float(weights['logit_scale'])):.9g},learn=false",
+            settings.text_config.vocab_size,
+            objective=f"infonce:tau={math.exp(-learnt(weights, 'logit_scale', 0)):.9g},learn=false",
             ignored=left_out(original),
             kept={"config": json.dumps(config)},
             context=settings.text_config.max_position_embeddings,
@@ -111,7 +116,7 @@ class CLIP(EncoderSpec):
 
 
 class _Towers(Encoder):
-    def __init__(self, config: dict[str, Any], layer: str, shape: Shape) -> None:
+    def __init__(self, config: Mapping[str, Any], layer: str, shape: Shape) -> None:
         super().__init__()
         from transformers import CLIPModel
 
@@ -145,8 +150,7 @@ class _Towers(Encoder):
         return {name: tensor for name, tensor in self.state_dict().items() if name.startswith("head.")}
 
     def _last(self, side: str, projected: Tensor) -> Tensor:
-        projected = projected.float()
-        return self.head[side](projected) if len(self.head) else projected
+        return self.head[side](projected).float() if len(self.head) else projected.float()
 
 
 def _options(settings: Any) -> dict[str, Any]:
@@ -175,7 +179,4 @@ def _settings(config: Mapping[str, Any]) -> Any:
         from transformers import CLIPConfig
     except ImportError as error:
         raise InputError("clip needs transformers; install lossscope[hf]") from error
-    try:
-        return CLIPConfig(**config)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"configuration of a CLIP must be one that transformers takes; {error}") from error
+    return configured(CLIPConfig, configuration(config), "CLIP")

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..layers.crossattention import Clip, Norm, absent, attention, cosines, dots, gram, lengths_of, mean
+from ..layers.crossattention import Clip, Norm, attention, cosines, dots, gram, lengths_of, mean
 from ..layers.wordwise import Regions, Words, region_shape, region_side, require_positive, word_side
 from ..originals.options import number
 from ..originals.original import Opened, Original
@@ -109,10 +109,10 @@ class _Scan(Encoder):
 
     def _pooled(self, context: Side, queries: Side) -> Tensor:
         """(k, q) from context items (k, C, D) and query items (q, Q, D)."""
-        spec, asked = self.spec, absent(queries.mask)
+        spec, asked = self.spec, queries.mask
         assert context.local is not None and queries.local is not None
         s = dots(context.local, queries.local)
-        a = attention(s, spec.sharpness, spec.norm, spec.clip, absent(context.mask), asked)
+        a = attention(s, spec.sharpness, spec.norm, spec.clip, context.mask, asked)
         r = cosines(a, s, gram(context.local), lengths_of(queries.local))
         return pooled(r, spec.pool, spec.lambda_lse, asked)
 

@@ -14,18 +14,8 @@ from ..errors import InputError
 from ..layers.crossattention import Clip, attended_lengths, attention, dots, gram
 from ..layers.nodes import Filtration, Note, Reasoning, Seen, reasoned
 from ..layers.selfattention import RegionSummary, WordSummary
-from ..layers.wordwise import (
-    EPS,
-    Regions,
-    embedding,
-    region_shape,
-    region_side,
-    require_positive,
-    states,
-    unit,
-    word_side,
-    xavier,
-)
+from ..layers.starting import embedding, xavier
+from ..layers.wordwise import EPS, Regions, region_shape, region_side, require_positive, states, unit, word_side
 from ..originals.options import tensor_of
 from ..originals.original import Opened, Original
 from ..originals.wordwise import named, opened, sizes
@@ -135,7 +125,7 @@ class _Words(nn.Module):
         self.cap_rnn = nn.GRU(spec.words, spec.dim, batch_first=True, bidirectional=spec.bi_gru)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        return states(self.cap_rnn, self.dropout(self.embed(ids)), lengths)
+        return unit(states(self.cap_rnn, self.dropout(self.embed(ids)), lengths))
 
 
 class _Similarity(nn.Module):
@@ -153,8 +143,8 @@ class _Similarity(nn.Module):
             self.SAF_module = Filtration(spec.sim_dim)
 
     def forward(self, images: Side, texts: Side, note: Note | None = None) -> Tensor:
-        assert texts.mask is not None
-        nodes, mask = self._nodes(images, texts), functional.pad(texts.mask, (1, 0), value=True)
+        nodes = self._nodes(images, texts)
+        mask = None if texts.mask is None else functional.pad(texts.mask, (1, 0), value=True)
         if self.spec.module == "sgr":
             found = reasoned(self.SGR_module, nodes, mask)
         else:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..originals.original import Opened, Original, read_original
+from ..originals.settings import configured, kept_parts, learnt, parts
 from ..similarity import normalise
 from ..subwords import Subwords
 from ..tokens import Tokens
@@ -39,22 +40,24 @@ class SigLIP(EncoderSpec):
         """The folder's model. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        model = self.rebuilt(item_shape, vocabulary_size, self.kept())
-        found = _weights(read_original(self.path))
-        require_fit(model.state_dict(), found, f"the folder {self.path}")
+        original = read_original(self.path)
+        settings, found = _settings(original.options), _weights(original)
+        with torch.device("meta"):
+            require_fit(_Towers(settings, item_shape).state_dict(), found, f"the folder {self.path}")
+        model = _Towers(settings, item_shape)
         model.load_state_dict(found)
         return model
 
     def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
-        return _Towers(_settings(json.loads(kept["config"])), item_shape)
+        return _Towers(_settings(kept_parts(kept, "SigLIP")), item_shape)
 
     def kept(self) -> Mapping[str, str]:
-        return {} if self.path is None else {"config": json.dumps(_config(read_original(self.path).options))}
+        return {} if self.path is None else {"config": json.dumps(parts(read_original(self.path).options, "SigLIP"))}
 
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        context = _settings(json.loads(self.kept()["config"])).text_config.max_position_embeddings
+        context = _settings(read_original(self.path).options).text_config.max_position_embeddings
         return Subwords.from_folder(self.path, max_length=context)
 
     @classmethod
@@ -62,13 +65,15 @@ class SigLIP(EncoderSpec):
         tower = original.towers[0]
         if len(original.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
             return None
-        config = _config(original.options)
+        weights, config = _weights(original), parts(original.options, "SigLIP")
         settings = _settings(config)
-        scale, bias = math.exp(float(tower["logit_scale"])), float(tower["logit_bias"])
         side = settings.vision_config.image_size
+        with torch.device("meta"):
+            require_fit(_Towers(settings, (3, side, side)).state_dict(), weights, f"the SigLIP in {original.path}")
+        scale, bias = math.exp(learnt(weights, "logit_scale", 1)), learnt(weights, "logit_bias", 1)
         return Opened(
             cls(),
-            _weights(original),
+            weights,
             (3, side, side),
             settings.text_config.vocab_size,
             objective=f"siglip:scale={scale:.9g},bias={bias:.9g},learn=false",
@@ -113,21 +118,14 @@ def _weights(original: Original) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in original.towers[0].items() if not name.endswith(_IDS)}
 
 
-def _config(options: Mapping[str, Any]) -> dict[str, Any]:
-    wanted = ("text_config", "vision_config")
-    if not all(isinstance(options.get(key), dict) for key in wanted):
-        got = sorted(options)
-        raise InputError(f"config.json of a SigLIP folder must hold text_config and vision_config; got {got}")
-    return {key: dict(options[key]) for key in wanted}
-
-
 def _settings(config: Mapping[str, Any]) -> Any:
     """The configuration with every default filled in. Raises InputError without transformers, or for a broken one."""
     try:
         from transformers import SiglipConfig
     except ImportError as error:
         raise InputError("siglip needs transformers; install lossscope[hf]") from error
-    try:
-        return SiglipConfig(**config)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"configuration of a SigLIP must be one that transformers takes; {error}") from error
+    made = configured(SiglipConfig, parts(config, "SigLIP"), "SigLIP")
+    fill = made.text_config.pad_token_id
+    if fill >= made.text_config.vocab_size:
+        raise InputError(f"pad_token_id of a SigLIP must be below its vocab_size; got {fill}")
+    return made

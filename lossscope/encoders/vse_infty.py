@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..layers.backbone import Backbone, name_of, one_of_both
 from ..layers.bert import HEAD, configuration, empty, kept_configuration, load_folder, size_of
-from ..layers.gpo import unit
 from ..layers.pooled_regions import Grids, Regions
 from ..layers.pooled_words import BertWords, GruWords, Marks
+from ..layers.resnet import require_trained
+from ..layers.wordwise import unit
 from ..originals import options as told
 from ..originals.original import Opened, Original
 from ..subwords import SPECIAL, Subwords
@@ -31,11 +32,12 @@ _Backbones = Literal["detector", "resnet50", "resnet101", "resnet152", "resnext1
 class VSEInfty(EncoderSpec):
     """v = norm(GPO(fc(f) + MLP(f))) over regions f, t = norm(GPO(linear(BERT(words)))), S = v · t.
 
-    image: `regions`, items (R, d); or `grid`, pixels (3, H, W) through `backbone` (`weights` names its file; Instagram
-    and ImageNet ResNeXt-101 32x8d are both resnext101), without the MLP. text: `bert`, or `bigru` (bidirectional
-    GRU; its vocabulary ends with `<mask>`). bert: `base` (the size of bert-base-uncased, without weights), `small` (4
-    layers of 256), `LAYERSxWIDTH`, or the Hugging Face folder of a BERT. tokeniser: its folder; not needed where
-    bert is a folder that has one, nor for `small`, which learns one of at most `pieces` parts from the captions.
+    image: `regions`, items (R, d); or `grid`, pixels (3, H, W) through `backbone` (`weights` names its file, which a
+    new model must have; Instagram's and ImageNet's ResNeXt-101 32x8d are both resnext101), without the MLP. text:
+    `bert`, or `bigru` (bidirectional GRU; its vocabulary ends with `<mask>`). bert: `base` (the size of
+    bert-base-uncased, without weights), `small` (4 layers of 256), `LAYERSxWIDTH`, or the Hugging Face folder of a
+    BERT. tokeniser: its folder; not needed where bert is a folder that has one, nor for `small`, which learns one of
+    at most `pieces` parts from the captions.
     dim: joint width. words: width of a word vector of bigru, uniform in ±word_init at first.
     drop: in training each region is left out with this probability, each grid cell with less, and each word is
     masked, replaced or deleted (perturbing.py); words of several parts go together, but not with `small`, of whose
@@ -87,7 +89,10 @@ class VSEInfty(EncoderSpec):
         return {**kept, "bert": configured} if configured else kept
 
     def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """A new model, with the weights that its folder and file hold. Raises InputError when items do not fit."""
+        """A new model, with the weights that its folder and file hold. Raises InputError when items do not fit, and
+        for a grid without a file."""
+        if self.image == "grid":
+            require_trained(self.weights, f"backbone={self.backbone}, whose batch norms never train")
         model = self.rebuilt(item_shape, vocabulary_size, self.kept(), self.weights)
         if self.text == "bert" and size_of(self.bert) is None:
             load_folder(model.get_submodule("text.bert"), Path(self.bert).expanduser())

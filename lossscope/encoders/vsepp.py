@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..layers.augment import centre_crop, flip, random_resized_crop
-from ..layers.resnet import DEPTHS, Resnet, network_of
+from ..layers.augment import view
+from ..layers.resnet import DEPTHS, Resnet, network_of, require_trained
 from ..layers.towers import BatchNorms, CnnTower, LastWord, LinearTower, SmallCNN
 from ..layers.vgg import Vgg19
 from ..layers.vit import VITS, Vit
@@ -32,7 +32,7 @@ class VSEPP(EncoderSpec):
 
     image: `cnn-small` (four convolutions, trains from scratch on a CPU), `linear` (precomputed vectors or regions),
     `resnet18|50|101|152`, `vgg19`, `vit-small|base` (`weights` names a file with torchvision's or timm's parameter
-    names; `finetune` trains it).
+    names, which a frozen network must have; `finetune` trains it).
     dim: joint width. words: width of a word vector. width: channels of the first convolution of cnn-small;
     grid: cells along each side that its last map is averaged over (1: whole picture); centre: batch norm on its
     output. Without it a loss on hardest negatives that collapses draws all similarities to 1, with it to 0.
@@ -78,12 +78,13 @@ class VSEPP(EncoderSpec):
             raise InputError(f"crop must be >= 0, and 0 for image=linear; got {self.crop}")
 
     def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """A new model. Raises InputError when the tower does not take items of that shape."""
-        text = LastWord(vocabulary_size, self.words, self.dim, self.word_init)
-        return _Towers(self._image_tower(item_shape), text, self)
+        """A new model. Raises InputError for items that the tower does not take, and a frozen network of no file."""
+        if self.image not in ("cnn-small", "linear") and not self.finetune:
+            require_trained(self.weights, f"the frozen network image={self.image}", ", or train it, finetune=true")
+        return self._towers(item_shape, vocabulary_size)
 
     def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
-        return replace(self, weights=None).build(item_shape, vocabulary_size)
+        return replace(self, weights=None)._towers(item_shape, vocabulary_size)
 
     @classmethod
     def opened(cls, original: Original) -> Opened | None:
@@ -110,9 +111,14 @@ class VSEPP(EncoderSpec):
         )
         shape = (3, 256, 256) if raw else (fc.shape[1],)
         weights = {f"image.{_ours(k)}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+        weights |= CnnTower.uncounted("image.") if raw else {}
         weights = told.fitted(spec, shape, len(embed), weights)
         notice = ("pictures: short side resized to 256; the middle 224 x 224 is read",) if raw else ()
         return Opened(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=notice)
+
+    def _towers(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
+        text = LastWord(vocabulary_size, self.words, self.dim, self.word_init)
+        return _Towers(self._image_tower(item_shape), text, self)
 
     def _image_tower(self, shape: Shape) -> nn.Module:
         pixels = isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3
@@ -153,7 +159,7 @@ class _Towers(Encoder):
 
     def encode_images(self, images: Items) -> Side:
         assert isinstance(images, Tensor)
-        vectors = self.image(self._cropped(images)).float()
+        vectors = self.image(view(images, self.spec.crop, self.training)).float()
         return Side(self._signed(vectors if self.spec.no_imgnorm else normalise(vectors)))
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
@@ -166,13 +172,6 @@ class _Towers(Encoder):
 
     def _signed(self, vectors: Tensor) -> Tensor:
         return vectors.abs() if self.spec.use_abs else vectors
-
-    def _cropped(self, images: Tensor) -> Tensor:
-        if not self.spec.crop:
-            return images
-        return (
-            flip(random_resized_crop(images, self.spec.crop)) if self.training else centre_crop(images, self.spec.crop)
-        )
 
 
 def _known(original: Original) -> bool:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..layers.captioning import Captioning
-from ..layers.towers import LastWord, xavier
+from ..layers.starting import xavier
+from ..layers.towers import LastWord
 from ..originals import options as told
 from ..originals.original import Opened, Original
 from ..similarity import Mask, normalise
@@ -91,7 +92,7 @@ class _VSRN(Encoder):
     def encode_images(self, images: Items) -> Side:
         assert isinstance(images, Tensor)
         vectors, regions = self.image(images.float())
-        extra = {"regions": regions} if self.training and hasattr(self, "captioning") else {}
+        extra = {"regions": regions.float()} if self.training and hasattr(self, "captioning") else {}
         return Side(normalise(vectors.float()), extra=extra)
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import InputError
-from ..layers.cleaning import cleaned, cleaning
+from ..layers.cleaning import cleaned_all, cleaning
 from ..layers.fusion import HEAD, BodyPlan
 from ..layers.swin import HEAD as SWIN_HEAD
 from ..layers.swin import SwinPlan
@@ -96,7 +96,7 @@ class XVLM(EncoderSpec):
         """The tokeniser of the folder, or one learnt from cleaned captions."""
         if self.tokeniser is not None:
             return self.prepared(Subwords.from_folder(self.tokeniser))
-        return self.prepared(Subwords.train(cleaned(captions, self.max_words), self.pieces))
+        return self.prepared(Subwords.train(cleaned_all(captions, self.max_words), self.pieces))
 
     def prepared(self, words: Tokens) -> Tokens:
         """A tokeniser of parts of words as this model reads captions with it. Raises InputError for a vocabulary."""

@@ -13,6 +13,8 @@ from ..errors import InputError
 from ..files import fingerprint, fingerprint_of
 from .base import IMAGENET, Extract, Features, Pixels, normalised, regions
 
+_GREATEST = 1e6  # of a mean or a deviation of pixels from 0 to 1
+
 
 @dataclass(frozen=True)
 class TransformersFolder:
@@ -46,7 +48,7 @@ class TransformersFolder:
             try:
                 with torch.inference_mode():
                     states = model(pixel_values=normalised(pixels, mean, deviation, device)).last_hidden_state
-            except (ValueError, RuntimeError) as problem:
+            except Exception as problem:  # sizes that do not go together fail in any way they like
                 got = f"{tuple(pixels.shape[1:])}, at which it says: {problem}"
                 raise InputError(f"pictures must be what the model in {self.path} takes; got {got}") from problem
             if states.ndim == 3 and states.shape[1] <= self.drop:
@@ -68,10 +70,15 @@ class TransformersFolder:
         except ImportError as error:
             raise InputError("models in folders need transformers; install lossscope[hf]") from error
         try:
-            model = AutoModel.from_pretrained(self._folder, local_files_only=True)
-        except (OSError, ValueError, RuntimeError) as problem:
+            model, told = AutoModel.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
+            )
+        except Exception as problem:  # a damaged folder fails in any way it likes; code of its own is refused
             got = f"{type(problem).__name__}: {problem}"
             raise InputError(f"{self.path} must hold a model that transformers knows; got {got}") from problem
+        missing = sorted(name for name in told["missing_keys"] if "pooler" not in name)
+        if missing:
+            raise InputError(f"{self.path} must hold every weight of its model; missing {missing[:3]} ({len(missing)})")
         return getattr(model, "vision_model", model)
 
     def _scale(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -82,7 +89,7 @@ class TransformersFolder:
             raise InputError(f"{file} must say how to normalise; got no such file: or take normalise=imagenet")
         document = read_json(file)
         mean, deviation = (member(document, key, list, str(file)) for key in ("image_mean", "image_std"))
-        numbers = [x for x in (*mean, *deviation) if isinstance(x, int | float)]
+        numbers = [x for x in (*mean, *deviation) if isinstance(x, int | float) and abs(x) < _GREATEST]
         if (len(mean), len(deviation), len(numbers)) != (3, 3, 6) or min(deviation) <= 0:
             raise InputError(f"image_mean and image_std of {file} must be three numbers; got {mean} and {deviation}")
         return tuple(mean), tuple(deviation)

@@ -15,11 +15,14 @@ from ..documents import expect
 from ..errors import InputError
 from ..files import write_text
 from ..formats.ragged import Writing, write_ragged
+from .texts import shown, sound
 from .unpickler import read_pickle
 
 Kind = Literal["expert", "words", "captions", "chosen"]
 Progress = Callable[[int, int], None]
 _Array = npt.NDArray[Any]
+_MOST = 1 << 31
+_GREATEST = float(np.finfo(np.float32).max)  # as the sets of arrays are written
 
 
 def convert(kind: Kind, source: Path, out: Path, progress: Progress | None = None) -> int:
@@ -66,8 +69,8 @@ def chosen(found: Mapping[Any, Any], source: Path, out: Path) -> int:
     numbers = {}
     for key, value in found.items():
         one = value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
-        if isinstance(one, bool) or not isinstance(one, int | np.integer) or one < 0:
-            raise InputError(f"{key!r} of {source} must be the number of a caption; got {value!r}")
+        if isinstance(one, bool) or not isinstance(one, int | np.integer) or not 0 <= one < _MOST:
+            raise InputError(f"{key!r} of {source} must be the number of a caption; got {shown(value)}")
         numbers[_name(key, source)] = int(one)
     write_text(out, json.dumps(numbers, indent=0) + "\n")
     return len(numbers)
@@ -94,18 +97,19 @@ def _frames(value: object, where: str) -> _Array:
     if not value.size or np.isnan(value.flat[0]):
         return np.zeros((0, 0), np.float32)
     rows = value.reshape(-1, value.shape[-1])
-    if not np.isfinite(rows).all():
-        raise InputError(f"{where} must be finite, or begin with NaN where missing; got NaN or infinity")
+    if not np.isfinite(rows).all() or np.abs(rows).max() > _GREATEST:
+        wanted = "finite and of 32 bits, or begin with NaN where missing"
+        raise InputError(f"{where} must be {wanted}; got NaN, infinity or a greater number")
     return rows
 
 
 def _name(key: object, source: Path) -> str:
     if not isinstance(key, str) or not key:
-        raise InputError(f"videos of {source} must be named by texts; got {key!r}")
-    return key
+        raise InputError(f"videos of {source} must be named by texts; got {shown(key)}")
+    return sound(key, f"a video of {source}")
 
 
 def _sentence(row: object, where: str) -> str:
     pieces = row if isinstance(row, list | tuple) else [row]
     said = [piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece for piece in pieces]
-    return " ".join(expect(piece, str, where) for piece in said)
+    return " ".join(sound(piece, where) for piece in said)

@@ -9,6 +9,7 @@ import numpy as np
 from ..documents import expect, member
 from ..errors import InputError
 from ..files import existing_file, replacing
+from .texts import shown
 from .unpickler import read_stream
 
 _PER_IMAGE = 5
@@ -23,11 +24,12 @@ def convert(source: Path, out: Path) -> tuple[int, int]:
     found = expect(_held(existing_file(source)), dict, f"content of {source}")
     sims = member(found, "sims", np.ndarray, str(source))
     npts = member(found, "npts", object, str(source))
-    if not isinstance(npts, int | np.integer) or sims.dtype.kind != "f" or sims.shape != (npts, _PER_IMAGE * npts):
+    whole = isinstance(npts, int | np.integer) and 0 < npts < 1 << 31
+    if not whole or sims.dtype.kind != "f" or sims.shape != (npts, _PER_IMAGE * npts):  # type: ignore[operator]
         wanted = f"floats, (npts, {_PER_IMAGE} npts)"
-        raise InputError(f"sims of {source} must be {wanted}; got {sims.dtype} {sims.shape} for npts {npts!r}")
-    if not np.isfinite(sims).all():
-        raise InputError(f"sims of {source} must be finite; got NaN or infinity")
+        raise InputError(f"sims of {source} must be {wanted}; got {sims.dtype} {sims.shape} for npts {shown(npts)}")
+    if not np.isfinite(sims).all() or np.abs(sims).max() > np.finfo(np.float32).max:
+        raise InputError(f"sims of {source} must be finite; got NaN or infinity, or numbers that are greater")
     owners = np.arange(sims.shape[1], dtype=np.int64) // _PER_IMAGE
     with replacing(out) as part, open(part, "wb") as stream:
         np.savez_compressed(stream, similarity=sims.astype(np.float32), caption_image=owners)
@@ -41,7 +43,7 @@ def _held(path: Path) -> object:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, _, kind = read(file)
-        except (ValueError, EOFError) as problem:
+        except Exception as problem:  # a damaged header fails in any way it likes
             raise InputError(f"{path} must be a .npy file; got {problem}") from None
         if shape != () or not kind.hasobject:
             raise InputError(f"{path} must hold one pickled dict, {{npts, sims}}; got an array of {kind} {shape}")

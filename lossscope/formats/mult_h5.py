@@ -59,10 +59,18 @@ class MultH5:
         """Whether the video has a file."""
         return self.file(video).is_file()
 
-    def take(self, video: str, expert: str) -> tuple[Floats, Floats]:
-        """(T, d) features and (T,) seconds at their middles. Raises InputError for what does not fit."""
-        path = self.file(video)
-        values, spans = _reading(path, lambda file: (_array(file, _FEATURES + expert), _array(file, _TIMES + expert)))
+    def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
+        """Expert -> (T, d) features and (T,) seconds at their middles, the file opened once.
+
+        Raises InputError for what does not fit.
+        """
+        path, widths = self.file(video), self.widths
+        found = _reading(
+            path, lambda file: {e: (_array(file, _FEATURES + e), _array(file, _TIMES + e)) for e in widths}
+        )
+        return {e: self._checked(path, e, values, spans) for e, (values, spans) in found.items()}
+
+    def _checked(self, path: Path, expert: str, values: Floats | None, spans: Floats | None) -> tuple[Floats, Floats]:
         width = self.widths[expert]
         if values is None or not values.size or np.isnan(values.flat[0]):
             return np.zeros((0, width), np.float32), np.zeros(0, np.float32)

@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..files import fingerprint_of, replacing, write_text
 from .feature_rows import mapped
 
-SCHEMA = "lossscope.formats.ragged/1"
+SCHEMA = "lossscope.ragged/1"
 Floats = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
 

@@ -31,8 +31,8 @@ class Frames(Protocol):
     def has(self, video: str) -> bool:
         """Whether any expert has something of the video."""
 
-    def take(self, video: str, expert: str) -> tuple[Floats, Floats]:
-        """(T, d) features and (T,) times in seconds, NaN where not known; T = 0 where the expert has nothing."""
+    def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
+        """Expert -> (T, d) features and (T,) times in seconds, NaN where not known; T = 0 where it has nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,11 @@ class ExpertFolder:
     def has(self, video: str) -> bool:
         return any(found.items.get(video, (0, 0))[1] for found in self.experts.values())
 
+    def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
+        return {name: self.take(video, name) for name in self.experts}
+
     def take(self, video: str, expert: str) -> tuple[Floats, Floats]:
+        """(T, d) features and (T,) times of one expert."""
         return self.experts[expert].take(video), self.experts[expert].times(video)
 
 
@@ -74,8 +78,8 @@ class Videos:
     `e.time`: (n, T) float32, seconds at the middle of each frame, NaN where not known and behind; `e.max`: (n, d), the
     maximum over all frames of the video, those not kept too, 0 where e is missing.
     Of more than T frames, T are kept in order: `even` takes them evenly spread, `random` draws them without
-    replacement, always the same ones for a length (as numpy's RandomState(0) does in evaluations of MMT), `first`
-    takes the first (as CE).
+    replacement, always the same ones for a length (as numpy's RandomState(0) does in evaluations of MMT, which draws
+    anew at each visit in training), `first` takes the first (as CE).
     """
 
     def __init__(self, frames: Frames, videos: Sequence[str], most: int, pick: Pick) -> None:
@@ -95,19 +99,27 @@ class Videos:
 
     def take(self, rows: _Rows) -> Mapping[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
         """Arrays of the videos of `rows`, by name. Raises InputError when a feature is not finite."""
+        found = self._empty(len(rows))
+        for place, row in enumerate(rows.tolist()):
+            for name, (values, seconds) in self._frames.take_all(self._videos[row]).items():
+                kept = picked(len(values), self._most, self._pick)
+                found[f"{name}.length"][place] = len(kept)
+                if len(values):
+                    found[f"{name}.max"][place] = values.max(axis=0)
+                found[name][place, : len(kept)] = values[kept]
+                found[f"{name}.time"][place, : len(kept)] = seconds[kept]
+        return found
+
+    def _empty(self, count: int) -> dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
+        """The arrays of `count` videos without a frame, by name."""
         found: dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]] = {}
         for name, width in self._frames.widths.items():
-            features = np.zeros((len(rows), self._most, width), dtype=np.float32)
-            times = np.full((len(rows), self._most), np.nan, dtype=np.float32)
-            lengths, highest = np.zeros(len(rows), dtype=np.int64), np.zeros((len(rows), width), dtype=np.float32)
-            for place, row in enumerate(rows.tolist()):
-                values, seconds = self._frames.take(self._videos[row], name)
-                kept = picked(len(values), self._most, self._pick)
-                lengths[place] = len(kept)
-                if len(values):
-                    highest[place] = values.max(axis=0)
-                features[place, : len(kept)], times[place, : len(kept)] = values[kept], seconds[kept]
-            found |= {name: features, f"{name}.length": lengths, f"{name}.time": times, f"{name}.max": highest}
+            found |= {
+                name: np.zeros((count, self._most, width), dtype=np.float32),
+                f"{name}.length": np.zeros(count, dtype=np.int64),
+                f"{name}.time": np.full((count, self._most), np.nan, dtype=np.float32),
+                f"{name}.max": np.zeros((count, width), dtype=np.float32),
+            }
         return found
 
 

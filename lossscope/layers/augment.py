@@ -49,6 +49,13 @@ def centre_crop(images: Tensor, size: int) -> Tensor:
     return images[..., top : top + size, left : left + size]
 
 
+def view(images: Tensor, size: int, training: bool) -> Tensor:
+    """A random resized crop of `size`, mirrored half the time, in training; else the middle. 0: the whole picture."""
+    if not size:
+        return images
+    return flip(random_resized_crop(images, size)) if training else centre_crop(images, size)
+
+
 def flip(images: Tensor, share: float = 0.5) -> Tensor:
     """Each picture mirrored left to right with probability `share`."""
     mirrored = (torch.rand(len(images)) < share).to(images.device)

@@ -43,9 +43,9 @@ class Captioning(nn.Module):
             context = self.dropout(self._context(keys, states, state))
             state = self.decoder(torch.cat([word, context], 1), state)
             predicted.append(state)
-        logits = self.out(torch.stack(predicted, 1))
-        losses = nn.functional.cross_entropy(logits.transpose(1, 2), targets[:, 1:], reduction="none")
-        return (losses * learnt[:, 1:]).sum() / len(ids)
+        logits = self.out(torch.stack(predicted, 1)).flatten(0, 1)  # of rows, which has a deterministic kernel
+        losses = nn.functional.cross_entropy(logits, targets[:, 1:].flatten(), reduction="none")
+        return (losses * learnt[:, 1:].flatten()).sum() / len(ids)
 
     def targets(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """(m, T) ids that are cut and have one padding id behind them, and (m, T) bool which of them count."""

@@ -13,16 +13,12 @@ _LEFT_OUT = r"""[.'!?"()*#:;~,]"""
 _SPACE = r"[-/]"
 
 
-def cleaned(captions: Iterable[str], words: int) -> list[str]:
-    """Captions in lower case, without punctuation, `-` and `/` as spaces, the first `words` words (0: as they are).
-
-    >>> cleaned(["A man's T-shirt; <person> (red/blue)."], 5)
-    ['a mans t shirt person']
-    """
+def cleaned_all(captions: Iterable[str], words: int) -> list[str]:
+    """Captions as the steps of such a tokeniser leave them, to learn one from; words=0: as they are."""
     if not words:
         return list(captions)
-    first = _library().normalizers.Sequence(_steps(words))
-    return [" ".join(first.normalize_str(caption).split()) for caption in captions]
+    steps = _library().normalizers.Sequence(_steps(words))
+    return [" ".join(steps.normalize_str(caption).split()) for caption in captions]
 
 
 def cleaning(tokeniser: Subwords, words: int, end: bool) -> Subwords:
@@ -46,6 +42,7 @@ def cleaning(tokeniser: Subwords, words: int, end: bool) -> Subwords:
 
 
 def _steps(words: int) -> list[Any]:
+    """What formats/clean_captions.py does to a caption, as the tokenizers library applies and stores it."""
     library = _library()
     names, regex = library.normalizers, library.Regex
     behind = rf"\A\s*(?:\S+\s+){{{words - 1}}}\S+\K\s[\s\S]*"

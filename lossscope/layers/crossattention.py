@@ -75,11 +75,6 @@ def lengths_of(queries: Tensor) -> Tensor:
     return found.T
 
 
-def absent(mask: Tensor | None) -> Tensor | None:
-    """The mask of a side, None where nothing is missing."""
-    return None if mask is None or bool(mask.all()) else mask
-
-
 def _clipped(s: Tensor, clip: Clip) -> Tensor:
     return s.relu() if clip == "hard" else functional.leaky_relu(s, SLOPE)
 

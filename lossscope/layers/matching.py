@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..encoders.base import Side
 from ..similarity import Mask
+from ..twopass import without_padding
 from ..weights import Pair
 
 _LEAST = 1e-5  # added to the probability of every negative
@@ -89,11 +90,14 @@ def reranked(
     """
     wanted = chosen.i2t | chosen.t2i
     S = torch.full(wanted.shape, torch.nan, device=wanted.device)
-    length = texts.lengths
+    length, known = texts.lengths.cpu(), wanted.cpu()
     for row in range(len(wanted)):
-        columns = wanted[row].nonzero().squeeze(1)
+        columns = known[row].nonzero().squeeze(1)
         columns = columns[length[columns].argsort(descending=True)]
         image = prepare(images.rows(slice(row, row + 1)))
-        parts = [score(image, texts.rows(part).trimmed()) for part in torch.split(columns, at_once)]
-        S[row, columns] = torch.cat(parts, 1)[0].float()
+        parts = [
+            score(image, without_padding(texts.rows(part.to(S.device)), length[part].tolist()))
+            for part in torch.split(columns, at_once)
+        ]
+        S[row, columns.to(S.device)] = torch.cat(parts, 1)[0].float()
     return Pair(S.masked_fill(~chosen.i2t, torch.nan), S.masked_fill(~chosen.t2i, torch.nan).T.contiguous())

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .wordwise import EPS, unit, xavier
+from .starting import xavier
+from .wordwise import EPS, unit
 
 Note = Callable[[Tensor, Tensor], None]
 
@@ -41,10 +42,10 @@ class Reasoning(nn.Module):
         return functional.relu(self.sim_graph_w(torch.bmm(logits.softmax(2), x)))
 
 
-def reasoned(steps: nn.ModuleList, nodes: Tensor, mask: Tensor) -> Tensor:
-    """The global node after all steps, (n, m, d); mask: (m, N). The last step computes no other node."""
+def reasoned(steps: nn.ModuleList, nodes: Tensor, mask: Tensor | None) -> Tensor:
+    """The global node after all steps, (n, m, d); mask: (m, N), None for all. The last step computes no other node."""
     n, m, N, d = nodes.shape
-    absent = None if bool(mask.all()) else ~mask.repeat(n, 1)[:, None]
+    absent = None if mask is None else ~mask.repeat(n, 1)[:, None]
     x = nodes.reshape(n * m, N, d)
     for place, step in enumerate(steps):
         x = step(x, x[:, :1] if place == len(steps) - 1 else x, absent)
@@ -63,8 +64,13 @@ class Filtration(nn.Module):
         self.attn_sim_w = xavier(nn.Linear(dim, 1))
         self.bn = nn.BatchNorm1d(1)
 
-    def forward(self, nodes: Tensor, mask: Tensor, note: Note | None = None) -> Tensor:
-        """(n, m, d) from all images of the batch; mask: (m, N). note: is told what the batch norm saw, in training."""
+    def forward(self, nodes: Tensor, mask: Tensor | None, note: Note | None = None) -> Tensor:
+        """(n, m, d) from all images of the batch; mask: (m, N), None for all nodes.
+
+        note: is told what the batch norm saw, in training.
+        """
+        if mask is None:
+            mask = torch.ones(nodes.shape[1:3], dtype=torch.bool, device=nodes.device)
         x = self.attn_sim_w(nodes).squeeze(3)
         mean, variance = self._moments(x, mask, note)
         z = (x - mean[:, None]) * (variance[:, None] + self.bn.eps).rsqrt() * self.bn.weight + self.bn.bias

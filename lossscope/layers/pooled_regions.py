@@ -9,7 +9,7 @@ from .augment import detector_scaled, flip, imagenet_scaled, random_crop
 from .backbone import Backbone
 from .gpo import GPO
 from .perturbing import kept_cells, kept_regions, packed
-from .towers import xavier
+from .starting import xavier
 
 
 class Regions(nn.Module):

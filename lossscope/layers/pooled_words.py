@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ..errors import InputError
 from .gpo import GPO
 from .perturbing import perturbed_words
+from .starting import embedding
+from .wordwise import states
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class GruWords(nn.Module):
     def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float, drop: float) -> None:
         super().__init__()
         self.size, self.drop = vocabulary_size, drop
-        self.embed = nn.Embedding(vocabulary_size, words)
-        nn.init.uniform_(self.embed.weight, -word_init, word_init)
+        self.embed = embedding(vocabulary_size, words, word_init)
         self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=True)
         self.gpool = GPO()
 
@@ -36,10 +36,7 @@ class GruWords(nn.Module):
         if self.training and self.drop:
             each = torch.ones_like(ids, dtype=torch.bool)
             ids, lengths = perturbed_words(ids, lengths, each, ~each, self.size - 1, self.size, self.drop)
-        packed = pack_padded_sequence(self.embed(ids), lengths, batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
-        forwards, backwards = states.chunk(2, 2)
-        pooled: Tensor = self.gpool((forwards + backwards) / 2, lengths)
+        pooled: Tensor = self.gpool(states(self.rnn, self.embed(ids), lengths), lengths)
         return pooled
 
 
@@ -68,8 +65,8 @@ class BertWords(nn.Module):
         if self.training and self.drop:
             ids, lengths = self._perturbed(ids, lengths)
         present = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
-        states = self.bert(input_ids=ids, attention_mask=present.long()).last_hidden_state
-        pooled: Tensor = self.gpool(self.linear(states), lengths)
+        last = self.bert(input_ids=ids, attention_mask=present.long()).last_hidden_state
+        pooled: Tensor = self.gpool(self.linear(last), lengths)
         return pooled
 
     def _perturbed(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import torch
 from torch import Tensor, nn
 
 from ..encoders.base import require_fit
@@ -48,6 +49,18 @@ def load_torchvision(net: nn.Module, found: Mapping[str, Tensor], ignored: tuple
     named = with_counters({k: v for k, v in named.items() if not k.startswith(ignored)}, net.state_dict())
     require_fit(net.state_dict(), named, "a network of this depth")
     net.load_state_dict(named)
+
+
+def require_trained(weights: Path | None, what: str, instead: str = "") -> None:
+    """Raise InputError where a network that stays as it begins has no file of weights; instead: what else would do.
+
+    On the meta device, where only names and shapes are asked for, it needs none.
+    """
+    if weights is None and torch.get_default_device().type != "meta":
+        raise InputError(
+            f"weights must be a file for {what}; got none, which leaves it random: name its weights, "
+            f"--encoder-option weights=FILE{instead}"
+        )
 
 
 def network_of(names: Iterable[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .wordwise import unit, xavier
+from .starting import xavier
+from .wordwise import unit
 
 
 class RegionSummary(nn.Module):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..similarity import normalise
 from .augment import imagenet_scaled
+from .starting import embedding, xavier
 
 BatchNorms = Literal["frozen", "ecir", "original"]
 
@@ -76,34 +77,52 @@ class CnnTower(nn.Module):
     batch_norms: what layers that differ between training and eval (batch norm, dropout) of the network do while the
     rest trains: `frozen`, eval in a network that is not fine-tuned; `ecir`, training in both; `original`, training
     until a step of training whose number, counted from 1 since the tower was made, is a multiple of 500 (there the
-    original validated and forgot to switch back), and eval from there to the end of the epoch.
+    original validated and forgot to switch back), and eval from there until the evaluation behind the epoch, which is
+    when pictures are next read in eval mode. Only with `original` the state has `steps` and `leaked`, so that a run
+    that is resumed within an epoch goes on in the mode it was in.
     """
 
     LEAK_EVERY = 500
+
+    steps: Tensor
+    leaked: Tensor
 
     def __init__(self, cnn: nn.Module, width: int, dim: int, finetune: bool, batch_norms: BatchNorms) -> None:
         super().__init__()
         self.cnn = cnn
         self.finetune = finetune
         self.batch_norms = batch_norms
-        self.steps = 0
         self.cnn.requires_grad_(finetune)
         self.fc = xavier(nn.Linear(width, dim))
+        counts = batch_norms == "original"
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long), persistent=counts)
+        self.register_buffer("leaked", torch.zeros((), dtype=torch.bool), persistent=counts)
+
+    @staticmethod
+    def uncounted(prefix: str) -> dict[str, Tensor]:
+        """What the state of a tower with batch_norms=original has beside an original file's: no steps, no leak."""
+        return {f"{prefix}steps": torch.tensor(0), f"{prefix}leaked": torch.tensor(False)}
 
     def train(self, mode: bool = True) -> CnnTower:
         super().train(mode)
-        self.cnn.train(mode and (self.finetune or self.batch_norms != "frozen"))
+        counts = self.batch_norms == "original"
+        self.cnn.train(mode and (self.finetune or self.batch_norms != "frozen") and not (counts and bool(self.leaked)))
         return self
 
     def forward(self, images: Tensor) -> Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.finetune):
             pooled = normalise(self.cnn(imagenet_scaled(images)))
-        self._count()
+        if self.batch_norms == "original":
+            self._count()
         return self.fc(pooled)  # type: ignore[no-any-return]
 
     def _count(self) -> None:
-        self.steps += self.training
-        if self.training and self.batch_norms == "original" and self.steps % self.LEAK_EVERY == 0:
+        if not self.training:
+            self.leaked.fill_(False)
+            return
+        self.steps += 1
+        if int(self.steps) % self.LEAK_EVERY == 0:
+            self.leaked.fill_(True)
             self.cnn.eval()
 
 
@@ -115,18 +134,10 @@ class LastWord(nn.Module):
 
     def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float) -> None:
         super().__init__()
-        self.embed = nn.Embedding(vocabulary_size, words)
-        nn.init.uniform_(self.embed.weight, -word_init, word_init)
+        self.embed = embedding(vocabulary_size, words, word_init)
         self.rnn = nn.GRU(words, dim, batch_first=True)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         states, _ = self.rnn(self.embed(ids))
         last = (lengths - 1).to(states.device)[:, None, None].expand(-1, 1, states.shape[2])
         return states.gather(1, last).squeeze(1)  # type: ignore[no-any-return]
-
-
-def xavier(layer: nn.Linear) -> nn.Linear:
-    """The layer with Xavier-uniform weights and bias 0, as the family starts its linear maps."""
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer

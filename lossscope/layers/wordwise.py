@@ -8,6 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ..encoders.base import Items, Shape, Side
 from ..errors import InputError
+from .starting import embedding, xavier
 
 EPS = 1e-8
 
@@ -60,11 +61,11 @@ class Words(nn.Module):
         self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=bi_gru)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        return states(self.rnn, self.embed(ids), lengths)
+        return unit(states(self.rnn, self.embed(ids), lengths))
 
 
 def states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
-    """Unit states of a GRU at each word, the mean of the directions: words (n, L, d), lengths (n,) -> (n, L, D).
+    """States of a GRU at each word, the mean of the directions: words (n, L, d), lengths (n,) -> (n, L, D).
 
     The backward direction begins at a caption's own last word; padded places are zero vectors.
     """
@@ -73,7 +74,7 @@ def states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
     if rnn.bidirectional:
         forward, backward = found.chunk(2, dim=2)
         found = (forward + backward) / 2
-    return unit(found)
+    return found
 
 
 def word_side(words: Tensor, lengths: Tensor) -> Side:
@@ -99,20 +100,6 @@ def region_shape(item_shape: Shape, whose: str) -> tuple[int, int]:
             "Use a data set of precomputed regions"
         )
     return item_shape[0], item_shape[1]
-
-
-def embedding(vocabulary_size: int, words: int, word_init: float) -> nn.Embedding:
-    """Word vectors, uniform in ±word_init."""
-    found = nn.Embedding(vocabulary_size, words)
-    nn.init.uniform_(found.weight, -word_init, word_init)
-    return found
-
-
-def xavier(layer: nn.Linear) -> nn.Linear:
-    """The layer with Xavier-uniform weights and zero biases."""
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def require_positive(**numbers: float) -> None:

@@ -35,6 +35,9 @@ class How:
     augment: bool
 
 
+_SPARED = ("bias", "LayerNorm.weight", "norm.weight", "norm1.weight", "norm2.weight")
+
+
 class Model(Encoder):
     """v, t and the fused [CLS] of a pair; vision_encoder, text_encoder, vision_proj, text_proj, temp, itm_head."""
 
@@ -59,6 +62,10 @@ class Model(Encoder):
         if self.pairwise and not self.how.contrast:
             self.vision_proj.requires_grad_(False)
             self.text_proj.requires_grad_(False)
+
+    def decays(self, name: str) -> bool:
+        """The original's rule, by name: it spares the tables of relative position biases, and not itm_head's norm."""
+        return not any(part in name for part in _SPARED)
 
     def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"backbone": list(self.vision_encoder.parameters()), "bert": list(self.text_encoder.parameters())}
@@ -98,8 +105,9 @@ class Model(Encoder):
     def score_pairs(self, images: Side, texts: Side) -> Tensor:
         if "seen" not in images.extra:
             images = self._seen(images)
-        assert texts.local is not None and texts.mask is not None
-        fused = self.text_encoder.fused(texts.local[None], texts.mask[None], images.extra["seen"])
+        assert texts.local is not None
+        present = texts.local.new_ones(texts.local.shape[:2], dtype=torch.bool) if texts.mask is None else texts.mask
+        fused = self.text_encoder.fused(texts.local[None], present[None], images.extra["seen"])
         return self.itm_head(fused)[..., 1]  # type: ignore[no-any-return]
 
     def _seen(self, images: Side) -> Side:

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from .options import tensor_of
 from .original import Original
+from .settings import parts, size
 
 _BESIDE = (".position_ids", "logit_bias")  # of older files
 
@@ -37,6 +39,7 @@ _INSIDE = {
     "mlp.c_fc": "mlp.fc1",
     "mlp.c_proj": "mlp.fc2",
 }
+_EMBEDDED, _TABLES = "text_model.embeddings", ("token", "position")
 _OPENAI = "visual.transformer.resblocks.0.attn.in_proj_weight"
 _BLOCK = re.compile(r"(?P<tower>visual\.)?transformer\.resblocks\.(?P<layer>\d+)\.(?P<rest>.+)")
 
@@ -54,7 +57,7 @@ def from_openai(theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if name in _PLAIN:
             ours[_PLAIN[name]] = tensor
         elif name in _TURNED:
-            ours[_TURNED[name]] = tensor.T.contiguous()
+            ours[_TURNED[name]] = tensor_of(theirs, name, 2).T.contiguous()
         elif stem in _NORMS:
             ours[f"{_NORMS[stem]}.{kind}"] = tensor
         else:
@@ -70,8 +73,10 @@ def _of_block(name: str, tensor: Tensor) -> dict[str, Tensor]:
     home = f"{tower}.encoder.layers.{block['layer']}"
     if block["rest"].startswith("attn.in_proj_"):
         kind = block["rest"].removeprefix("attn.in_proj_")
-        parts = zip("qkv", torch.chunk(tensor, 3), strict=True)
-        return {f"{home}.self_attn.{which}_proj.{kind}": part.contiguous() for which, part in parts}
+        if not tensor.ndim or not len(tensor) or len(tensor) % 3:
+            raise InputError(f"{name} of the file must be of three parts of one size; got {tuple(tensor.shape)}")
+        third = zip("qkv", torch.chunk(tensor, 3), strict=True)
+        return {f"{home}.self_attn.{which}_proj.{kind}": part.contiguous() for which, part in third}
     stem, _, kind = block["rest"].rpartition(".")
     if stem not in _INSIDE:
         raise InputError(f"names of a CLIP file must be CLIP's; got {name!r}")
@@ -86,12 +91,8 @@ def configuration_of(original: Original) -> dict[str, Any]:
 
 
 def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a folder's configuration that make the model. Raises InputError when they are not there."""
-    wanted = ("text_config", "vision_config")
-    if not all(isinstance(options.get(key), dict) for key in wanted):
-        raise InputError(f"config.json of a CLIP folder must hold text_config and vision_config; got {sorted(options)}")
-    number = options.get("projection_dim", 512)
-    return {**{key: dict(options[key]) for key in wanted}, "projection_dim": number}
+    """The parts of a folder's configuration that make the model. Raises InputError when they are not there, or sane."""
+    return {**parts(options, "CLIP"), "projection_dim": size(options, "projection_dim", 1 << 14, 512)}
 
 
 def is_clip(original: Original) -> bool:
@@ -115,32 +116,39 @@ def weights_of(original: Original) -> dict[str, Tensor]:
 
 
 def inferred(weights: Mapping[str, Tensor], quick: bool) -> dict[str, Any]:
-    """The configuration that shapes tell: heads of 64, as every published CLIP has; QuickGELU in OpenAI's files."""
-    dim, width = weights["visual_projection.weight"].shape
-    text_width = weights["text_projection.weight"].shape[1]
-    cells, patch = weights["vision_model.embeddings.position_embedding.weight"].shape[0] - 1, _patch(weights)
-    vocabulary, context = (
-        weights[f"text_model.embeddings.{kind}_embedding.weight"].shape[0] for kind in ("token", "position")
-    )
+    """The configuration that shapes tell: heads of 64, as every published CLIP has; QuickGELU in OpenAI's files.
+
+    Raises InputError naming the first tensor that tells none.
+    """
+    dim, width = tensor_of(weights, "visual_projection.weight", 2).shape
+    text_width = tensor_of(weights, "text_projection.weight", 2).shape[1]
+    vocabulary, context = (len(tensor_of(weights, f"{_EMBEDDED}.{kind}_embedding.weight", 2)) for kind in _TABLES)
     shared = {"hidden_act": "quick_gelu" if quick else "gelu"}
-    text = {"vocab_size": vocabulary, "max_position_embeddings": context, "eos_token_id": vocabulary - 1}
-    return {
+    text = {"vocab_size": vocabulary, "max_position_embeddings": context, "eos_token_id": max(vocabulary - 1, 0)}
+    image, patch = _picture(weights)
+    found = {
         "text_config": {**shared, **text, **_sizes(weights, "text_model", text_width)},
         "vision_config": {
-            **shared, **_sizes(weights, "vision_model", width), "image_size": math.isqrt(cells) * patch,
-            "patch_size": patch,
+            **shared, **_sizes(weights, "vision_model", width), "image_size": image, "patch_size": patch,
         },
         "projection_dim": dim,
     }  # fmt: skip
+    return configuration(found)
 
 
-def _patch(weights: Mapping[str, Tensor]) -> int:
-    return weights["vision_model.embeddings.patch_embedding.weight"].shape[-1]
+def _picture(weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Sides of a picture and of a patch. Raises InputError when the positions are no square of patches."""
+    patch = tensor_of(weights, "vision_model.embeddings.patch_embedding.weight", 4).shape[-1]
+    cells = len(tensor_of(weights, "vision_model.embeddings.position_embedding.weight", 2)) - 1
+    side = math.isqrt(max(cells, 0))
+    if not side or side * side != cells:
+        raise InputError(f"positions of a CLIP's pictures must be a square number and one; got {cells + 1}")
+    return side * patch, patch
 
 
 def _sizes(weights: Mapping[str, Tensor], tower: str, width: int) -> dict[str, int]:
     layers = {name.split(".")[3] for name in weights if name.startswith(f"{tower}.encoder.layers.")}
-    inner = weights[f"{tower}.encoder.layers.0.mlp.fc1.weight"].shape[0]
+    inner = len(tensor_of(weights, f"{tower}.encoder.layers.0.mlp.fc1.weight", 2))
     return {
         "hidden_size": width, "intermediate_size": inner, "num_hidden_layers": len(layers),
         "num_attention_heads": max(width // 64, 1),

@@ -2,81 +2,98 @@
 
 from __future__ import annotations
 
-import pickle
-import types
-from collections import OrderedDict
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import torch
-
 from ..errors import InputError
-from ..files import torch_file
+from .arrays import NUMPY, Kind
+
+_DEEPEST = 64
 
 
 class Bag:
-    """Any configuration object: takes every argument, keeps the attributes it is given."""
+    """Any configuration object: takes every argument, keeps the attributes it is given apart from its own."""
+
+    __slots__ = ("held",)
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Bag:
+        made = super().__new__(cls)
+        made.held = {}
+        return made
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        self.__dict__.update(named)
+        self.held: dict[Any, Any] = dict(named)
+
+    def __setstate__(self, state: object) -> None:
+        if not isinstance(state, dict):
+            raise InputError("it holds a configuration whose contents are no dict: do not trust this file")
+        self.held.update(dict.items(state))
 
 
 class PathBag:
     """A path of another machine: its parts, never looked up."""
 
+    __slots__ = ("parts",)
+
+    def __new__(cls, *parts: Any) -> PathBag:
+        made = super().__new__(cls)
+        made.parts = ()
+        return made
+
     def __init__(self, *parts: Any) -> None:
-        self.parts = tuple(str(part) for part in parts)
+        if not all(isinstance(part, str) for part in parts):
+            raise InputError("it holds a path that is not made of texts: do not trust this file")
+        self.parts: tuple[str, ...] = tuple(parts)
+
+    def __setstate__(self, state: object) -> None:
+        if not isinstance(state, dict):
+            raise InputError("it holds a path whose contents are no dict: do not trust this file")
 
     def __str__(self) -> str:
         return "/".join(self.parts).replace("//", "/")
 
 
-_SCALAR = np.float64(0).__reduce__()[0]  # numpy's own maker of scalars
 _PATHS = [f"{module}.{kind}Path" for module in ("pathlib", "pathlib._local") for kind in ("Posix", "Windows", "")]
+CLASSES: Mapping[str, type[Any]] = {
+    "argparse.Namespace": Bag,
+    "parse_config.ConfigParser": Bag,
+    **dict.fromkeys(_PATHS, PathBag),
+}
+_SCALARS = [f"numpy.{core}.multiarray" for core in ("core", "_core")]
 INERT: list[Any] = [
-    (Bag, "argparse.Namespace"),
-    (Bag, "parse_config.ConfigParser"),
-    *((PathBag, name) for name in _PATHS),
-    (_SCALAR, "numpy._core.multiarray.scalar"),
-    (_SCALAR, "numpy.core.multiarray.scalar"),
-    np.dtype,
-    *(type(np.dtype(kind)) for kind in ("float64", "float32", "int64", "int32", "bool")),
+    *((kind, name) for name, kind in CLASSES.items()),
+    *((NUMPY[module]["scalar"], f"{module}.scalar") for module in _SCALARS),
+    (Kind, "numpy.dtype"),
 ]
 
 
-def read_old(path: Path | str) -> Any:
-    """What a torch file holds, by a restricted unpickler that also knows the texts and long numbers of Python 2.
+def plain(value: Any, leaf: Callable[[Any], Any], key: Callable[[Any], Any] = lambda key: key) -> Any:
+    """Inert objects as dicts, paths as texts and tuples as lists, all the way down; `leaf` of everything else.
 
-    It makes tensors, plain containers and inert stand-ins, and nothing else: any other name in the file is an error.
-    Raises InputError: no torch file, damaged, or holding objects that are not data.
+    key: what becomes of the names in dicts. What is held twice is walked once. Raises InputError when things are
+    nested deeper than 64 levels, as what holds itself is.
     """
-    path = torch_file(path)
-    reader: Any = types.ModuleType("restricted")
-    reader.Unpickler, reader.load = _Reader, lambda file, **named: _Reader(file, **named).load()
-    try:
-        return torch.load(path, map_location="cpu", weights_only=False, pickle_module=reader, encoding="latin1")
-    except InputError as error:
-        raise InputError(f"{path} must hold plain data; {error}") from None
-    except Exception as error:  # a damaged pickle fails in any way it likes
-        raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
+    return _Walk(leaf, key)(value, 0)
 
 
-class _Reader(pickle.Unpickler):
-    """Finds what a file of weights needs and nothing else. Storages are found by torch before it is asked."""
+class _Walk:
+    def __init__(self, leaf: Callable[[Any], Any], key: Callable[[Any], Any]) -> None:
+        self._leaf, self._key = leaf, key
+        self._done: dict[int, Any] = {}
 
-    def find_class(self, module: str, name: str) -> Any:
-        known = _KNOWN.get(f"{module}.{name}")
-        if known is None:
-            raise InputError(f"it holds {module}.{name}, which is never loaded because that runs code")
-        return known
+    def __call__(self, value: Any, depth: int) -> Any:
+        if type(value) is PathBag:
+            return str(value)
+        inside = value.held if type(value) is Bag else value
+        if not isinstance(inside, dict) and type(inside) not in (list, tuple):
+            return self._leaf(value)
+        if depth > _DEEPEST:
+            raise InputError(f"it holds what is nested in itself, or more than {_DEEPEST} levels deep")
+        if id(value) not in self._done:
+            self._done[id(value)] = self._inside(inside, depth + 1)
+        return self._done[id(value)]
 
-
-_KNOWN: dict[str, Any] = {
-    **{entry[1]: entry[0] for entry in INERT if isinstance(entry, tuple)},
-    "collections.OrderedDict": OrderedDict,
-    "numpy.dtype": np.dtype,
-    "torch._utils._rebuild_tensor": torch._utils._rebuild_tensor,
-    "torch._utils._rebuild_tensor_v2": torch._utils._rebuild_tensor_v2,
-    "torch._utils._rebuild_parameter": torch._utils._rebuild_parameter,
-}
+    def _inside(self, inside: Any, depth: int) -> Any:
+        if isinstance(inside, dict):
+            return {self._key(k): self(v, depth) for k, v in dict.items(inside)}
+        return [self(item, depth) for item in inside]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ..checkpoint import Checkpoint, stored_shape, stored_tokens
-from ..encoders.base import EncoderSpec, require_fit
+from ..encoders.base import EncoderSpec, require_finite, require_fit
 from ..errors import InputError
 from ..registry import load, names, spec_of
 from ..subwords import Subwords
@@ -35,6 +35,7 @@ def opened(
     kept = dict(found.kept)
     wanted = found.encoder.rebuilt(found.item_shape, len(words), kept).state_dict()
     require_fit(wanted, found.weights, f"{spec_of(found.encoder).partition(':')[0]}, to which {path} belongs")
+    require_finite(found.weights, str(path))
     checkpoint = Checkpoint(
         encoder=spec_of(found.encoder),
         objective=found.objective,
@@ -48,8 +49,16 @@ def opened(
         training={"converted_from": original.path.name, "ignored": list(found.ignored)},
         kept=kept,
     )
+    told = _told(found.objective)
     ignored = f"left out on purpose: {', '.join(found.ignored)}" if found.ignored else ""
-    return checkpoint, (*found.notices, *([ignored] if ignored else []))
+    return checkpoint, (told, *found.notices, *([ignored] if ignored else []))
+
+
+def _told(objective: str) -> str:
+    """What is known of the loss: files of the family keep a margin, whatever they were trained with."""
+    if not objective:
+        return "the file does not say what it was trained with: name it by --objective"
+    return f"taken as trained with {objective}, as the file's options say; --objective names another"
 
 
 def _family(original: Original) -> Opened:
@@ -87,9 +96,11 @@ def _words(original: Original, found: Opened, given: Path | None) -> Tokens:
 
 
 def _likely(original: Original) -> list[Path]:
-    """Where the words of an original may lie: the folder itself, beside the file, in its own vocab folder."""
+    """Where its words may lie: a tokeniser beside it, or for a GRU a vocabulary under its data's name."""
     folder = original.path if original.path.is_dir() else original.path.parent
-    files = [folder / "tokenizer.json", folder / "vocab.txt"]
+    if not any("rnn." in name for tower in original.towers for name in tower):
+        return [folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"]
+    files: list[Path] = []
     name = original.options.get("data_name")
     if isinstance(name, str) and name.replace("_", "").isalnum():
         stems = [folder / f"{name}_vocab", folder / "vocab" / f"{name}_vocab"]

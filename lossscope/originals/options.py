@@ -38,10 +38,13 @@ def number(options: Mapping[str, Any], name: str, absent: float) -> float:
 
 
 def triplet_spec(options: Mapping[str, Any]) -> str:
-    """The family's objective: `triplet_sh` with max_violation, else `triplet`, at the margin the file says.
+    """The family's objective: `triplet_sh` with max_violation, else `triplet`, at the margin the file says; empty when
+    it says neither.
 
     Raises InputError when the margin is no number >= 0.
     """
+    if "margin" not in options and "max_violation" not in options:
+        return ""
     margin = number(options, "margin", 0.2)
     if margin < 0:
         raise InputError(f"option margin of the file must be >= 0; got {margin}")
@@ -56,7 +59,7 @@ def fitted(
     Raises InputError naming the first tensor that is missing, left over or of another shape.
     """
     with torch.device("meta"):
-        wanted = encoder.build(item_shape, vocabulary_size).state_dict()
+        wanted = encoder.rebuilt(item_shape, vocabulary_size, {}).state_dict()
     found = with_counters(weights, wanted)
     require_fit(wanted, found, type(encoder).__name__)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ..documents import member, read_json
 from ..errors import InputError
 from ..files import existing_file, read_safetensors, read_torch
-from .inert import INERT, Bag, PathBag, read_old
+from .contents import epoch_of, is_state, metrics_of, options_of, plain_options, require_dense, without_module
+from .inert import INERT
+from .old import read_old, refuse_program
 
 _TOWERS = ("model", "state_dict")
 _HEAD = 1 << 18  # bytes in which the keys of a torch file stand
@@ -66,11 +68,18 @@ def read_original(path: Path | str, old_pickle: bool = False) -> Original:
     if path.is_dir():
         return _folder(path)
     if path.suffix == ".safetensors":
-        return Original(path, (_without_module(read_safetensors(path)),))
-    found = read_old(path) if old_pickle else read_torch(path, INERT)
-    if not isinstance(found, Mapping):
+        return Original(path, (without_module(read_safetensors(path)),))
+    found = read_old(path) if old_pickle else _read(path)
+    return Original(path, _towers(found, path), options_of(found, path), epoch_of(found), metrics_of(found))
+
+
+def _read(path: Path) -> dict[Any, Any]:
+    """The dict in a torch file, read by torch, as a plain one: a file can hang values on the methods of another."""
+    refuse_program(existing_file(path))
+    found = read_torch(path, INERT)
+    if not isinstance(found, dict):
         raise InputError(f"{path} must hold a checkpoint; it holds {type(found).__name__}")
-    return Original(path, _towers(found, path), _options(found), _epoch(found), _metrics(found))
+    return dict(dict.items(found))
 
 
 def looks_original(path: Path, own: str) -> bool:
@@ -88,85 +97,53 @@ def looks_original(path: Path, own: str) -> bool:
 
 
 def _towers(found: Mapping[Any, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
-    held = next((found[key] for key in _TOWERS if isinstance(found.get(key), list | tuple | Mapping)), found)
+    held = next((found[key] for key in _TOWERS if isinstance(found.get(key), list | tuple | dict)), found)
     towers = tuple(held) if isinstance(held, list | tuple) else (held,)
-    if not towers or not all(_is_state(tower) for tower in towers):
-        raise InputError(
-            f"{path} must hold weights: a dict of tensors, or a list of them under `model`; "
-            f"got the keys {sorted(map(str, found))[:6]}"
-        )
-    return tuple(_without_module(tower) for tower in towers)
-
-
-def _is_state(tower: Any) -> bool:
-    tensors = isinstance(tower, Mapping) and bool(tower)
-    return tensors and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in tower.items())
-
-
-def _without_module(tower: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    if all(name.startswith("module.") for name in tower):
-        return {name.removeprefix("module."): tensor for name, tensor in tower.items()}
-    return dict(tower)
-
-
-def _options(found: Mapping[Any, Any]) -> Mapping[str, Any]:
-    held = found.get("opt", found.get("config", {}))
-    options = plain(held)
-    inner = options.get("_config") if isinstance(options, dict) else None
-    if isinstance(inner, dict):
-        return inner
-    return options if isinstance(options, dict) else {}
-
-
-def _epoch(found: Mapping[Any, Any]) -> int:
-    epoch = found.get("epoch", 0)
-    return epoch if isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= 0 else 0
-
-
-def _metrics(found: Mapping[Any, Any]) -> Mapping[str, float]:
-    named = {"best_rsum": "rsum", "monitor_best": "monitor_best"}
-    return {ours: float(found[k]) for k, ours in named.items() if isinstance(found.get(k), int | float)}
-
-
-def plain(value: Any) -> Any:
-    """Inert objects as dicts and paths as texts, all the way down; everything that is neither stays as it is."""
-    if isinstance(value, PathBag):
-        return str(value)
-    if isinstance(value, Bag):
-        return {str(k): plain(v) for k, v in vars(value).items()}
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+    if not towers or not all(is_state(tower) for tower in towers):
+        got = [key[:60] for key in found if isinstance(key, str)][:6]
+        raise InputError(f"{path} must hold weights: a dict of tensors, or a list of them under `model`; got {got}")
+    for tower in towers:
+        require_dense(tower, path)
+    return tuple(without_module(tower) for tower in towers)
 
 
 def _folder(path: Path) -> Original:
     """A Hugging Face folder: config.json and the weights beside it, safetensors first."""
-    config = path / "config.json"
-    try:
-        options = json.loads(existing_file(config).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{config} must be a readable JSON file; {error}") from error
-    if not isinstance(options, dict):
-        raise InputError(f"{config} must hold an object; got {type(options).__name__}")
+    options = plain_options(_json(path / "config.json"), path / "config.json")
     shards = sorted(path.glob("model*.safetensors"))
     if shards:
-        tower = {name: tensor for shard in shards for name, tensor in read_safetensors(shard).items()}
+        tower = _merged(path, [read_safetensors(shard) for shard in shards])
     else:
-        found = [read_torch(file) for file in sorted(path.glob("pytorch_model*.bin"))]
-        if not found or not all(_is_state(part) for part in found):
+        found = [_read(file) for file in sorted(path.glob("pytorch_model*.bin"))]
+        if not found or not all(is_state(part) for part in found):
             raise InputError(f"{path} must hold model.safetensors or pytorch_model.bin with its weights; got neither")
-        tower = {name: tensor for part in found for name, tensor in part.items()}
+        tower = _merged(path, found)
+    require_dense(tower, path)
     _whole(path, tower)
-    return Original(path, (_without_module(tower),), options)
+    return Original(path, (without_module(tower),), options)
+
+
+def _merged(path: Path, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    merged = {name: tensor for part in parts for name, tensor in part.items()}
+    if len(merged) != sum(map(len, parts)):
+        raise InputError(f"{path} must hold each weight once; two files of it hold the same. Keep those of one model")
+    return merged
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(existing_file(path))
+    except InputError:
+        raise
+    except ValueError as error:  # a number of thousands of digits
+        raise InputError(f"{path} must be a readable JSON file; {error}") from None
 
 
 def _whole(path: Path, tower: Mapping[str, Tensor]) -> None:
     """Raise InputError when a sharded folder lacks a shard that its index names."""
     for index in (path / "model.safetensors.index.json", path / "pytorch_model.bin.index.json"):
         if index.is_file():
-            wanted = json.loads(index.read_text(encoding="utf-8")).get("weight_map", {})
+            wanted = member(_json(index), "weight_map", dict, str(index))
             missing = sorted(wanted.keys() - tower.keys())
             if missing:
                 what = f"{missing[0]} ({len(missing)}) is missing"

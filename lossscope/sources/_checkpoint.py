@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..files import fingerprint_of
 from ..registry import build
 from ..scoring import Scorer
+from ..sentences import Sentences
 from ..spec import Spec
 from .base import Embedded, Request
 
@@ -43,11 +44,12 @@ def by_checkpoint(
     vectors, scorer = stored(kept), None
     if vectors is None:
         model: Encoder = checkpoint.model(request.trust_code).to(torch.device(request.device))
+        sentences = Sentences(split, checkpoint.words())
         if model.dot:
-            vectors = embed(model, split, checkpoint.words(), request.batch_size, request.progress)
+            vectors = embed(model, sentences, request.batch_size, request.progress)
             store(kept, *vectors)
         else:
-            scorer = Scorer(model, split, checkpoint.words(), request.batch_size, request.progress)
+            scorer = Scorer(model, sentences, request.batch_size, request.progress)
     return Embedded(
         name=name,
         images=vectors[0] if vectors else None,

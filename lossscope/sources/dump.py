@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..checkpoint import stored_as_safetensors
+from ..checkpoint_content import stored_as_safetensors
 from ..errors import InputError
 from ..files import fingerprint, fingerprint_of
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..checkpoint import FORMAT, Checkpoint
+from ..checkpoint import Checkpoint
+from ..checkpoint_content import FORMAT
 from ..files import fingerprint, fingerprint_of
 from ..originals.opening import opened
 from ..originals.original import looks_original
@@ -35,7 +36,13 @@ class OriginalFile:
             checkpoint = replace(checkpoint, data=_embedded(checkpoint))
             notices += (f"{self.path} has no data: looking at the embedded {checkpoint.data}; --data names others",)
         return by_checkpoint(
-            checkpoint, self.path, self._fingerprint(request), checkpoint.objective, request, str(self.path), notices
+            checkpoint,
+            self.path,
+            self._fingerprint(request),
+            checkpoint.objective or None,
+            request,
+            str(self.path),
+            notices,
         )
 
     def _fingerprint(self, request: Request) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from ..checkpoint import Checkpoint, stored_as_safetensors
+from ..checkpoint import Checkpoint
+from ..checkpoint_content import stored_as_safetensors
 from ..files import fingerprint
 from ..registry import load, uses_file
 from ..spec import Spec
@@ -36,8 +37,10 @@ class Own:
         return by_checkpoint(checkpoint, path, fingerprint(path), _objective(checkpoint, path), request, str(self.path))
 
 
-def _objective(checkpoint: Checkpoint, path: Path) -> str:
-    """The spec it was trained with; an objective that has learnt a net is told that it lies in this file."""
+def _objective(checkpoint: Checkpoint, path: Path) -> str | None:
+    """The spec it was trained with, if known; an objective that has learnt a net is told that it lies in this file."""
+    if not checkpoint.objective:
+        return None
     spec = Spec.parse(checkpoint.objective)
     if not checkpoint.objective_state or uses_file(checkpoint.objective):
         return checkpoint.objective

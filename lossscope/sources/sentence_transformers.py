@@ -89,8 +89,9 @@ class SentenceTransformersFolder:
             raise InputError(f"{self.path} needs sentence-transformers; install lossscope[st]") from error
         disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            model = SentenceTransformer(str(self.path), device=request.device, local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            folder = str(self.path)
+            model = SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
+        except Exception as error:  # a damaged folder fails in any way it likes; code of its own is refused
             raise InputError(f"{self.path} must be a whole sentence-transformers folder; {error}") from error
         parts = []
         for start in range(0, len(captions), request.batch_size):

@@ -194,6 +194,21 @@ def test_mmts_own_files_give_the_same_items(root: Path) -> None:
     assert theirs["rgb.time"][2, :3].tolist() == pytest.approx([0.1, 0.3, 0.5])
 
 
+def test_a_video_of_mmts_own_files_is_opened_once_for_all_experts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mult_h5(root)
+    images = MSRVTT(root, lists="full", layout="mult-h5", features="mult").split("train").images
+    opened: list[str] = []
+
+    class Watched(h5py.File):  # type: ignore[misc]
+        def __init__(self, path: Path, mode: str) -> None:
+            opened.append(path.stem)
+            super().__init__(path, mode)
+
+    monkeypatch.setattr(h5py, "File", Watched)
+    assert set(images.take(np.array([4, 1]))) >= {"face", "rgb", "s3d"}
+    assert opened == ["video4", "video1"]
+
+
 def test_times_and_captions_inside_mmts_own_files(root: Path) -> None:
     mult_h5(root)
     data = MSRVTT(root, layout="mult-h5", features="mult", annotations="mult-h5", held=0)
@@ -236,7 +251,7 @@ BAD: list[tuple[Callable[[Path], Any], str]] = [
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0]}), r"must be \[first row, rows\]; got \[0\]"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [-1, 2]}), "must be within"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0, "2"]}), "must be a whole number"),
-    (_edit("features/rgb.json", "schema", lambda v: "x"), "must be an index of lossscope.formats.ragged/1; got schema 'x'"),
+    (_edit("features/rgb.json", "schema", lambda v: "x"), "must be an index of lossscope.ragged/1; got schema 'x'"),
     (_edit("features/rgb.json", "items", lambda v: {}), r"at least one expert; got none of 'video1' \(3 of 6\)"),
     (lambda r: [p.unlink() for p in (r / "features").iterdir()], r"no EXPERT\.json at all"),
     (lambda r: [p.unlink() for p in r.glob("*info.json")], "annotations must be files like .*; got none"),

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 from lossscope.datasets.base import Dataset
-from lossscope.datasets.xvlm import XVLM, cleaned
+from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
+from lossscope.formats.clean_captions import cleaned
 from lossscope.registry import build, spec_of
 
 TRAIN = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -185,7 +186,7 @@ def test_the_gradient_reaches_every_parameter_that_trains(spec: VSEInfty) -> Non
 
 
 def test_groups_are_bert_and_the_backbone(small_backbone: None) -> None:
-    encoder = VSEInfty(image="grid", bert="2x64", dim=6).build((3, 64, 64), 10)
+    encoder = VSEInfty(image="grid", bert="2x64", dim=6).rebuilt((3, 64, 64), 10, {})
     groups = {name: list(members) for name, members in encoder.groups().items()}
     assert groups.keys() == {"bert", "backbone"}
     assert len(groups["backbone"]) == len(list(encoder.image.backbone.parameters()))  # type: ignore[union-attr]
@@ -227,7 +228,8 @@ def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("backbone", ["detector", "resnet50"])
 def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(0)
-    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone).build((3, 64, 64), 10).eval()
+    spec = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone)
+    encoder = spec.rebuilt((3, 64, 64), 10, {}).eval()
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     if backbone == "detector":
         pixels = images.float()[:, [2, 1, 0]] - torch.tensor([102.9801, 115.9465, 122.7717])[:, None, None]
@@ -247,13 +249,25 @@ def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Ca
 
 def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
     torch.manual_seed(0)
-    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).build((3, 64, 64), 10).train()
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuilt((3, 64, 64), 10, {}).train()
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     first = encoder.encode_images(images).vectors
     assert not torch.equal(first, encoder.encode_images(images).vectors)
     first.sum().backward()
     assert all(p.grad is not None for p in encoder.image.parameters())  # type: ignore[union-attr]
     assert not any(m.training for m in encoder.modules() if isinstance(m, nn.BatchNorm2d))
+
+
+def test_a_grid_without_weights_is_refused_and_rebuilt_from_a_checkpoint(tmp_path: Path, small_backbone: None) -> None:
+    spec = VSEInfty(image="grid", text="bigru", dim=6, words=4)
+    wanted = "weights must be a file for backbone=detector, whose .* name its weights, --encoder-option weights=FILE$"
+    with pytest.raises(InputError, match=wanted):
+        spec.build((3, 64, 64), 10)
+    encoder = spec.rebuilt((3, 64, 64), 10, {})
+    net = encoder.image.backbone.resnet.state_dict()  # type: ignore[union-attr, operator]
+    torch.save(net, tmp_path / "net.pth")
+    again = replace(spec, weights=tmp_path / "net.pth").build((3, 64, 64), 10)
+    assert all(torch.equal(again.state_dict()[f"image.backbone.resnet.{k}"], v) for k, v in net.items())
 
 
 def test_bigru_reads_words_with_a_mask_behind_them() -> None:
@@ -397,14 +411,14 @@ def test_a_file_with_grids_gives_the_vectors_of_its_model(
     monkeypatch: pytest.MonkeyPatch, small_backbone: None
 ) -> None:
     monkeypatch.setattr("lossscope.layers.backbone.network_of", lambda names: "resnet101")
-    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).build((3, 512, 512), 10).eval()
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuilt((3, 512, 512), 10, {}).eval()
     original = original_of(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
     opened = VSEInfty.opened(original)
     assert opened is not None
     assert (opened.item_shape, opened.encoder.backbone) == ((3, 512, 512), "detector")
     assert "backbone.resnet.fc.weight" in opened.ignored
     assert "backbone.base.0.weight" in opened.ignored
-    again = opened.encoder.build(opened.item_shape, opened.vocabulary_size)
+    again = opened.encoder.rebuilt(opened.item_shape, opened.vocabulary_size, {})
     again.load_state_dict(opened.weights)
     images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
@@ -463,7 +477,7 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
 @pytest.mark.parametrize(("image", "shape"), [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
 def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=f"image={image} must be given"):
-        VSEInfty(image=image, text="bigru").build(shape, 10)
+        VSEInfty(image=image, text="bigru").rebuilt(shape, 10, {})
 
 
 def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:

@@ -91,7 +91,7 @@ def test_features_without_regions_are_mapped() -> None:
     [
         ("cnn-small", (2048,), r"image=cnn-small must be given pixels, \(3, H, W\); .* shape \(2048,\)"),
         ("cnn-small", (36, 2048), "must be given pixels"),
-        ("resnet18", (36, 2048), "must be given pixels"),
+        ("resnet18,finetune=true", (36, 2048), "must be given pixels"),
         ("linear", (3, 64, 64), r"image=linear must be given features, \(d,\) or \(regions, d\)"),
         ("cnn-small", (3, 8, 64), "at least 16 x 16; got 8 x 64"),
     ],
@@ -226,10 +226,11 @@ def test_crops_are_random_in_training_and_the_middle_in_eval() -> None:
 def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.layers.towers.CnnTower.LEAK_EVERY", 2)
     torch.manual_seed(0)
-    encoder = VSEPP(image="resnet18", dim=8, words=4, bn_mode=mode).build((3, 32, 32), 10).train()
+    encoder = VSEPP(image="resnet18", dim=8, words=4, bn_mode=mode).rebuilt((3, 32, 32), 10, {}).train()
     follows = []
     for step in range(6):
         if step == 5:
+            encoder.eval().encode_images(pictures(2, 32))
             encoder.train()
         before = encoder.image.cnn.bn1.running_mean.clone()  # type: ignore[union-attr, operator]
         encoder.encode_images(pictures(2, 32))
@@ -247,6 +248,27 @@ def test_the_gradient_reaches_every_parameter(spec: str) -> None:
     (S**2).sum().backward()
     assert [name for name, p in encoder.named_parameters() if p.grad is None] == []
     assert list(encoder.groups()) == (["backbone"] if "resnet" in spec else [])
+
+
+@pytest.mark.parametrize("image", ["resnet18", "vgg19", "vit-small"])
+def test_a_frozen_network_without_weights_is_refused_and_rebuilt_from_a_checkpoint(image: Any) -> None:
+    spec = VSEPP(image=image, dim=8, words=4)
+    fragment = rf"weights must be a file for the frozen network image={image}; got none, which leaves it random: "
+    with pytest.raises(InputError, match=fragment + "name its weights, .* weights=FILE, or train it, finetune=true"):
+        spec.build((3, 32, 32), 10)
+    with torch.device("meta"):
+        assert spec.rebuilt((3, 32, 32), 10, {}).state_dict().keys() == spec.build((3, 32, 32), 10).state_dict().keys()
+        VSEPP(image=image, finetune=True).build((3, 32, 32), 10)
+
+
+def test_only_the_originals_batch_norms_put_a_count_into_the_state() -> None:
+    with torch.device("meta"):
+        found = {
+            mode: set(VSEPP(image="resnet18", bn_mode=mode).build((3, 32, 32), 10).state_dict())  # type: ignore[arg-type]
+            for mode in ("frozen", "ecir", "original")
+        }
+    assert found["frozen"] == found["ecir"] == found["original"] - {"image.steps", "image.leaked"}
+    assert found["original"] - found["frozen"] == {"image.steps", "image.leaked"}
 
 
 def file_of(encoder: Encoder, infix: bool = True, **options: Any) -> Original:
@@ -305,7 +327,7 @@ def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
         opened = VSEPP.opened(Original(Path("vgg.pth.tar"), (image, text)))
         assert opened is not None
         assert opened.encoder.image == "vgg19"
-        assert opened.weights.keys() == encoder.state_dict().keys()
+        assert opened.weights.keys() == encoder.state_dict().keys() | {"image.steps", "image.leaked"}
         older = file_of(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
     towers = ({k: v for k, v in older.towers[0].items() if "num_batches" not in k}, older.towers[1])
     opened = VSEPP.opened(Original(older.path, towers))

@@ -466,3 +466,14 @@ def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
     train(recipe, tmp_path / "run", listener=rows.append)
     assert rows[-1]["loss"] < rows[1]["loss"]
     assert rows[-1]["rsum"] > 3 * rows[0]["rsum"]
+
+
+def test_captions_of_one_length_score_the_same_with_and_without_padding() -> None:
+    """Training's chunks have no mask where no caption is shorter than the others."""
+    encoder = model(",score=itm").train()
+    ids = torch.tensor([caption[:2] for caption in CAPTIONS])
+    images, texts = encoder.encode_images(pictures()), encoder.encode_texts(ids, torch.full((5,), 2))
+    wide = encoder.encode_texts(torch.nn.functional.pad(ids, (0, 3)), torch.full((5,), 2))
+    found, wanted = encoder.score(images, wide), encoder.score_pairs(images, texts)
+    assert isinstance(found, Tensor) and found.shape == (3, 5)
+    assert torch.allclose(found, wanted, atol=1e-5)

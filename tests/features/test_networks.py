@@ -76,6 +76,7 @@ def test_the_identity_follows_the_weights(vit: Path) -> None:
         ({"preprocessor_config.json": None}, "must say how to normalise; got no such file"),
         ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
         ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
+        ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
         ({"config.json": None}, "must be a folder with config.json"),
         ({"config.json": '{"model_type": "nothing"}'}, "must hold a model that transformers knows"),
         ({"model.safetensors": None}, "must hold a model that transformers knows"),
@@ -85,6 +86,41 @@ def test_folders_that_can_not_be_used_are_told(change: dict[str, str | None], me
     for name, content in change.items():
         (vit / name).unlink() if content is None else (vit / name).write_text(content)
     with pytest.raises(InputError, match=message):
+        TransformersFolder(vit).open("cpu")
+
+
+def test_code_in_a_folder_is_refused_without_a_question(vit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = vit.parent / "ran"
+    (vit / "own.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    told = json.loads((vit / "config.json").read_text()) | {"model_type": "of_its_own"}
+    names = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    (vit / "config.json").write_text(json.dumps(told | {"auto_map": names}))
+
+    def asked(*_: object) -> str:
+        raise AssertionError("it asks on the terminal")
+
+    monkeypatch.setattr("builtins.input", asked)
+    with pytest.raises(InputError, match="must hold a model that transformers knows; got ValueError"):
+        TransformersFolder(vit).open("cpu")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("value", [None, [], "x"])
+@pytest.mark.parametrize("name", ["hidden_size", "num_attention_heads", "num_hidden_layers", "hidden_act"])
+def test_a_configuration_that_is_damaged_is_told(name: str, value: object, vit: Path) -> None:
+    told = json.loads((vit / "config.json").read_text())
+    (vit / "config.json").write_text(json.dumps({**told, name: value}))
+    with pytest.raises(InputError, match="must hold a model that transformers knows"):
+        TransformersFolder(vit).open("cpu")
+
+
+def test_a_folder_that_lacks_weights_is_refused(vit: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    held = load_file(vit / "model.safetensors")
+    gone = next(name for name in held if "query.weight" in name or "q_proj.weight" in name)
+    save_file({k: v for k, v in held.items() if k != gone}, vit / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match="must hold every weight of its model; missing"):
         TransformersFolder(vit).open("cpu")
 
 

@@ -101,12 +101,35 @@ class Evil:
         (_changed("captions", 1, tokens=[5]), "a token of caption 1 of .* must be text"),
         (_changed("captions", 1, tokens=Evil()), "got posix.system, which was not run"),
         ({"images": {0: 5}, "captions": {}}, "image 0 of .* must be an object"),
+        ({"images": {b"0": {}}, "captions": {}}, "id of an image of .* must be a whole number of 64 bits or text"),
+        ({"images": {10**5000: {}}, "captions": {}}, "must be a whole number of 64 bits or text; got int"),
+        ({**a_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
+        (_changed("captions", 1, imgid=10**5000), "'imgid' of caption 1 of .*; got int"),
+        (_changed("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
+        (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
+        (_changed("captions", 1, caption="a\ud800"), r"'caption' of .* UTF-8 can write; got 'a\\ud800'"),
+        (_changed("captions", 1, tokens=["a\ud800"]), r"a token of .* UTF-8 can write; got 'a\\ud800'"),
+        (
+            _changed("images", 1, filename="a\ud800.jpg"),
+            "'filename' of image 1 of .* that UTF-8 can write",
+        ),
+        (_changed("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
+        (_changed("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
+        (_changed("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),
+        (_changed("images", 1, filename=".."), "must be a file's name without folders"),
     ],
 )
 def test_sets_that_do_not_fit_are_told(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         convert(write(tmp_path, test=content), tmp_path / "out", "x")
-    assert not (tmp_path / "out" / "dataset_x.json").exists()
+    assert not (tmp_path / "out").exists()  # not one picture is written before all is known to be sound
+
+
+def test_a_set_that_does_not_fit_after_one_that_does_leaves_nothing(tmp_path: Path) -> None:
+    write(tmp_path, train=a_set(0), test=_changed("captions", 1, tokens=5))
+    with pytest.raises(InputError, match="'tokens' of caption 1"):
+        convert(tmp_path, tmp_path / "out", "x")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_name_in_two_sets_and_no_sets_at_all(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
         ("expert", {"a": 5.0}, "got float"),
         ("expert", {"a": np.ones((1, 2, 3))}, "must be an array"),
         ("expert", {"a": np.array(["x"])}, "must be an array"),
-        ("expert", {"a": np.array([[1, np.nan]])}, "must be finite, or begin with NaN"),
+        ("expert", {"a": np.array([[1, np.nan]])}, "must be finite and of 32 bits, or begin with NaN"),
         ("expert", {5: np.ones((2, 3))}, "must be named by texts; got 5"),
         ("words", {"a": 5}, "'a' of .* must be a list"),
         ("captions", {"a": [["x", 5]]}, "caption 0 of 'a' .* must be text"),
@@ -82,6 +82,10 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
         ("chosen", {"a": -1}, "must be the number of a caption; got -1"),
         ("chosen", {"a": [1, 2]}, "must be the number of a caption"),
         ("chosen", {"a": True}, "must be the number of a caption"),
+        ("chosen", {"a": 10**5000}, "must be the number of a caption; got int"),
+        ("expert", {"a": np.full((2, 3), 1e300)}, "must be finite and of 32 bits"),
+        ("expert", {"a\ud800": np.ones((2, 3))}, "must be text that UTF-8 can write"),
+        ("captions", {"a": ["x\ud800"]}, "must be text that UTF-8 can write"),
     ],
 )
 def test_pickles_that_do_not_fit_are_told(kind: Kind, content: Any, message: str, tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from lossscope.datasets.xvlm import cleaned as cleaned_by_the_data_set
 from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
-from lossscope.layers.cleaning import cleaned, cleaning
+from lossscope.formats.clean_captions import cleaned
+from lossscope.layers.cleaning import cleaned_all, cleaning
 from lossscope.subwords import Subwords
 
 pytest.importorskip("tokenizers")
@@ -19,16 +19,16 @@ TEXTS = ["A man's T-shirt; <person> (red/blue)!", "  two   words ", "one", "", "
 
 @pytest.mark.parametrize("words", [1, 2, 5, 30])
 def test_captions_are_cleaned_as_the_data_set_cleans_them(words: int) -> None:
-    assert cleaned(TEXTS, words) == [cleaned_by_the_data_set(text, words) for text in TEXTS]
-    assert cleaned(TEXTS, 0) == TEXTS
+    assert cleaned_all(TEXTS, words) == [cleaned(text, words) for text in TEXTS]
+    assert cleaned_all(TEXTS, 0) == TEXTS
 
 
 def test_the_tokeniser_cleans_cuts_and_leaves_out_the_end() -> None:
-    plain = Subwords.train(cleaned(TEXTS, 30) * 3, 120)
+    plain = Subwords.train(cleaned_all(TEXTS, 30) * 3, 120)
     spec = XVLM(max_words=3, max_tokens=5, sep=False)
     words = Subwords.from_json(spec.prepared(plain).to_json())
     for text in TEXTS:
-        short = plain.encode(cleaned_by_the_data_set(text, 3))
+        short = plain.encode(cleaned(text, 3))
         assert words.encode(text) == short[:-1][:5]
         assert replace(spec, sep=True).prepared(plain).encode(text) == [*short[:-1][:4], short[-1]]
     assert len(words) == len(plain)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.layers.gpo import GPO, position_codes, unit
+from lossscope.layers.gpo import GPO, position_codes
 
 LENGTHS = torch.tensor([5, 1, 7, 5, 3])
 
@@ -107,7 +107,24 @@ def test_the_gradient_reaches_features_and_parameters_and_not_the_padding() -> N
     assert all(p.grad is not None and bool(p.grad.any()) for p in gpo.parameters())
 
 
-def test_unit_adds_the_originals_epsilon() -> None:
-    assert torch.allclose(unit(torch.tensor([[3.0, 4.0]])), torch.tensor([[0.6, 0.8]]))
-    assert torch.equal(unit(torch.zeros(1, 3)), torch.zeros(1, 3))
-    assert torch.allclose(unit(torch.tensor([[1e-8, 0.0]])), torch.tensor([[0.5, 0.0]]))
+def test_position_codes_are_computed_once_until_a_longer_set_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpo, sets, made = pooling(), features(), []
+
+    def counted(length: int, width: int) -> Tensor:
+        made.append(length)
+        return position_codes(length, width)
+
+    monkeypatch.setattr("lossscope.layers.gpo.position_codes", counted)
+    names = set(gpo.state_dict())
+    first = gpo(sets, LENGTHS)
+    assert torch.equal(gpo(sets, LENGTHS), first) and made == []
+    long = torch.randn(1, 90, 6)
+    for length in (90, 90, 70):
+        gpo(long[:, :length], torch.tensor([length]))
+    assert made == [90]
+    assert torch.equal(gpo(sets, LENGTHS), first)
+    assert torch.equal(gpo.codes, position_codes(90, 32)) and set(gpo.state_dict()) == names
+    with torch.inference_mode():
+        gpo(torch.randn(1, 120, 6), torch.tensor([120]))
+    gpo(sets, LENGTHS).sum().backward()  # what evaluation made must not stand in the way of training
+    assert gpo.double().weights(LENGTHS, 7).dtype == torch.float64

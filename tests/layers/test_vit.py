@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
-from lossscope.layers.vgg import Vgg19
+from lossscope.layers.vgg import Vgg19, averaged
 from lossscope.layers.vit import VITS, Vit, VitPlan
 
 TINY = VitPlan(width=32, depth=2, heads=4)
@@ -83,7 +83,7 @@ def test_weights_are_read_strictly(tmp_path: Path) -> None:
 
 def test_sides_must_be_multiples_of_a_patch() -> None:
     with pytest.raises(InputError, match=r"multiples of 16; got \(40, 32\)"):
-        VSEPP(image="vit-small").build((3, 40, 32), 10)
+        VSEPP(image="vit-small", finetune=True).build((3, 40, 32), 10)
 
 
 def test_vgg_has_torchvisions_names_and_4096_features() -> None:
@@ -100,3 +100,15 @@ def test_vgg_has_torchvisions_names_and_4096_features() -> None:
         "classifier.0.weight": (4096, 25088), "classifier.0.bias": (4096,),
         "classifier.3.weight": (4096, 4096), "classifier.3.bias": (4096,),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(7, 7), (14, 21), (8, 8), (10, 3)])
+def test_cells_of_vgg_are_those_of_adaptive_pooling_whose_gradient_is_not_deterministic(size: tuple[int, int]) -> None:
+    maps = torch.randn(2, 3, *size, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    found, wanted = averaged(maps, 7), torch.nn.functional.adaptive_avg_pool2d(maps, 7)
+    assert torch.allclose(found, wanted, atol=1e-12)
+    (one,), (other,) = (torch.autograd.grad((x**2).sum(), maps) for x in (found, wanted))
+    assert torch.allclose(one, other, atol=1e-12)
+    with torch.device("meta"):
+        assert not any(isinstance(part, torch.nn.AdaptiveAvgPool2d) for part in Vgg19().modules())
+        assert Vgg19()(torch.zeros(1, 3, 256, 256)).shape == (1, 4096)

@@ -165,6 +165,14 @@ def test_a_file_that_does_not_fit_names_the_tensor(tmp_path: Path, family: Famil
         opened(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
 
 
+def test_weights_that_are_not_finite_are_named(tmp_path: Path) -> None:
+    state = torch.load(write(tmp_path / "a.pth.tar", FAMILIES["scan"]), weights_only=False)
+    state["model"][0]["fc.bias"][0] = torch.nan
+    torch.save(state, tmp_path / "b.pth.tar")
+    with pytest.raises(InputError, match=r"fc\.bias"):
+        opened(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
+
+
 @families
 def test_a_prefix_on_some_names_only_is_no_match(tmp_path: Path, family: Family) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", family), weights_only=False)

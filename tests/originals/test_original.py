@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from lossscope.errors import InputError
-from lossscope.originals.inert import read_old
+from lossscope.originals.old import read_old
 from lossscope.originals.original import looks_original, read_original
 
 TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
@@ -165,8 +165,8 @@ def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
     ("files", "fragment"),
     [
         ({}, "config.json must exist"),
-        ({"config.json": "{"}, "must be a readable JSON file"),
-        ({"config.json": "[]"}, "must hold an object; got list"),
+        ({"config.json": "{"}, "must be whole JSON"),
+        ({"config.json": "[]"}, "must be an object; got"),
         ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
     ],
 )
@@ -185,3 +185,83 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x", "b": "y"}}')
     with pytest.raises(InputError, match=r"must hold every shard .*; b \(1\) is missing"):
         read_original(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("not json", "must be whole JSON"),
+        ("[]", r"must be an object; got \[\]"),
+        ("{}", "must have the key 'weight_map'"),
+        ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
+    ],
+)
+def test_an_index_that_is_none_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+    from safetensors.torch import save_file
+
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path)
+
+
+def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    save_file({"a": torch.zeros(1), "b": torch.ones(1)}, tmp_path / "model_old.safetensors")
+    with pytest.raises(InputError, match="must hold each weight once; two files of it hold the same"):
+        read_original(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("[" * 100_000, "must be JSON of ordinary depth"),
+        ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
+        ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
+        ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
+    ],
+    ids=["deep", "nested", "digits", "great"],
+)
+def test_a_configuration_of_no_ordinary_depth_or_numbers_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path)
+
+
+@both
+@pytest.mark.parametrize("old", [True, False])
+def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: bool) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(InputError, match="nested in itself"):
+        read_original(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
+
+
+@both
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
+def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
+    path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
+    found = read_original(path, old_pickle=old)
+    assert (found.metrics, found.epoch) == ({}, 0)
+
+
+def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) -> None:
+    class Covered:
+        def __reduce__(self) -> Any:
+            return OrderedDict, (), {"items": 5, "keys": 5, "get": 5}, None, iter({"a": torch.ones(1)}.items())
+
+    torch.save({"model": [Covered()]}, tmp_path / "a.pth")
+    for old in (True, False):
+        assert list(read_original(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")], ids=["sparse", "meta"])
+def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: torch.Tensor) -> None:
+    torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
+    with pytest.raises(InputError, match=r"odd of .* must be an ordinary tensor with its numbers"):
+        read_original(tmp_path / "a.pth")

@@ -131,6 +131,24 @@ def test_modules_that_are_not_the_librarys_are_refused(tmp_path: Path, text: str
         load(tmp_path)
 
 
+def test_code_in_a_folder_of_texts_is_refused_without_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, mark = texts(tmp_path / "model"), tmp_path / "ran"
+    (folder / "own.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    told = json.loads((folder / "config.json").read_text()) | {"model_type": "of_its_own"}
+    names = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
+    (folder / "config.json").write_text(json.dumps(told | {"auto_map": names}))
+
+    def asked(*_: object) -> str:
+        raise AssertionError("it asks on the terminal")
+
+    monkeypatch.setattr("builtins.input", asked)
+    with pytest.raises(InputError, match="must be a whole sentence-transformers folder"):
+        load(folder, split="test", data=SMALL)
+    assert not mark.exists()
+
+
 def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
     faiss = pytest.importorskip("faiss")
     folder = indices(tmp_path / "dump")

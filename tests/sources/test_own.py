@@ -14,6 +14,7 @@ from lossscope.checkpoint import Checkpoint
 from lossscope.embed import embed, store, stored
 from lossscope.errors import InputError
 from lossscope.registry import build
+from lossscope.sentences import Sentences
 from lossscope.sources.base import load
 
 
@@ -43,7 +44,7 @@ def test_embeddings_are_those_of_the_model_whatever_the_batch(tiny_checkpoint: P
     split = build("datasets", checkpoint.data).split("test")
     model = checkpoint.model()
     model.train()
-    images, captions = embed(model, split, checkpoint.words(), batch_size=7)
+    images, captions = embed(model, Sentences(split, checkpoint.words()), batch_size=7)
     found = load(tiny_checkpoint, split="test")
     assert model.training
     assert torch.allclose(found.images, images, atol=1e-6)  # type: ignore[arg-type]

@@ -1,0 +1,48 @@
+"""Whether tensors fit a model: names, shapes, kinds of numbers; and whether they are numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import require_finite, require_fit
+from lossscope.errors import InputError
+
+WANTED = {"a": torch.zeros(2, 3), "count": torch.zeros((), dtype=torch.int64)}
+
+
+def test_other_widths_of_the_same_kind_fit() -> None:
+    require_fit(WANTED, {"a": torch.zeros(2, 3, dtype=torch.float16), "count": torch.tensor(3, dtype=torch.int32)}, "x")
+    require_fit({"a": torch.zeros(2, device="meta")}, {"a": torch.ones(2)}, "x")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"b": torch.zeros(1)}, r"must be those of a model, no more and no fewer; .* left over \['b'\] \(1\)"),
+        ({"a": torch.zeros(3, 2)}, r"a must be \(2, 3\); got \(3, 2\)"),
+        ({"a": torch.zeros(2, 3).long()}, "a must be of dense floating numbers; got dense whole ones"),
+        ({"a": torch.zeros(2, 3, dtype=torch.complex64)}, "got dense complex ones"),
+        ({"a": torch.zeros(2, 3, dtype=torch.bool)}, "got dense true or false ones"),
+        ({"a": torch.zeros(2, 3).to_sparse()}, "a must be of dense floating numbers; got sparse floating ones"),
+        ({"count": torch.tensor(1.0)}, "count must be of dense whole numbers; got dense floating ones"),
+    ],
+)
+def test_the_first_that_differs_is_named(change: dict[str, Tensor], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        require_fit(WANTED, {**WANTED, **change}, "a model")
+
+
+def test_a_missing_one_is_named() -> None:
+    with pytest.raises(InputError, match=r"missing \['a'\] \(1\)"):
+        require_fit(WANTED, {"count": WANTED["count"]}, "a model")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_are_named(value: float) -> None:
+    require_finite(WANTED, "x.pth")
+    with pytest.raises(InputError, match=r"b of x\.pth must hold finite numbers; got NaN or infinity"):
+        require_finite({**WANTED, "b": torch.tensor([1.0, value])}, "x.pth")
+    with pytest.raises(InputError, match=r"b of x\.pth must hold finite numbers; got none"):
+        require_finite({"b": torch.zeros(2, device="meta")}, "x.pth")
