@@ -157,7 +157,7 @@ KILLER = """
 import os, signal, sys
 from pathlib import Path
 from lossscope import files, run
-from lossscope.recipe import Recipe
+from lossscope.recipe_file import read_recipe
 from lossscope.train import train
 count, at, half = 0, int(sys.argv[2]), sys.argv[3] == "half"
 def die():
