@@ -109,7 +109,7 @@ def _towers(found: Mapping[Any, Any], path: Path) -> tuple[Mapping[str, Tensor],
 
 def _folder(path: Path) -> Original:
     """A Hugging Face folder: config.json and the weights beside it, safetensors first."""
-    options = plain_options(read_json(path / "config.json"), path / "config.json")
+    options = plain_options(read_json(existing_file(path / "config.json")), path / "config.json")
     shards = sorted(path.glob("model*.safetensors"))
     if shards:
         tower = _merged(path, [read_safetensors(shard) for shard in shards])
@@ -134,7 +134,7 @@ def _whole(path: Path, tower: Mapping[str, Tensor]) -> None:
     """Raise InputError when a sharded folder lacks a shard that its index names."""
     for index in (path / "model.safetensors.index.json", path / "pytorch_model.bin.index.json"):
         if index.is_file():
-            wanted = member(read_json(index), "weight_map", dict, str(index))
+            wanted = member(read_json(existing_file(index)), "weight_map", dict, str(index))
             missing = sorted(wanted.keys() - tower.keys())
             if missing:
                 what = f"{missing[0]} ({len(missing)}) is missing"
