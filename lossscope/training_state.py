@@ -90,6 +90,10 @@ def _begun(task: Task, start: Checkpoint) -> Encoder:
 
 def _with_optimisers(task: Task, model: Encoder) -> State:
     """The optimiser over the encoder, and scale and bias where they are learnt; another for the objective's net."""
+    if task.main.embeddings and model.pairwise:
+        raise InputError(
+            f"{task.recipe.objective} must be given embeddings; {task.recipe.encoder} scores pairs and has none"
+        )
     model = model.to(task.device)
     upstream, net = upstream_of(task.main), task.main.state()
     if upstream is not None:

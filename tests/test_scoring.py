@@ -234,3 +234,10 @@ def test_captions_may_be_ids_or_vectors_of_the_data_set(split: Split) -> None:
     found, lengths = vectors.take(np.array([0, 1]), torch.device("cpu"))
     assert found.shape == (2, 2, 3) and lengths.tolist() == [1, 2]
     assert found[0].tolist() == [[0.0] * 3, [0.0] * 3] and found[1, 1].tolist() == [1.0] * 3
+
+
+def test_an_objective_that_wants_embeddings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(build("objectives", "ntxent")), "embeddings", True)
+    with pytest.raises(InputError, match=r"must be given embeddings; .*Pairwise.* scores pairs and has none"):
+        train(Recipe(data=DATA, encoder=SPEC, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

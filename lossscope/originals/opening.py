@@ -25,7 +25,7 @@ def opened(
     """The checkpoint that an original file or folder comes to, and what its user should know.
 
     vocabulary: file of words (.json, .pkl) or tokeniser (folder, vocab.txt) it was trained with; looked for beside the
-    file and under the folder of its data when not given. data: spec to store. Raises InputError: of no family we know,
+    file, and in `vocab/` there, when not given. data: spec to store. Raises InputError: of no family we know,
     weights that do not fit, no vocabulary, or one of another size.
     """
     original = read_original(path, old_pickle)
