@@ -29,6 +29,9 @@ class Small(Demo):
         return {name: recipe.canonical() for name, recipe in small.items()}
 
 
+pytestmark = pytest.mark.slow  # a demo takes seconds even when it is the smallest
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo")
