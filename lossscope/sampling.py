@@ -45,7 +45,7 @@ class Sampling:
     how: `pairs` (one caption per row, all pairs shuffled once per epoch), `single` (each image once an epoch, with one
     of its captions drawn anew: the loader of video models) or `images` (an image with all its captions; batch_size
     counts images). least: a last batch of fewer is left out (one alone has no negative). batch_size None: everything
-    in one batch. captions: all, or the first of each image. Raises InputError for a batch size below 2.
+    in one batch, in file order. captions: all, or the first of each image. Raises InputError for a batch size below 2.
     """
 
     how: How = "pairs"
@@ -75,7 +75,8 @@ class Sampling:
         """Batches `start`, `start` + 1, ... of an epoch."""
         captions = self._drawn(caption_image, epoch)
         n, size = self._units(caption_image), self._size(caption_image)
-        order = shuffled(n, self.seed, epoch) if self.shuffle else np.arange(n, dtype=np.int64)
+        mixed = self.shuffle and self.batch_size is not None
+        order = shuffled(n, self.seed, epoch) if mixed else np.arange(n, dtype=np.int64)
         groups = _by_image(captions, caption_image) if self.how == "images" else None
         for index in range(start, self.count(caption_image)):
             part = order[index * size : (index + 1) * size]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pandas as pd
 import torch
 
+from . import dense, large, memory
 from .errors import InputError
+from .forms.space import Space
 from .frames import Frame, summarise
+from .measure import Asked, Found, asked, measured
 from .objectives.base import Objective
-from .probes.base import Probe, View, fold, reduce
+from .probes.base import Probe, reduced
+from .processes import World
 from .registry import build, spec_of
 from .sampling import Batch, How, Sampling
-from .similarity import Mask, SameImage, scored
+from .similarity import SameImage
 from .sources.base import Embedded
-from .weights import Pair
 
 Progress = Callable[[str, int, int], None]
 
@@ -28,7 +31,8 @@ class Sweep:
 
     objectives, probes: specs. sampling: `pairs`, `images`, or None for what each objective needs (one sweep each).
     batch_size None: all in one. same_image: what another caption of the same image is. per_query: keep every row.
-    part: batches after which a part is written.
+    part: batches after which a part is written. engine: `dense` holds the matrix of a batch, `tiled` never does; `auto`
+    goes by its size.
     """
 
     objectives: tuple[str, ...]
@@ -41,7 +45,8 @@ class Sweep:
     captions: str = "all"
     same_image: SameImage = "keep"
     per_query: bool = False
-    part: int = 32
+    part: int = 64
+    engine: Literal["auto", "dense", "tiled"] = "auto"
 
     def plans(self) -> list[tuple[Sampling, list[Objective]]]:
         """One sampling per way of batching that the objectives need. Raises InputError for one that can not."""
@@ -96,6 +101,8 @@ class Sweep:
         for objective in (build("objectives", spec) for spec in self.objectives):
             place = 0
             for statistic in (s for probe in self._probes() for s in probe.statistics(objective)):
+                if statistic.reducer == "curve":
+                    continue
                 if statistic.name not in found:
                     order.insert(place, statistic.name)
                     found[statistic.name] = statistic.unit
@@ -119,68 +126,83 @@ class Sweep:
         progress: Progress | None,
         total: int,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        rows, queries = [], []
-        batches = sampling.batches(embedded.caption_image, start=start)
-        for index, batch in zip(range(start, stop), batches, strict=False):
-            for row, single in self._batch(embedded, batch, objectives):
-                key = {"source": embedded.name, "batch": index, "sampling": sampling.how, "seed": self.seed}
-                size = self.batch_size or len(batch.images)
-                rows.append({**key, "batch_size": size, **row})
-                if self.per_query:
-                    names = {k: row[k] for k in ("objective", "direction", "probe", "convention", "eps")}
-                    queries.append(pd.DataFrame({**key, **names, **single}))
+        rows, queries, space = [], [], Space()
+        found = sampling.batches(embedded.caption_image, start=start)
+        batches = [batch for _, batch in zip(range(start, stop), found, strict=False)]
+        index = start
+        for stack in dense.stacks(batches, self._cells(objectives)):
+            for one in self._measured(embedded, stack, objectives, space):
+                rows.append(self._rows(one, embedded, sampling, index, stack))
+                if self.per_query and one.probe.axis == "query":
+                    queries.append(self._queries(one, embedded, sampling, index))
+            index += len(stack)
             if progress:
-                progress(f"{sampling.how} batches", index + 1, total)
-        return pd.DataFrame(rows), pd.concat(queries) if queries else pd.DataFrame()
+                progress(f"{sampling.how} batches", index, total)
+        return pd.concat(rows, ignore_index=True), pd.concat(queries) if queries else pd.DataFrame()
 
-    def _batch(
-        self, embedded: Embedded, batch: Batch, objectives: Sequence[Objective]
-    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        S = embedded.both(batch.images, batch.captions)
-        mask = batch.mask(embedded.caption_image, self.same_image).to(S.i2t.device)
-        probes = self._probes()
-        wanted = any(probe.needs_embeddings for probe in probes) or any(o.embeddings for o in objectives)
-        source = embedded if wanted else None
-        sides = Pair(scored(S.i2t, mask), scored(S.t2i, mask.t()))
-        for objective in objectives:
-            for view in views(sides, objective, batch, source):
-                for probe in probes:
-                    yield self._row(probe, objective, view)
+    def _cells(self, objectives: Sequence[Objective]) -> int:
+        """Similarities of one stack; 0, one batch at a time, where an objective wants the embeddings of a batch."""
+        return 0 if any(objective.embeddings for objective in objectives) else dense.CELLS
 
-    def _row(self, probe: Probe, objective: Objective, view: View) -> tuple[dict[str, Any], dict[str, Any]]:
-        columns = fold(probe, [view])
-        row: dict[str, Any] = {
-            "objective": spec_of(objective),
-            "direction": view.mask.direction,
-            "probe": spec_of(probe).partition(":")[0],
-            "convention": getattr(probe, "convention", None),
-            "eps": getattr(probe, "eps", float("nan")),
-            "queries": len(view.S),
-        }
-        for statistic in probe.statistics(objective):
-            row[statistic.name] = reduce(statistic, columns)
+    def _measured(
+        self, embedded: Embedded, stack: Sequence[Batch], objectives: Sequence[Objective], space: Space
+    ) -> Iterator[Found]:
+        questions = asked(objectives, self._probes())
+        if len(stack) == 1 and self._is_large(embedded, stack[0], questions):
+            yield from large.Large(questions, self.same_image, World()).measured(embedded, stack[0])
+            return
+        reads = frozenset[str]().union(*(probe.reads for _, probe in questions))
+        wanted = "embeddings" in reads or any(objective.embeddings for objective in objectives)
+        for look in dense.looks(embedded, stack, self.same_image, wanted, "keys" in reads, space):
+            yield from measured(look, questions)
+
+    def _is_large(self, embedded: Embedded, batch: Batch, questions: Asked) -> bool:
+        """Whether a batch is looked at in tiles. Raises InputError where that is needed and can not be."""
+        cells = len(batch.images) * len(batch.captions)
+        whole = [question for question in questions if large.needs_whole(*question)]
+        if self.engine == "dense" or (self.engine == "auto" and cells <= large.CELLS):
+            return False
+        if not whole and embedded.scorer is None:
+            return True
+        device = torch.device("cpu") if embedded.images is None else embedded.images.device
+        needed = 4 * large.COPIES * cells
+        if self.engine == "auto" and needed <= memory.free(device) / 2:
+            return False
+        name = embedded.name if embedded.scorer else spec_of(whole[0][0] or whole[0][1])
+        raise InputError(
+            f"batches of {name} must fit into memory, as it needs them whole; one of {len(batch.images)} x "
+            f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
+        )
+
+    def _rows(self, found: Found, embedded: Embedded, sampling: Sampling, index: int, stack: Sequence[Batch]) -> Any:
+        """A row per batch: its key and its statistics."""
+        k = found.shape.batches
+        columns = found.columns()
+        row: dict[str, Any] = self._key(found, embedded, sampling)
+        row |= {"batch": range(index, index + k), "queries": found.shape.queries}
+        row |= {"batch_size": self.batch_size or len(stack[0].images)}
+        for statistic in found.statistics():
+            value = reduced(statistic, columns, k).cpu().numpy()
+            row[statistic.name] = list(value) if statistic.reducer == "curve" else value
             row[f"has_{statistic.name}"] = True
-        queries = {
-            "query": view.query_ids.numpy(),
-            **{k: v.float().cpu().numpy() for k, v in columns.items()},
+        return pd.DataFrame(row)
+
+    def _queries(self, found: Found, embedded: Embedded, sampling: Sampling, index: int) -> pd.DataFrame:
+        """A row per query."""
+        shape = found.shape
+        batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
+        values = {k: v.float().cpu().numpy() for k, v in found.columns().items() if v.ndim == 1}
+        key = self._key(found, embedded, sampling)
+        return pd.DataFrame({**key, "batch": batches, "query": shape.query_ids.numpy(), **values})
+
+    def _key(self, found: Found, embedded: Embedded, sampling: Sampling) -> dict[str, Any]:
+        return {
+            "source": embedded.name,
+            "sampling": sampling.how,
+            "seed": self.seed,
+            "objective": None if found.objective is None else spec_of(found.objective),
+            "direction": found.shape.direction,
+            "probe": spec_of(found.probe).partition(":")[0],
+            "convention": getattr(found.probe, "convention", None),
+            "eps": getattr(found.probe, "eps", float("nan")),
         }
-        return row, queries
-
-
-def views(
-    sides: Pair[tuple[torch.Tensor, Mask]], objective: Objective, batch: Batch, source: Embedded | None
-) -> Pair[View]:
-    """Both directions of a batch as a probe sees them, dense: one tile each; embeddings only from a `source`.
-
-    sides: S and mask of each direction, pairs that were not scored (NaN) left out.
-    """
-    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    v = source.images[images] if source is not None and source.images is not None else None
-    t = source.captions[captions] if source is not None and source.captions is not None else None
-    (S, mask), (turned, other) = sides
-    if objective.embeddings and v is not None and t is not None:
-        mask = replace(mask, info={**mask.info, "queries": v, "candidates": t})
-        other = replace(other, info={**other.info, "queries": t, "candidates": v})
-    return Pair(
-        View(S, mask, objective, v, t, images, captions), View(turned, other, objective, t, v, captions, images)
-    )

@@ -25,7 +25,9 @@ def inside(package: str) -> set[str]:
     return {f"{package}.{path.stem}" for path in (LIBRARY / package).glob("[a-z]*.py")}
 
 
-LAYERS, ORIGINALS, FORMATS, CHECKS = (inside(name) for name in ("layers", "originals", "formats", "checks"))
+LAYERS, ORIGINALS, FORMATS, CHECKS, FORMS = (
+    inside(name) for name in ("layers", "originals", "formats", "checks", "forms")
+)
 DATA = {"documents", "scenery", "painting", "telling", "truth", "vocabulary", "files", *FORMATS}
 READING = {"vocabulary", "tokens", "subwords", "twopass"}
 ALLOWED = {
@@ -40,12 +42,17 @@ ALLOWED = {
     "held": set(),
     "first_call": set(),
     # what an objective has learnt beside the encoder is read from a file
-    "objectives": {"objectives.base", "similarity", "weights", "held", "files", "first_call"},
+    "objectives": {"objectives.base", "similarity", "weights", "held", "files", "first_call", *FORMS},
     "upstream": {"objectives.base"},
     "signature": set(),
     "vectors": {"similarity"},
     "blackbox": {"objectives.base", "similarity", "weights", "signature", "vectors"},
-    "probes": {"probes.base", "objectives.base", "similarity", "weights"},
+    "forms": {"objectives.base", "similarity", *FORMS},
+    "view": {"objectives.base", "similarity", "forms.base"},
+    "probes": {"probes.base", "probes._curve", "objectives.base", "similarity", "weights", "view"},
+    "measure": {"objectives.base", "probes.base", "view"},
+    "memory": set(),
+    "relation": {"sampling", "similarity"},
     "tokens": set(),
     "subwords": {"files"},
     "twopass": {"encoders.base"},  # for its types

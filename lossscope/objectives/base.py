@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from ..errors import InputError
 from ..first_call import settle
 from ..similarity import Mask
 from ..weights import Reduction, Weights
+
+if TYPE_CHECKING:
+    from ..forms.base import Form
 
 settle()
 
@@ -31,16 +34,22 @@ class Counts:
     """What a paper counts, per query.
 
     above: (q,) weights above eps. mass_above, mass_low: (q,) their sum, and the sum of the rest. positive: (q,)
-    counted weight on the positive. n_eff: (q,) (sum w)^2 / sum w^2 over the negatives, NaN without weight.
-    skipped: (q,) rows that had no positive or no negative: zero everywhere, left out of every denominator.
+    counted weight on the positive. total, square: (q,) Σ w and Σ w² over the negatives. skipped: (q,) rows that had
+    no positive or no negative: zero everywhere, left out of every denominator.
     """
 
     above: Tensor
     mass_above: Tensor
     mass_low: Tensor
     positive: Tensor
-    n_eff: Tensor
+    total: Tensor
+    square: Tensor
     skipped: Tensor
+
+    @property
+    def n_eff(self) -> Tensor:
+        """(q,) (Σ w)² / Σ w²: as many equal weights would be as uneven. NaN without weight."""
+        return torch.where(self.square > 0, self.total.double().square() / self.square, torch.nan).float()
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,19 @@ class Counted:
             mass_above=(w * high).sum((1, 2)) / self.divisor,
             mass_low=(w * low).sum((1, 2)) / self.divisor,
             positive=self.positive,
-            n_eff=self.total.square() / self.square,
+            total=self.total,
+            square=self.square,
             skipped=self.skipped,
         )
+
+    @classmethod
+    def joined(cls, parts: list[Counted]) -> Counted:
+        """Those of several batches, one below the other; blocks are padded to the most positives."""
+        most = max(part.weights.shape[1] for part in parts)
+        blocks = [nn.functional.pad(part.weights, (0, 0, 0, most - part.weights.shape[1])) for part in parts]
+        columns = [[part.divisor, part.positive, part.skipped] for part in parts]
+        divisor, positive, skipped = (torch.cat(column) for column in zip(*columns, strict=True))
+        return cls(torch.cat(blocks), divisor, positive, skipped, parts[0].below)
 
     @cached_property
     def total(self) -> Tensor:
@@ -123,6 +142,11 @@ class Objective(Protocol):
     def differences(self) -> bool:
         """Whether it pulls exactly as much as it pushes, so that the rows of W sum to 0."""
         return False
+
+    @property
+    def tiled(self) -> Form | None:
+        """How its counts follow from sums over a row, where they do, so that a row can be counted tile by tile."""
+        return None
 
     @property
     def learnt(self) -> Mapping[str, float]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Loss, positive_of
@@ -38,6 +39,10 @@ class DCL(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(1 / self.tau, lead=None, factor=1 / self.tau, pull=1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         negatives = (S / self.tau).masked_fill(mask.others, -torch.inf)

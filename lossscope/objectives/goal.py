@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hardest import Hardest
 from ..similarity import Mask
 from .base import Gradient, hardest_negative, positive_of
 
@@ -55,6 +56,10 @@ class Goal(Gradient):
     @property
     def differences(self) -> bool:
         return self.pair == "con"
+
+    @property
+    def tiled(self) -> Hardest | None:
+        return None if self.coupled else Hardest()
 
     def weights(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos = positive_of(S, mask)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
@@ -57,6 +58,10 @@ class InfoNCE(Loss):
         if not scale > 0:
             raise InputError(f"scale must be > 0; got {scale}")
         return replace(self, tau=1 / min(scale, self.scale_max))
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)

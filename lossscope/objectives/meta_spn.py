@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..files import read_safetensors, read_torch
+from ..forms.hardest import Hardest
 from ..held import held
 from ..similarity import Mask
 from .base import Loss, hardest_negative, positive_of
@@ -47,6 +48,10 @@ class MetaSPN(Loss):
     def state(self) -> nn.Module:
         """The net, one and the same for this object."""
         return self._net
+
+    @property
+    def tiled(self) -> Hardest:
+        return Hardest()
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos, (s_neg, _) = positive_of(S, mask), hardest_negative(S, mask)

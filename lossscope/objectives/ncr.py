@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hardest import Hardest
 from ..similarity import Mask
 from .base import Loss, hardest_negative, positive_of
 
@@ -45,6 +46,10 @@ class NCR(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Hardest:
+        return Hardest()
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Loss, cross_entropy, positive_of
@@ -38,6 +39,10 @@ class NPair(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(self.scale, factor=self.scale)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         gap = self.scale * (S - positive_of(S, mask)).masked_fill(mask.others, -torch.inf)

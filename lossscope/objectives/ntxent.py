@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
@@ -37,6 +38,10 @@ class NTXent(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hardest import Hardest
 from ..similarity import Mask
 from .base import Loss, hardest_negative, positive_of
 
@@ -39,6 +40,10 @@ class RSP(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Hardest:
+        return Hardest()
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

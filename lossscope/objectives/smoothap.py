@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.ranks import Ranks
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Convention, Counted, Loss, check, taking_part
@@ -42,6 +43,10 @@ class SmoothAP(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Ranks:
+        return Ranks(self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         index, present = _positions(mask.positives)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hardest import Hardest
 from ..similarity import Mask
 from ..weights import Reduction
 from .base import Loss, hardest_negative, positive_of
@@ -44,6 +45,10 @@ class SSP(Loss):
     def __post_init__(self) -> None:
         if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
+
+    @property
+    def tiled(self) -> Hardest:
+        return Hardest()
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         positive, (hardest, _) = positive_of(S, mask), hardest_negative(S, mask)

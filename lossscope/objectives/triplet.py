@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hinge import Hinge
 from ..similarity import Mask
 from .base import Convention, Counted, Loss, positive_of, single
 
@@ -34,6 +35,10 @@ class Triplet(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Hinge:
+        return Hinge(self.margin)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         violation = (self.margin - positive_of(S, mask) + S).relu()

@@ -8,6 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.hardest import Hardest
 from ..similarity import Mask
 from .base import Convention, Loss, hardest_negative, positive_of
 
@@ -34,6 +35,10 @@ class TripletSH(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Hardest:
+        return Hardest()
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from .base import Loss, cross_entropy, positive_of
 
@@ -39,6 +40,10 @@ class Unified(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(self.gamma, lead=-self.gamma * self.margin)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         S = S * _weight(S, mask)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..forms.softmax import Softmax
 from ..similarity import Mask
 from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
 
@@ -31,6 +32,10 @@ class VLC(Loss):
     @property
     def differences(self) -> bool:
         return True
+
+    @property
+    def tiled(self) -> Softmax:
+        return Softmax(self.gamma)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         gap = (S - positive_of(S, mask)).masked_fill(~mask.negatives, -torch.inf)

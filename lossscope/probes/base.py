@@ -1,69 +1,41 @@
-"""What a probe is: a fold over tiles of W, so that the same probe runs dense, tiled and on many ranks."""
+"""What a probe is: questions asked of views, whose answers per query, candidate, batch or layer make statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from ..objectives.base import Convention, Counted, Objective
-from ..similarity import Mask
+from ..objectives.base import Objective
+from ..view import View
 
-Axis = Literal["query", "candidate", "batch", "set", "layer"]
-Merge = Literal["sum", "max", "histogram", "first_argmax"]
-Reducer = Literal["mean", "mean_nonzero", "sum", "zeros", "true"]
-
-
-@dataclass(frozen=True)
-class View:
-    """All a probe may look at: one tile of one direction of one batch, detached. Dense is one tile.
-
-    S, W: (q, c). queries (q, d) and candidates (c, d): embeddings, None where only similarities are known or no
-    probe needs them. query_ids (q,), candidate_ids (c,): rows of the items in their split.
-    W and the counted weights are computed when first asked for, once for all probes that look.
-    """
-
-    S: Tensor
-    mask: Mask
-    objective: Objective
-    queries: Tensor | None
-    candidates: Tensor | None
-    query_ids: Tensor
-    candidate_ids: Tensor
-    _counted: dict[str, Counted] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @cached_property
-    def W(self) -> Tensor:
-        """(q, c) dL/dS of the objective."""
-        return self.objective(self.S, self.mask).W
-
-    def counted(self, convention: Convention) -> Counted:
-        """The tile of weights that the objective's paper thresholds."""
-        if convention not in self._counted:
-            self._counted[convention] = self.objective.counted(self.S, self.mask, convention)
-        return self._counted[convention]
+Axis = Literal["query", "candidate", "batch", "layer"]
+Merge = Literal["sum", "max", "min"]
+Reducer = Literal["mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "q10", "q50", "q90", "curve"]
+Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
+_QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
 
 
 @dataclass(frozen=True)
 class Accumulated:
-    """A number per element of the probe's axis, and how two tiles of the same elements are put together."""
+    """A number (or a vector) per element of the probe's axis, and how views of the same elements are put together.
+
+    Views of one batch hold whole rows: of the axis `query` each has elements of its own, which are put one after the
+    other and `merge` is not asked.
+    """
 
     value: Tensor
-    merge: Merge
+    merge: Merge = "sum"
 
     def with_(self, other: Accumulated) -> Accumulated:
-        """Both tiles. first_argmax: value is (n, 2) of (maximum, index), of equals the smaller index."""
-        if self.merge in ("sum", "histogram"):
+        """Both views of the same elements."""
+        if self.merge == "sum":
             return Accumulated(self.value + other.value, self.merge)
-        if self.merge == "max":
-            return Accumulated(torch.maximum(self.value, other.value), self.merge)
-        a, b = self.value, other.value
-        better = (b[:, 0] > a[:, 0]) | ((b[:, 0] == a[:, 0]) & (b[:, 1] < a[:, 1]))
-        return Accumulated(torch.where(better[:, None], b, a), self.merge)
+        better = torch.maximum if self.merge == "max" else torch.minimum
+        return Accumulated(better(self.value, other.value), self.merge)
 
 
 Accumulators = Mapping[str, Accumulated]
@@ -71,7 +43,11 @@ Accumulators = Mapping[str, Accumulated]
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number per batch: a column of the probe reduced over the batch's queries that were not skipped."""
+    """A number per batch: a column of the probe reduced over the batch's elements.
+
+    Of queries those that were skipped never take part, except in `true`, which counts. NaN takes no part. `curve` is
+    the mean over queries of a vector column and stays a vector.
+    """
 
     name: str
     column: str
@@ -80,21 +56,29 @@ class Statistic:
 
 
 class Probe(Protocol):
-    """A frozen dataclass whose fields are its options."""
+    """A frozen dataclass whose fields are its options.
+
+    axis: what it has a number for. reads: what it asks of a view: `counts` and `extremes` are had from tiles of S in
+    one pass; `rows` (S, mask, W, counted weights), `embeddings`, `gradients` and `keys` need whole rows. weighs:
+    whether it looks at the objective at all; one that does not is asked once for all. cheap: costs a few looks at S,
+    so that it is among those taken when none is named.
+    """
 
     axis: ClassVar[Axis]
-    needs_embeddings: ClassVar[bool]
+    reads: ClassVar[frozenset[Reads]]
+    weighs: ClassVar[bool]
+    cheap: ClassVar[bool]
 
     def tile(self, view: View) -> Accumulators:
-        """What one tile contributes."""
+        """What one view contributes: query (k·q, ...), candidate (k·c, ...), batch (k, ...), layer (k, layers)."""
         ...
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         """Column -> one number (or vector) per element of the axis; never averaged here."""
         ...
 
-    def statistics(self, objective: Objective) -> tuple[Statistic, ...]:
-        """What is reported per batch for this objective."""
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        """What is reported per batch for this objective; None: the probe weighs none."""
         ...
 
     def check(self, objective: Objective) -> None:
@@ -102,26 +86,53 @@ class Probe(Protocol):
         ...
 
 
-def fold(probe: Probe, views: list[View]) -> dict[str, Tensor]:
-    """The probe's columns over the tiles of one set of queries."""
-    total: dict[str, Accumulated] = dict(probe.tile(views[0]))
-    for view in views[1:]:
-        for name, part in probe.tile(view).items():
-            total[name] = total[name].with_(part)
-    return probe.finish(total)
+def joined(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulated]:
+    """What views of one batch contributed, put together: queries one after the other, the rest merged."""
+    total = dict(parts[0])
+    for name, first in total.items():
+        if axis == "query":
+            total[name] = Accumulated(torch.cat([part[name].value for part in parts]), first.merge)
+        else:
+            for part in parts[1:]:
+                total[name] = total[name].with_(part[name])
+    return total
 
 
-def reduce(statistic: Statistic, columns: Mapping[str, Tensor]) -> float:
-    """One number of a batch; NaN where nothing is left to average. `skipped` rows never take part."""
-    values = columns[statistic.column].double()
+def reduced(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
+    """(batches,) numbers, or (batches, n) of a curve; NaN where nothing is left to average.
+
+    columns: (batches · elements, ...) each; `skipped` names the queries that take no part.
+    """
+    column = columns[statistic.column]
+    values = column.reshape(batches, -1, *column.shape[1:]).double()
     if statistic.reducer == "true":
-        return float(values.sum())
-    values = values[~columns["skipped"].bool()]
+        return values.sum(1)
+    keep = ~values.isnan()
+    if "skipped" in columns:
+        left = ~columns["skipped"].reshape(batches, -1).bool()
+        keep &= left if values.ndim == 2 else left[..., None]
     if statistic.reducer == "sum":
-        return float(values.sum())
+        return values.where(keep, 0.0).sum(1)
     if statistic.reducer == "zeros":
-        return float((values == 0).sum())
+        return ((values == 0) & keep).sum(1).double()
     if statistic.reducer == "mean_nonzero":
-        values = values[values > 0]
-    values = values[~values.isnan()]
-    return float(values.mean()) if len(values) else float("nan")
+        keep &= values > 0
+    if statistic.reducer in _QUANTILES:
+        return _quantile(values, keep, _QUANTILES[statistic.reducer])
+    number = keep.sum(1).double()
+    if statistic.reducer in ("min", "max"):
+        worst = torch.inf if statistic.reducer == "min" else -torch.inf
+        found = values.where(keep, worst)
+        return (found.amin(1) if statistic.reducer == "min" else found.amax(1)).where(number > 0, torch.nan)
+    mean = values.where(keep, 0.0).sum(1) / number
+    if statistic.reducer == "std":
+        return ((values - mean[:, None]).where(keep, 0.0).square().sum(1) / number).sqrt()
+    return mean
+
+
+def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
+    """(batches,) nearest-rank quantile of what is kept."""
+    ordered = values.where(keep, torch.inf).sort(1).values
+    number = keep.sum(1)
+    place = (q * (number - 1).clamp(min=0)).round().long()
+    return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)

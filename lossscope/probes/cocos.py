@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from ..errors import InputError
 from ..objectives.base import Convention, Objective
-from .base import Accumulated, Accumulators, Axis, Statistic, View
+from ..view import View
+from ._curve import curve
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
 
 _STATISTICS = {
     "C_q": Statistic("C_q", "count", "mean_nonzero", "samples"),
@@ -24,6 +25,7 @@ _STATISTICS = {
     "N_eff": Statistic("N_eff", "n_eff", "mean", "samples"),
     "skipped": Statistic("skipped", "skipped", "true", "queries"),
 }
+_CURVE = Statistic("curve", "curve", "curve", "samples")
 
 
 @dataclass(frozen=True)
@@ -33,40 +35,47 @@ class Cocos:
     Counted weights are in the scale of the objective's own paper, see the objective. C_q averages over queries
     with a count above zero (as published, E4), C_q_all over all of them, C_0 is the number of queries with none.
     N_eff = (Σ w)² / Σ w² needs no threshold; it is averaged over the queries that have any weight.
+    curve: count_q for every eps of a logarithmic scale as well (see _curve.EDGES), which needs whole rows.
     Source: Bleeker & de Rijke 2022, section 4.
     Raises InputError for eps < 0 or a convention the objective does not know.
     """
 
     eps: float = 0.01
     convention: Convention = "corrected"
+    curve: bool = False
     axis: ClassVar[Axis] = "query"
-    needs_embeddings: ClassVar[bool] = False
+    weighs: ClassVar[bool] = True
+    cheap: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.eps >= 0:
             raise InputError(f"eps must be a number >= 0; got {self.eps}")
 
+    @property
+    def reads(self) -> frozenset[Reads]:
+        """Counts alone, and rows for the curve."""
+        return frozenset({"counts", "rows"} if self.curve else {"counts"})
+
     def tile(self, view: View) -> Accumulators:
-        counted = view.counted(self.convention)
-        counts = counted.threshold(self.eps)
+        counts = view.counts(self.eps, self.convention)
         columns = {
             "count": counts.above,
             "mass_high": counts.mass_above,
             "mass_low": counts.mass_low,
             "positive": counts.positive,
-            "total": counted.total,
-            "square": counted.square,
+            "n_eff": counts.n_eff,
         }
-        found = {name: Accumulated(value, "sum") for name, value in columns.items()}
-        return {**found, "skipped": Accumulated(counts.skipped.to(torch.uint8), "max")}
+        if self.curve:
+            columns["curve"] = curve(view.counted(self.convention))
+        return {name: Accumulated(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        columns = {name: part.value for name, part in accumulators.items()}
-        total, square = columns.pop("total"), columns.pop("square")
-        return {**columns, "n_eff": total.square() / square}
+        return {name: part.value for name, part in accumulators.items()}
 
-    def statistics(self, objective: Objective) -> tuple[Statistic, ...]:
-        return tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        assert objective is not None, "cocos weighs an objective"
+        found = tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
+        return (*found, _CURVE) if self.curve else found
 
     def check(self, objective: Objective) -> None:
         objective.require(self.convention)

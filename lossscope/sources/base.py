@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,7 @@ class Embedded:
     scorer, which is called with rows of images and of captions and gives S, or a Pair where the directions differ.
     caption_image: (M,) row of the image each caption describes. objective: spec it was trained with, or None.
     name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
+    inputs: numbers of the images and of the captions that are equal where the inputs (pixels, words) were equal.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Embedded:
     split: str | None = None
     notices: tuple[str, ...] = ()
     scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
+    inputs: Callable[[], Pair[Rows | None]] | None = None
 
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:
@@ -77,10 +80,16 @@ class Embedded:
             raise InputError(f"similarities of {self.name} must be one matrix for this; its two directions differ")
         return i2t
 
+    @cached_property
+    def keys(self) -> Pair[Rows | None]:
+        """Numbers of the images (N,) and of the captions (M,), equal for equal inputs; None where nobody knows."""
+        return self.inputs() if self.inputs is not None else Pair(None, None)
+
     def to(self, device: torch.device) -> Embedded:
         """The same with its tensors on a device."""
-        moved = {k: v.to(device) for k, v in vars(self).items() if isinstance(v, Tensor)}
-        return Embedded(**{**vars(self), **moved})
+        own: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in own.items()}
+        return Embedded(**moved)
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.forms.base import known_of, whole
+from lossscope.forms.space import Space
 from lossscope.held import keeping
+from lossscope.measure import measured
 from lossscope.objectives.base import CONVENTIONS, Loss, Objective
-from lossscope.probes.base import View, fold, reduce
+from lossscope.probes.base import reduced as reduced_statistic
 from lossscope.registry import build, names
 from lossscope.similarity import Mask, group_mask, pair_mask
+from lossscope.view import Rows, Shape
 from lossscope.weights import both, reduced
 
 Oracle = Callable[[str], ModuleType]
@@ -50,6 +54,7 @@ def shift_free(objective: Objective) -> bool:
     return objective.differences and getattr(objective, "triplet", "con") != "cir"
 
 
+TILED = [spec for spec in SPECS if build("objectives", spec).tiled is not None]
 DIFFERENCES = [spec for spec in SPECS if build("objectives", spec).differences]
 SHIFT_FREE = [spec for spec in SPECS if shift_free(build("objectives", spec))]
 
@@ -240,10 +245,12 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     S, mask = random_batch(objective)
     some = mask.usable
     probe = build("probes", "cocos")
-    columns = [fold(probe, [view(objective, *batch)]) for batch in ((S, mask), (S[some], mask.rows(some)))]
+    batches = ((S, mask), (S[some], mask.rows(some)))
+    columns = [next(measured(look(*batch), [(objective, probe)])).columns() for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
-            assert reduce(statistic, columns[0]) == pytest.approx(reduce(statistic, columns[1]), nan_ok=True)
+            every, left = (float(reduced_statistic(statistic, one, 1)) for one in columns)
+            assert every == pytest.approx(left, nan_ok=True)
     square = pair_mask(torch.arange(4))
     left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
     both_ways = both(objective, S[:4, :4], left_out)
@@ -385,9 +392,57 @@ def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
     return (S, mask) if direction == "i2t" else (S.T.contiguous(), mask.t())
 
 
-def view(objective: Objective, S: Tensor, mask: Mask) -> View:
+@pytest.mark.parametrize("spec", TILED)
+@pytest.mark.parametrize("eps", [0.0005, 0.01, 0.3])
+@pytest.mark.parametrize("width", [1e-3, 0.12, 0.6])
+def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, width: float) -> None:
+    objective = build("objectives", spec)
+    S, mask = random_batch(objective, queries=9, candidates=60)
+    S = 0.3 + (S - 0.3) * width / 0.12
+    expected = objective.counted(S, mask).threshold(eps)
+    found = whole(objective.tiled, objective, S, mask, [eps]).counts(eps)
+    assert torch.equal(found.above.double(), expected.above.double())
+    for name in ("mass_above", "mass_low", "positive", "total", "square"):
+        assert_close(getattr(found, name), getattr(expected, name), 1e-9)
+
+
+@pytest.mark.parametrize("spec", TILED)
+@pytest.mark.parametrize("collect", [False, True])
+@given(
+    heights=st.integers(1, 9),
+    widths=st.integers(1, 25),
+    levels=st.integers(1, 40),
+    eps=st.sampled_from([1e-3, 0.05, 0.25]),
+)
+@settings(max_examples=12, deadline=None)
+def test_tiles_of_any_shape_count_what_whole_rows_count(
+    spec: str, collect: bool, heights: int, widths: int, levels: int, eps: float
+) -> None:
+    """On a grid of few levels, so that ties and collapsed rows are met; either direction of a tile."""
+    objective = build("objectives", spec)
+    S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
+    S = (S * levels).round().float() / 64
+    expected = whole(objective.tiled, objective, S, mask, [eps]).counts(eps)
+    for dim in (0, 1):
+        side = objective.tiled.side(objective, known_of(S, mask), [eps], Space(), collect)
+        for meet in (side.add, side.recount):
+            for top, left in product(range(0, 8, heights), range(0, 25, widths)):
+                tile = (S + mask.hiding)[top : top + heights, left : left + widths]
+                rows = slice(top, top + len(tile))
+                meet((tile if dim == 1 else tile.T).contiguous(), rows, dim)
+            if not side.again:
+                break
+        found = side.counts(eps)
+        assert torch.equal(found.above, expected.above)
+        assert torch.equal(found.skipped, expected.skipped)
+        for name in ("mass_above", "mass_low", "positive", "total"):
+            assert_close(getattr(found, name), getattr(expected, name), 2e-6 * max(1, float(expected.total.max())))
+
+
+def look(S: Tensor, mask: Mask) -> Rows:
+    """A batch as probes see it."""
     rows, columns = (torch.arange(n) for n in S.shape)
-    return View(S, mask, objective, None, None, rows, columns)
+    return Rows(Shape(1, mask.direction, rows, columns[None]), S, mask)
 
 
 def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None:

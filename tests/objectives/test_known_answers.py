@@ -14,13 +14,15 @@ import torch
 from torch import Tensor
 
 from lossscope.evaluate import retrieve
+from lossscope.measure import measured
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import View, fold, reduce
+from lossscope.probes.base import reduced as reduced_statistic
 from lossscope.registry import build
 from lossscope.similarity import Mask, both_masks, group_mask, pair_mask
 from lossscope.sources.base import Request
 from lossscope.sources.dump import Dump
 from lossscope.sweep import Sweep
+from lossscope.view import Rows, Shape
 from lossscope.weights import both, reduced
 
 CASES = ("small_pairs", "early", "converged", "collapsed")
@@ -109,8 +111,9 @@ def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict
     found: dict[str, dict[str, float]] = {}
     for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        columns = fold(probe, [View(rows, one, objective, None, None, items[0], items[1])])
-        found[one.direction] = {s.name: reduce(s, columns) for s in probe.statistics(objective)}
+        look = Rows(Shape(1, one.direction, items[0], items[1][None]), rows, one)
+        columns = next(measured(look, [(objective, probe)])).columns()
+        found[one.direction] = {s.name: float(reduced_statistic(s, columns, 1)) for s in probe.statistics(objective)}
     return found
 
 

@@ -1,0 +1,141 @@
+"""Batches of one shape, stacked: one matrix product for all of them, and rows that objectives take as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .forms.space import Space
+from .sampling import Batch
+from .sampling import Rows as Places
+from .similarity import Mask, SameImage, pair_mask, scored
+from .sources.base import Embedded
+from .view import Rows, Shape
+from .weights import Pair
+
+CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
+
+
+def stacks(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]]:
+    """Neighbours of one shape, as many as have `cells` similarities together, one at least."""
+    found: list[Batch] = []
+    for batch in batches:
+        size = len(batch.images) * len(batch.captions)
+        if found and (_shape(batch) != _shape(found[0]) or size * (len(found) + 1) > cells):
+            yield found
+            found = []
+        found.append(batch)
+    if found:
+        yield found
+
+
+def looks(
+    embedded: Embedded,
+    stack: Sequence[Batch],
+    same_image: SameImage,
+    embeddings: bool = False,
+    keys: bool = False,
+    space: Space | None = None,
+) -> Pair[Rows]:
+    """Both directions of a stack. embeddings, keys: whether they are wanted (where the source has them).
+
+    space: room that the next stack will use again.
+    """
+    images, captions = (np.stack([getattr(b, name) for b in stack]) for name in ("images", "captions"))
+    room = space or Space()
+    v, t = _gathered("images", embedded.images, images, room), _gathered("captions", embedded.captions, captions, room)
+    if v is not None and t is not None:
+        S = room.room("S", (len(stack), v.shape[1], t.shape[1]), v.dtype, v.device)
+        torch.bmm(v, t.transpose(1, 2), out=S)
+        sides = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
+        masks = _masks(stack, embedded.caption_image, same_image, S.device)
+        if embeddings and len(stack) == 1:
+            masks = Pair(_told(masks.i2t, v[0], t[0]), _told(masks.t2i, t[0], v[0]))
+    else:
+        sides, masks = _scored(embedded, stack, same_image)
+    own = (_keys(embedded.keys.i2t, images), _keys(embedded.keys.t2i, captions)) if keys else (None, None)
+    return Pair(
+        _rows(sides.i2t, masks.i2t, images, captions, v if embeddings else None, t, own),
+        _rows(sides.t2i, masks.t2i, captions, images, t if embeddings else None, v, own[::-1]),
+    )
+
+
+def _scored(embedded: Embedded, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
+    """Similarities that are no products of vectors, and masks without what was not scored."""
+    each = [embedded.both(batch.images, batch.captions) for batch in stack]
+    sides = Pair(torch.cat([one.i2t for one in each]), torch.cat([one.t2i for one in each]))
+    masks = _masks(stack, embedded.caption_image, same_image, sides.i2t.device)
+    (i2t, first), (t2i, second) = scored(sides.i2t, masks.i2t), scored(sides.t2i, masks.t2i)
+    return Pair(i2t, t2i), Pair(first, second)
+
+
+def _gathered(name: str, side: Tensor | None, rows: Places, room: Space) -> Tensor | None:
+    """(k, b, d) embeddings of the items of every batch."""
+    if side is None:
+        return None
+    shape = (rows.size, side.shape[1])
+    found = room.room(name, shape, side.dtype, side.device)
+    torch.index_select(side, 0, torch.from_numpy(rows.reshape(-1)).to(side.device), out=found)
+    return found.view(*rows.shape, side.shape[1])
+
+
+def _rows(
+    S: Tensor,
+    mask: Mask,
+    queries: Places,
+    candidates: Places,
+    q: Tensor | None,
+    c: Tensor | None,
+    keys: tuple[Tensor | None, ...],
+) -> Rows:
+    shape = Shape(len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates))
+    return Rows(
+        shape,
+        S,
+        mask,
+        None if q is None else q.flatten(0, 1),
+        None if q is None else c,
+        None if keys[0] is None else keys[0].flatten(),
+        keys[1],
+    )
+
+
+def _masks(stack: Sequence[Batch], caption_image: Places, same_image: SameImage, device: torch.device) -> Pair[Mask]:
+    """Both directions of all batches, one below the other."""
+    first = stack[0]
+    if first.how != "images" and same_image == "keep":
+        return _diagonals(len(stack), len(first.images), device)
+    masks = [batch.mask(caption_image, same_image).to(device) for batch in stack]
+    return Pair(_below(masks), _below([m.t() for m in masks]))
+
+
+@lru_cache(maxsize=8)
+def _diagonals(batches: int, pairs: int, device: torch.device) -> Pair[Mask]:
+    """Masks of as many batches of plain pairs; the same in a whole sweep, so what is derived from them is kept."""
+    one = pair_mask(torch.arange(pairs, device=device))
+    return Pair(_below([one] * batches), _below([one.t()] * batches))
+
+
+def _below(masks: list[Mask]) -> Mask:
+    if len(masks) == 1:
+        return masks[0]
+    match, valid = torch.cat([m.match for m in masks]), torch.cat([m.valid for m in masks])
+    return Mask(match, valid, direction=masks[0].direction)
+
+
+def _told(mask: Mask, queries: Tensor, candidates: Tensor) -> Mask:
+    """The mask with the embeddings, for objectives that want them."""
+    return replace(mask, info={**mask.info, "queries": queries, "candidates": candidates})
+
+
+def _keys(keys: Places | None, rows: Places) -> Tensor | None:
+    return None if keys is None else torch.from_numpy(keys[rows])
+
+
+def _shape(batch: Batch) -> tuple[str, int, int]:
+    return batch.how, len(batch.images), len(batch.captions)

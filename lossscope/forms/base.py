@@ -1,0 +1,114 @@
+"""How the counts of a row follow from its similarities and a few sums, so that a row can be counted in pieces.
+
+A row is met as tiles of its negatives; its positives are known before the first tile. A `Side` gathers what one
+direction of a batch needs: sums that are merged in any order, and the few cells that can still count. Shapes: n
+queries, p positives of one (padded); a tile is (r, w), its queries are the rows (dim 1) or the columns (dim 0).
+Whether a cell counts is decided from its similarity alone, s > cut, with the cut in float64 from sums in float64 and
+rounded to the type of S once, so that tiles of any shape and any number of processes decide alike.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Counts, Objective
+from ..similarity import Mask
+from .space import Space
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the queries of one direction before any tile.
+
+    positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
+    ceiling: what no similarity exceeds, where that is known.
+    """
+
+    positives: Tensor
+    negatives: Tensor
+    ceiling: float | None = None
+
+    @property
+    def usable(self) -> Tensor:
+        """(n,) bool: rows with a positive and a negative."""
+        return (self.positives > -torch.inf).any(1) & (self.negatives > 0)
+
+    @property
+    def best(self) -> Tensor:
+        """(n,) the best positive; −inf where there is none."""
+        return self.positives.amax(1)
+
+
+class Side(ABC):
+    """Sums of n queries of one direction under one objective, made tile by tile. Cells of a tile that are no negatives
+    are −inf."""
+
+    @abstractmethod
+    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
+        """Meet a tile; `rows` are the queries that it is about."""
+
+    def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
+        """Meet a tile again, once every tile was met, where `again` asks for it."""
+        raise NotImplementedError("one look is enough")
+
+    @property
+    def again(self) -> bool:
+        """Whether the counts need another look at every tile."""
+        return False
+
+    @abstractmethod
+    def counts(self, eps: float) -> Counts:
+        """Counts of all n queries; eps: one of those it was begun with."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """What other processes need of it."""
+
+    @abstractmethod
+    def merge(self, states: Sequence[dict[str, Any]]) -> None:
+        """Become the sum of the sides of all processes, each of which met other tiles."""
+
+    def merge_again(self, states: Sequence[dict[str, Any]]) -> None:
+        """The same of what was found at the second look."""
+        raise NotImplementedError("one look is enough")
+
+
+class Form(Protocol):
+    """A frozen dataclass of the numbers that a family of objectives differ in."""
+
+    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+        """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
+        ...
+
+
+def known_of(S: Tensor, mask: Mask) -> Known:
+    """Of whole rows (q, c); p = the most positives of a row."""
+    negatives = mask.negatives.sum(1)
+    if mask.crowded is None:
+        own = S.gather(1, mask.first_positive)
+        return Known(own.where(mask.positives.any(1, keepdim=True), -torch.inf), negatives)
+    most = int(mask.positives.sum(1).max())
+    return Known(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, negatives)
+
+
+def whole(form: Form, objective: Objective, S: Tensor, mask: Mask, eps: Sequence[float]) -> Side:
+    """Whole rows, (q, c), as one tile: the same decisions as tile by tile."""
+    S = S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
+    negatives = S + mask.hiding
+    side = form.side(objective, known_of(S, mask), eps, Space(), collect=False)
+    rows = slice(0, len(S))
+    side.add(negatives, rows, 1)
+    if side.again:
+        side.recount(negatives, rows, 1)
+    return side
+
+
+def zeroed(values: Tensor, usable: Tensor) -> Tensor:
+    """(n,) values, 0 in rows that are skipped."""
+    return values.where(usable, torch.zeros_like(values))

@@ -1,0 +1,164 @@
+"""Softmax weights: exponentials of the negatives over their sum, the positive among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Counts, Objective
+from .base import Known, Side, zeroed
+from .cells import Cells
+from .space import Space
+
+_ABOVE, _BELOW = 36.0, 40.0  # exponents whose squares, and 200,000 of them together, stay within float32
+_SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """w_n = factor exp(scale s_n) / (Σ_n' exp(scale s_n') + exp(scale s₊ + lead)).
+
+    lead None: the positive is not in the sum. pull: counted weight on the positive; None: the sum of the negatives'.
+    """
+
+    scale: float
+    lead: float | None = 0.0
+    factor: float = 1.0
+    pull: float | None = None
+
+    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+        """Sums of one direction."""
+        return _Sums(self, known, eps, space, collect)
+
+
+class _Sums(Side):
+    """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − top)). top: (n,) the largest similarity met,
+    or one for all where everything that matters is in range of it: then both directions share their exponentials."""
+
+    def __init__(self, form: Softmax, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
+        self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
+        n, device = len(known.positives), known.positives.device
+        best = known.best
+        self.fixed = self._in_range(known)
+        start = best.where(best > -torch.inf, torch.finfo(best.dtype).min / 4)
+        self.top = start if self.fixed is None else torch.full_like(best, self.fixed)
+        self.low = torch.zeros(n, dtype=torch.float64, device=device)
+        self.square = torch.zeros_like(self.low)
+        self.cells = Cells(n) if collect else None
+        self.found = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
+
+    def _in_range(self, known: Known) -> float | None:
+        """What all exponents are taken from, where none that matters leaves the range of float32."""
+        best = known.best[known.usable]
+        if known.ceiling is None or not len(best):
+            return None
+        lowest = (known.ceiling - float(best.min())) * self.form.scale
+        return known.ceiling - _ABOVE / self.form.scale if lowest <= _ABOVE + _BELOW else None
+
+    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
+        if self.fixed is not None:
+            E, square = self.space.exponentials(tile, self.form.scale, self.fixed)
+            self.low[rows] += E.sum(dim)
+            self.square[rows] += square.sum(dim)
+        else:
+            self._online(tile, rows, dim)
+        if self.cells is not None and not self.cells.full:
+            cut = self._lower(rows).unsqueeze(dim)
+            chosen = torch.gt(tile, cut, out=self.space.truth(tile))
+            self.cells.take(tile, chosen, rows, dim, self._thin)
+
+    def _online(self, tile: Tensor, rows: slice, dim: int) -> None:
+        before = self.top[rows]
+        top = torch.maximum(before, tile.amax(dim))
+        E = self._exponentials(tile, top, dim)
+        shrink = ((before.double() - top.double()) * self.form.scale).exp()
+        self.low[rows] = self.low[rows] * shrink + E.sum(dim)
+        self.square[rows] = self.square[rows] * shrink.square() + E.square_().sum(dim)
+        self.top[rows] = top
+
+    def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
+        E = self._exponentials(tile, self.top[rows], dim)
+        truth = self.space.like(tile, "float truth")
+        for eps, (above, mass) in self.found.items():
+            torch.gt(tile, self._cut(eps, rows).unsqueeze(dim), out=truth)
+            above[rows] += truth.sum(dim)
+            mass[rows] += truth.mul_(E).sum(dim)
+
+    @property
+    def again(self) -> bool:
+        return self.cells is None or self.cells.full
+
+    def counts(self, eps: float) -> Counts:
+        above, mass = self.found[eps] if self.again else self._of_cells(eps)
+        form, usable = self.form, self.known.usable
+        Z = self._whole(slice(None))
+        low = (form.factor * self.low / Z).clamp(max=form.factor)
+        high = torch.minimum(form.factor * mass / Z, low)
+        pull = low if form.pull is None else torch.full_like(low, form.pull)
+        square = form.factor**2 * self.square / Z.square()
+        columns = (above, high, low - high, pull)
+        kept = (zeroed(column, usable).to(self.top.dtype) for column in columns)
+        return Counts(*kept, total=zeroed(low, usable), square=zeroed(square, usable), skipped=~usable)
+
+    def state(self) -> dict[str, Any]:
+        which, values = (None, None) if self.again or self.cells is None else self.cells.all(self.top.device)
+        sums = {"top": self.top, "low": self.low, "square": self.square, "found": self.found}
+        return {**sums, "which": which, "values": values}
+
+    def merge(self, states: Sequence[dict[str, Any]]) -> None:
+        top = torch.stack([state["top"] for state in states]).amax(0)
+        shrink = [((state["top"].double() - top.double()) * self.form.scale).exp() for state in states]
+        self.low = torch.stack([s["low"] * f for s, f in zip(states, shrink, strict=True)]).sum(0)
+        self.square = torch.stack([s["square"] * f.square() for s, f in zip(states, shrink, strict=True)]).sum(0)
+        self.top = top
+        if self.cells is not None:
+            self.cells.full = any(state["which"] is None for state in states)
+            self.cells.clear()
+            if not self.cells.full:
+                self.cells.put(*(torch.cat([state[name] for state in states]) for name in ("which", "values")))
+
+    def merge_again(self, states: Sequence[dict[str, Any]]) -> None:
+        for eps in self.found:
+            parts = [state["found"][eps] for state in states]
+            self.found[eps] = (sum(p[0] for p in parts), sum(p[1] for p in parts))
+
+    def _exponentials(self, tile: Tensor, top: Tensor, dim: int) -> Tensor:
+        E = torch.sub(tile, top.unsqueeze(dim), out=self.space.like(tile))
+        return E.mul_(self.form.scale).exp_()
+
+    def _whole(self, rows: slice) -> Tensor:
+        """(r,) the sum that divides, in units of exp(scale · top)."""
+        if self.form.lead is None:
+            return self.low[rows]
+        own = self.known.positives[rows].double() * self.form.scale + self.form.lead
+        return self.low[rows] + (own - self.top[rows].double()[:, None] * self.form.scale).exp().sum(1)
+
+    def _cut(self, eps: float, rows: slice) -> Tensor:
+        """(r,) similarity above which a cell counts."""
+        return self._exact(eps, rows).to(self.top.dtype)
+
+    def _exact(self, eps: float, rows: slice) -> Tensor:
+        if eps == 0:
+            return torch.full_like(self.low[rows], torch.finfo(self.top.dtype).min)
+        least = torch.tensor(eps / self.form.factor, dtype=torch.float64).log()
+        return self.top[rows].double() + (least + self._whole(rows).log()) / self.form.scale
+
+    def _lower(self, rows: slice) -> Tensor:
+        """(r,) what no cut can go below any more."""
+        return (self._exact(min(self.eps), rows) - _SLACK * self.top[rows].abs().clamp(min=1)).to(self.top.dtype)
+
+    def _thin(self, which: Tensor, values: Tensor) -> Tensor:
+        return values > self._lower(slice(None))[which.long()]
+
+    def _of_cells(self, eps: float) -> tuple[Tensor, Tensor]:
+        assert self.cells is not None
+        which, values = self.cells.all(self.top.device)
+        kept = values > self._cut(eps, slice(None))[which.long()]
+        which, values = which[kept].long(), values[kept]
+        E = ((values.double() - self.top[which].double()) * self.form.scale).exp()
+        n = len(self.top)
+        return torch.bincount(which, minlength=n).double(), torch.bincount(which, weights=E, minlength=n)

@@ -1,0 +1,122 @@
+"""A batch too large for a matrix of its own: one pass over tiles where that tells enough, panels of rows where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from . import memory
+from .measure import Asked, Found, measured, whole
+from .objectives.base import Objective
+from .probes.base import Probe
+from .processes import World
+from .relation import Relation
+from .sampling import Batch
+from .similarity import SameImage
+from .sources.base import Embedded
+from .streaming import Pass, Passed
+from .tiles import ROWS, Matrix, runs
+from .view import Rows, Shape
+from .weights import Pair
+
+Tick = Callable[[int, int], None]
+CELLS = 1 << 22  # similarities from which on a batch is large
+PANEL = 1 << 21  # similarities of a panel
+COPIES = 12  # matrices of the size of S that an objective and the probes may make of it
+_ONE_LOOK = frozenset({"counts", "extremes"})
+
+
+@dataclass(frozen=True)
+class Large:
+    """What is asked of a large batch. world: the processes that share it. tick: told (done, of) in tiles."""
+
+    questions: Asked
+    same_image: SameImage
+    world: World
+    tick: Tick | None = None
+
+    def measured(self, embedded: Embedded, batch: Batch) -> Iterator[Found]:
+        """Answers of i2t, then of t2i, in the order of the questions; every process has them all."""
+        matrix = Matrix(embedded, batch.images, batch.captions)
+        relation = Relation.of(batch, embedded.caption_image, self.same_image)
+        shapes = _shapes(batch)
+        quick = [question for question in self.questions if in_one_look(*question)]
+        slow = [question for question in self.questions if not in_one_look(*question)]
+        passed = self._passed(quick, matrix, relation, shapes) if quick else None
+        for turned in (False, True):
+            found = list(measured(passed.t2i if turned else passed.i2t, quick)) if passed else []
+            found += self._panels(slow, matrix, relation, shapes, turned) if slow else []
+            yield from sorted(found, key=lambda one: self.questions.index((one.objective, one.probe)))
+
+    def _passed(self, quick: Asked, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
+        """One pass over S for all of them, with smaller tiles where memory does not suffice."""
+        objectives = list(dict.fromkeys(objective for objective, _ in quick if objective is not None))
+        eps = [e for _, probe in quick if (e := getattr(probe, "eps", None)) is not None]
+        extremes = any("extremes" in probe.reads for _, probe in quick)
+
+        def run(rows: int) -> Pair[Passed]:
+            passing = Pass(objectives, eps, extremes, rows=rows, world=self.world, tick=self.tick)
+            return passing.run(matrix, relation, shapes)
+
+        return memory.backing_off(run, ROWS, 16)
+
+    def _panels(
+        self, slow: Asked, matrix: Matrix, relation: Relation, shapes: Pair[Shape], turned: bool
+    ) -> list[Found]:
+        """One direction in panels of whole rows."""
+        relation = relation.t() if turned else relation
+        shape = shapes.t2i if turned else shapes.i2t
+        embeddings = any("embeddings" in probe.reads for _, probe in slow)
+        room = memory.free(matrix.any.device) // (4 * matrix.any.element_size() * COPIES)
+        size = max(min(PANEL, room) // shape.candidates, 1)
+
+        def run(size: int) -> list[list[Found]]:
+            every = runs(shape.queries, size)
+            mine, parts = every[self.world.share(len(every))], []
+            for done, part in enumerate(mine):
+                look = _panel(matrix, relation, shape, part, turned, embeddings)
+                parts.append(list(measured(look, slow)))
+                if self.tick:
+                    self.tick(done + 1, len(mine))
+            return parts
+
+        parts = [part for own in self.world.gather(memory.backing_off(run, size, 1)) for part in own]
+        return [whole(column, shape) for column in zip(*parts, strict=True)]
+
+
+def in_one_look(objective: Objective | None, probe: Probe) -> bool:
+    """Whether a pass over tiles can answer."""
+    if not probe.reads <= _ONE_LOOK:
+        return False
+    if objective is None:
+        return True
+    return objective.tiled is not None and getattr(probe, "convention", "corrected") == "corrected"
+
+
+def needs_whole(objective: Objective | None, probe: Probe) -> bool:
+    """Whether only the whole matrix can answer, as rows influence each other or the published counters mix them."""
+    if "gradients" in probe.reads:
+        return True
+    if objective is None:
+        return False
+    mixed = objective.coupled or objective.square or objective.embeddings
+    return mixed or getattr(probe, "convention", "corrected") != "corrected"
+
+
+def _shapes(batch: Batch) -> Pair[Shape]:
+    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    return Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
+
+
+def _panel(matrix: Matrix, relation: Relation, shape: Shape, part: slice, turned: bool, embeddings: bool) -> Rows:
+    """Some queries against all candidates."""
+    every = slice(0, shape.candidates)
+    S = matrix.panel(every, part).T.contiguous() if turned else matrix.panel(part, every)
+    mask = relation.mask(torch.arange(part.start, part.stop)).to(S.device)
+    sides = (matrix.captions, matrix.images) if turned else (matrix.images, matrix.captions)
+    own = Shape(1, shape.direction, shape.query_ids[part], shape.candidate_ids, whole=False)
+    if not embeddings or sides[0] is None or sides[1] is None:
+        return Rows(own, S, mask)
+    return Rows(own, S, mask, sides[0][part], sides[1][None])

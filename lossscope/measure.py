@@ -1,0 +1,57 @@
+"""Probes on looks: every probe on every objective it weighs, once on what does not depend on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .objectives.base import Objective
+from .probes.base import Accumulators, Probe, Statistic, joined
+from .view import Look, Shape, View
+
+Asked = Sequence[tuple[Objective | None, Probe]]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a probe has found in one view; objective None: it weighs none. skipped: (k·q,) bool."""
+
+    probe: Probe
+    objective: Objective | None
+    shape: Shape
+    accumulators: Accumulators
+    skipped: Tensor
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """What is reported per batch."""
+        return self.probe.statistics(self.objective)
+
+    def columns(self) -> dict[str, Tensor]:
+        """Column -> number per element; queries also say which of them were skipped."""
+        columns = self.probe.finish(self.accumulators)
+        return {**columns, "skipped": self.skipped} if self.probe.axis == "query" else columns
+
+
+def asked(objectives: Sequence[Objective], probes: Sequence[Probe]) -> Asked:
+    """Which probe looks at which objective: first those that look at none."""
+    free: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.weighs]
+    return [*free, *((objective, probe) for objective in objectives for probe in probes if probe.weighs)]
+
+
+def measured(look: Look, questions: Asked) -> Iterator[Found]:
+    """Every question about a look."""
+    views: dict[Objective | None, View] = {}
+    for objective, probe in questions:
+        if objective not in views:
+            views[objective] = View(look, objective)
+        yield Found(probe, objective, look.shape, probe.tile(views[objective]), look.skipped)
+
+
+def whole(parts: Sequence[Found], shape: Shape) -> Found:
+    """One batch from the parts that its queries were cut in."""
+    first = parts[0]
+    found = joined(first.probe.axis, [part.accumulators for part in parts])
+    return Found(first.probe, first.objective, shape, found, torch.cat([part.skipped for part in parts]))

@@ -1,0 +1,159 @@
+"""One batch of any size without its matrix: both directions of every objective from one look at each tile of S."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .forms.base import Known, Side
+from .forms.space import Space
+from .objectives.base import Convention, Counts, Objective
+from .processes import World
+from .relation import Relation
+from .tiles import COLUMNS, ROWS, Matrix, Tile, runs
+from .top import Top
+from .view import Extremes, Look, Shape
+from .weights import Pair
+
+Tick = Callable[[int, int], None]
+_BLOCK = 64  # positives that one product makes
+
+
+@dataclass(frozen=True, eq=False)
+class Passed(Look):
+    """What a pass over S tells of one direction. sides: of each objective. top: where extremes were asked for."""
+
+    shape: Shape
+    known: Known
+    sides: dict[Objective, Side]
+    top: Top | None
+
+    @property
+    def extremes(self) -> Extremes:
+        assert self.top is not None, "extremes must be asked for before the pass"
+        return self.top.extremes()
+
+    @property
+    def skipped(self) -> Tensor:
+        return ~self.known.usable
+
+    def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
+        return self.sides[objective].counts(eps)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is asked of a pass: objectives that have a tiled form, thresholds, and whether extremes are wanted.
+
+    rows, columns: of a tile. world: the processes that share the rows. tick: told (done, of) after each tile.
+    """
+
+    objectives: Sequence[Objective]
+    eps: Sequence[float]
+    extremes: bool = False
+    rows: int = ROWS
+    columns: int = COLUMNS
+    world: World = field(default_factory=lambda: World(0, 1))
+    tick: Tick | None = None
+
+    def run(self, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
+        """Both directions of the batch; every process gets the whole. Looks at S again where one look did not do."""
+        space, other = Space(), relation.t()
+        own = positives(matrix, relation)
+        turned = own[other.positives.origin]
+        top, device = matrix.ceiling, own.device
+        i2t = self._begun(Known(relation.padded(own), relation.negatives.to(device), top), shapes.i2t, space)
+        t2i = self._begun(Known(other.padded(turned), other.negatives.to(device), top), shapes.t2i, space)
+        off: list[Tensor] = []
+        for tile in self._tiles(matrix, relation, own, space, off):
+            for objective in self.objectives:
+                i2t.sides[objective].add(tile.S, tile.rows, 1)
+                t2i.sides[objective].add(tile.S, tile.columns, 0)
+            if i2t.top is not None and t2i.top is not None:
+                i2t.top.add(tile.S, tile.rows, tile.columns, 1)
+                t2i.top.add(tile.S, tile.columns, tile.rows, 0)
+        passed = Pair(i2t, t2i)
+        self._merge(passed)
+        if self.extremes:
+            self._correct(passed, matrix, relation, off)
+        again = [(side, dim) for look, dim in ((i2t, 1), (t2i, 0)) for side in look.sides.values() if side.again]
+        if again:
+            for tile in self._tiles(matrix, relation, own, space, []):
+                for side, dim in again:
+                    side.recount(tile.S, tile.rows if dim == 1 else tile.columns, dim)
+            for side, _ in again:
+                if self.world.size > 1:
+                    side.merge_again(self.world.gather(side.state()))
+        return passed
+
+    def _begun(self, known: Known, shape: Shape, space: Space) -> Passed:
+        sides = {}
+        for objective in self.objectives:
+            assert objective.tiled is not None, "a pass is for objectives with a tiled form"
+            sides[objective] = objective.tiled.side(objective, known, self.eps, space, collect=True)
+        return Passed(shape, known, sides, Top(known, space) if self.extremes else None)
+
+    def _tiles(
+        self, matrix: Matrix, relation: Relation, own: Tensor, space: Space, off: list[Tensor]
+    ) -> Iterator[Tile]:
+        """Tiles with −inf where there is no negative. off: gets places of positives that differ from those known."""
+        n, m = matrix.shape
+        rows = runs(n, self.rows)
+        mine, columns = rows[self.world.share(len(rows))], runs(m, self.columns)
+        for done, tile in enumerate(matrix.tiles(mine, columns, space)):
+            space.next_tile()
+            row, column, place = relation.positives.tile(tile.rows, tile.columns)
+            if len(place):
+                off.append(place[(tile.S[row, column] != own[place]).cpu()])
+                tile.S[row, column] = -torch.inf
+            row, column, _ = relation.absent.tile(tile.rows, tile.columns)
+            if len(row):
+                tile.S[row, column] = -torch.inf
+            yield tile
+            if self.tick:
+                self.tick(done + 1, len(mine) * len(columns))
+
+    def _merge(self, passed: Pair[Passed]) -> None:
+        if self.world.size == 1:
+            return
+        for look in passed:
+            for side in look.sides.values():
+                side.merge(self.world.gather(side.state()))
+            if look.top is not None:
+                look.top.merge(self.world.gather(look.top.state()))
+
+    def _correct(self, passed: Pair[Passed], matrix: Matrix, relation: Relation, off: list[Tensor]) -> None:
+        """Rank those anew whose positive came out with other last bits in its tile than it was compared with.
+
+        A positive must not outrank itself: they are compared with the negatives of one product.
+        """
+        places = torch.cat([place for part in self.world.gather(off) for place in part])
+        rows, columns = (torch.unique(c[places]) for c in (relation.positives.rows, relation.positives.columns))
+        for part in torch.split(rows, self.rows):
+            lines = matrix.panel(part, slice(0, matrix.shape[1]))
+            _rank(passed.i2t, part, lines, relation)
+        other = relation.t()
+        for part in torch.split(columns, self.rows):
+            _rank(passed.t2i, part, matrix.panel(slice(0, matrix.shape[0]), part).T.contiguous(), other)
+
+
+def positives(matrix: Matrix, relation: Relation) -> Tensor:
+    """(k,) similarities of the positive cells, from products of a few rows, mostly with the last bits of tiles."""
+    cells = relation.positives
+    found = matrix.any.new_empty(len(cells.rows))
+    for start in range(0, len(cells.rows), _BLOCK):
+        part = slice(start, min(start + _BLOCK, len(cells.rows)))
+        rows, place = torch.unique_consecutive(cells.rows[part], return_inverse=True)
+        block = matrix.panel(rows, cells.columns[part])
+        found[part] = block[place, torch.arange(len(place))]
+    return found
+
+
+def _rank(passed: Passed, queries: Tensor, lines: Tensor, relation: Relation) -> None:
+    mask = relation.mask(queries).to(lines.device)
+    best = lines.masked_fill(~mask.positives, -torch.inf).amax(1)
+    assert passed.top is not None
+    passed.top.correct(queries, best, lines.masked_fill(mask.others, -torch.inf))
