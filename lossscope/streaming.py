@@ -132,12 +132,9 @@ class Pass:
         """
         places = torch.cat([place for part in self.world.gather(off) for place in part])
         rows, columns = (torch.unique(c[places]) for c in (relation.positives.rows, relation.positives.columns))
-        for part in torch.split(rows, self.rows):
-            lines = matrix.panel(part, slice(0, matrix.shape[1]))
-            _rank(passed.i2t, part, lines, relation)
-        other = relation.t()
-        for part in torch.split(columns, self.rows):
-            _rank(passed.t2i, part, matrix.panel(slice(0, matrix.shape[0]), part).T.contiguous(), other)
+        for look, queries, side in ((passed.i2t, rows, relation), (passed.t2i, columns, relation.t())):
+            for part in torch.split(queries, self.rows):
+                _rank(look, part, matrix.lines(part, side.direction), side)
 
 
 def positives(matrix: Matrix, relation: Relation) -> Tensor:

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from .forms.space import Space
 from .sampling import Rows
+from .similarity import Direction
 from .sources.base import Embedded
 
+_THIN = 32
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which the caches of a core hold
 
 
@@ -70,6 +72,16 @@ class Matrix:
         assert self.embedded.similarity is not None
         rows = torch.from_numpy(self.image_rows)[images]
         return self.embedded.similarity[rows][:, torch.from_numpy(self.caption_rows)[captions]]
+
+    def lines(self, queries: Tensor, direction: Direction) -> Tensor:
+        """(k, candidates) whole rows of some queries of a direction.
+
+        Few are made among copies of theirs: a thin product may add up its columns in different orders.
+        """
+        some = queries.repeat(-(-_THIN // max(len(queries), 1))) if len(queries) < _THIN else queries
+        if direction == "i2t":
+            return self.panel(some, slice(0, self.shape[1]))[: len(queries)]
+        return self.panel(slice(0, self.shape[0]), some)[:, : len(queries)].T.contiguous()
 
     def tiles(self, rows: list[slice], columns: list[slice], space: Space) -> Iterator[Tile]:
         """Every tile of some runs of rows, row by row."""

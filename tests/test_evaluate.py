@@ -14,12 +14,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope import evaluate as module
+from lossscope import retrieval as module
 from lossscope.errors import InputError
-from lossscope.evaluate import Retrieval, evaluate, numbers, retrieve
+from lossscope.evaluate import evaluate, numbers
 from lossscope.frames import SUMMARY
+from lossscope.retrieval import Retrieval, retrieve, retrieve_by_tiles
 from lossscope.similarity import normalise
 from lossscope.sources.base import Embedded
+from lossscope.tiles import Matrix
 from lossscope.weights import Pair
 
 Oracle = Callable[[str], ModuleType]
@@ -212,3 +214,20 @@ def test_nan_is_refused_rather_than_ranked_first() -> None:
     S[1, 2] = float("nan")
     with pytest.raises(InputError, match="must be numbers; got NaN"):
         retrieve(S, np.arange(3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("levels", [None, 3])
+def test_tiles_rank_as_the_whole_matrix_does(seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
+    monkeypatch.setattr("lossscope.ranks.ROWS", 9)
+    monkeypatch.setattr("lossscope.ranks.COLUMNS", 13)
+    dice = np.random.default_rng(seed)
+    owner = dice.integers(0, 40, 70)
+    sides = [torch.from_numpy(dice.normal(size=(n, 12))).float() for n in (40, 70)]
+    v, t = (x.sign() if levels else (x * 16).round() / 16 for x in sides)
+    source = Embedded("x", v, t, None, owner, [str(i) for i in range(40)], [str(i) for i in range(70)], "f")
+    tiled = retrieve_by_tiles(Matrix(source, np.arange(40), np.arange(70)), owner)
+    for found, expected in zip(tiled, retrieve(v @ t.T, owner), strict=True):
+        for name in ("ranks", "ties", "hits", "relevant"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

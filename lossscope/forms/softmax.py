@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +38,7 @@ class Softmax:
 
 class _Sums(Side):
     """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − top)). top: (n,) the largest similarity met,
-    or one for all where everything that matters is in range of it: then both directions share their exponentials."""
+    or one for all where everything that matters is in range of it: then both directions share exponentials."""
 
     def __init__(self, form: Softmax, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
@@ -52,12 +53,13 @@ class _Sums(Side):
         self.found = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
 
     def _in_range(self, known: Known) -> float | None:
-        """What all exponents are taken from, where none that matters leaves the range of float32."""
+        """The middle one of the positives, where exponents from there on leave the range of float32 in no row."""
         best = known.best[known.usable]
         if known.ceiling is None or not len(best):
             return None
-        lowest = (known.ceiling - float(best.min())) * self.form.scale
-        return known.ceiling - _ABOVE / self.form.scale if lowest <= _ABOVE + _BELOW else None
+        middle, lowest = float(best.median()), float(best.min())
+        within = (known.ceiling - middle) * self.form.scale <= _ABOVE and (middle - lowest) * self.form.scale <= _BELOW
+        return middle if within else None
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         if self.fixed is not None:
@@ -134,17 +136,19 @@ class _Sums(Side):
         """(r,) the sum that divides, in units of exp(scale · top)."""
         if self.form.lead is None:
             return self.low[rows]
-        own = self.known.positives[rows].double() * self.form.scale + self.form.lead
-        return self.low[rows] + (own - self.top[rows].double()[:, None] * self.form.scale).exp().sum(1)
+        own = (self.known.positives[rows] - self.top[rows, None]).mul_(self.form.scale)  # as in a tile
+        return self.low[rows] + (own.double() + self.form.lead).exp().sum(1)
 
     def _cut(self, eps: float, rows: slice) -> Tensor:
-        """(r,) similarity above which a cell counts."""
-        return self._exact(eps, rows).to(self.top.dtype)
+        """(r,) similarity above which a cell counts: two units of the last place above the exact one, so that a weight
+        that IS eps never counts, whatever rounding its sum met."""
+        exact = self._exact(eps, rows)
+        return (exact + 2 * torch.finfo(self.top.dtype).eps * exact.abs()).to(self.top.dtype)
 
     def _exact(self, eps: float, rows: slice) -> Tensor:
         if eps == 0:
             return torch.full_like(self.low[rows], torch.finfo(self.top.dtype).min)
-        least = torch.tensor(eps / self.form.factor, dtype=torch.float64).log()
+        least = math.log(eps / self.form.factor) + 4 * torch.finfo(self.top.dtype).eps
         return self.top[rows].double() + (least + self._whole(rows).log()) / self.form.scale
 
     def _lower(self, rows: slice) -> Tensor:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.evaluate import retrieve
+from lossscope.retrieval import retrieve
 from lossscope.measure import measured
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import reduced as reduced_statistic
