@@ -119,9 +119,7 @@ def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
 
 def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product computed apart differs in its last bits: such queries are ranked anew from one product."""
-    embedded = source("collapsed", 30, 1, d=33, grid=False)
-    v = torch.nn.functional.normalize(torch.rand(1, 33), dim=1).expand(30, 33).contiguous()
-    embedded = Embedded(**{**vars(embedded), "images": v, "captions": v.clone()})
+    embedded = source("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
     apart = lambda matrix, relation: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
     monkeypatch.setattr("lossscope.streaming.positives", apart)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from ..errors import InputError
-from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors
+from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors, replacing
 
 NAMES = ("images", "captions", "similarity")
 _INDICES = (".faiss", ".index")
+_JOINED = 1 << 30  # bytes from which shards are not joined in memory
 
 
 def read_rows(path: Path) -> Any:
@@ -28,9 +29,10 @@ def read_rows(path: Path) -> Any:
         raise InputError(f"{path} must be a .npy file or a text with one whole number per caption; {error}") from error
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Any], str]:
+def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], str]:
+    """Arrays by name and a fingerprint of their files. cache: folder where large shards are joined; None: in memory."""
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, cache)
     existing_file(path)
     if path.suffix == ".safetensors":
         return dict(read_safetensors(path)), fingerprint(path)
@@ -45,7 +47,7 @@ def read_arrays(path: Path) -> tuple[dict[str, Any], str]:
         raise InputError(f"{path} must be a whole .npz file; {error}. Write it again") from error
 
 
-def _folder(path: Path) -> tuple[dict[str, Any], str]:
+def _folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
     arrays: dict[str, Any] = {}
     used = []
     for name in NAMES:
@@ -56,8 +58,7 @@ def _folder(path: Path) -> tuple[dict[str, Any], str]:
             used.append(indices[0])
         elif files:
             try:
-                parts = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
-                arrays[name] = np.concatenate(parts)
+                arrays[name] = _joined(files, cache)
             except (ValueError, OSError, EOFError) as error:
                 raise InputError(
                     f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
@@ -73,6 +74,27 @@ def _folder(path: Path) -> tuple[dict[str, Any], str]:
         arrays.update({name: columns[name].to_numpy() for name in wanted})
         used.append(table)
     return arrays, fingerprint_of(*(fingerprint(file) for file in used))
+
+
+def _joined(files: list[Path], cache: Path | None) -> Any:
+    """Rows of all shards, read where they are looked at: of several large ones a joined file is kept in the cache."""
+    parts = [np.load(file, mmap_mode="c", allow_pickle=False) for file in files]
+    if len(parts) == 1:
+        return parts[0]
+    shape, kind = (sum(len(part) for part in parts), *parts[0].shape[1:]), np.result_type(*parts)
+    if cache is None or np.prod(shape) * kind.itemsize < _JOINED:
+        return np.concatenate(parts)
+    kept = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
+    if not kept.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        with replacing(kept) as room:
+            whole = np.lib.format.open_memmap(room, mode="w+", dtype=kind, shape=shape)
+            start = 0
+            for part in parts:
+                whole[start : start + len(part)] = part
+                start += len(part)
+            whole.flush()
+    return np.load(kept, mmap_mode="c", allow_pickle=False)
 
 
 def is_folder_of_arrays(path: Path) -> bool:

@@ -20,6 +20,7 @@ from ..weights import Pair
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
+_BLOCK = 65536  # rows that are checked at a time
 
 
 @dataclass(frozen=True)
@@ -151,16 +152,17 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
     Raises InputError naming the first row with NaN or infinity, and for rows of zeros.
     """
     x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    bad = ~torch.isfinite(x).all(1)
+    blocks = torch.split(x, _BLOCK)  # a mapped file is never in memory as a whole
+    bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
     if bool(bad.any()):
         raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
-    norms = x.norm(dim=1, keepdim=True)
+    norms = torch.cat([block.norm(dim=1, keepdim=True) for block in blocks])
     if bool((norms == 0).any()):
         raise InputError(f"{what} must not be zero; row {int((norms == 0).squeeze(1).nonzero()[0])} is")
     off = ((norms - 1).abs() > tolerance).squeeze(1)
     if not bool(off.any()):
         return x, None
-    scaled = torch.where(off[:, None], x / norms, x)
+    scaled = x / norms.where(off[:, None], 1.0)
     return (
         scaled,
         f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised",

@@ -241,3 +241,22 @@ def test_an_unknown_kind_of_file_lists_what_is_possible(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="source must exist; there is nothing at"):
         find(tmp_path / "none.npz")
     assert find(npz(tmp_path, arrays())) == Dump(tmp_path / "dump.npz")
+
+
+def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("lossscope.sources._arrays._JOINED", 100)
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    rows = torch.nn.functional.normalize(torch.randn(12, 8), dim=1).numpy()
+    for number, part in enumerate((rows[:5], rows[5:6], rows[6:])):
+        np.save(folder / f"images-{number}.npy", part)
+    np.save(folder / "captions.npy", rows)
+    first = load(folder)
+    assert first.images is not None
+    np.testing.assert_array_equal(first.images.numpy(), rows)
+    (kept,) = (tmp_path / "cache").glob("*.npy")
+    stamp = kept.stat().st_mtime_ns
+    assert torch.equal(load(folder).images, first.images)  # type: ignore[arg-type]
+    assert kept.stat().st_mtime_ns == stamp
+    assert load(folder, cache=False).images is not None

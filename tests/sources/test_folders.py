@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources.base import find, load
+from lossscope.sources.base import load
 from lossscope.subwords import Subwords
 
 SMALL = "scenes:train=12,val=6,test=6,size=16"
@@ -152,7 +152,7 @@ def test_code_in_a_folder_of_texts_is_refused_without_a_question(
 def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
     faiss = pytest.importorskip("faiss")
     folder = indices(tmp_path / "dump")
-    found = find(folder).read(type("R", (), {"caption_image": None})())
+    found = load(folder)
     assert found.images is not None
     assert found.images.shape == (8, 16)
     assert found.caption_image.tolist() == np.repeat(np.arange(8), 5).tolist()
