@@ -15,7 +15,7 @@ from .sampling import Batch
 from .sampling import Rows as Places
 from .similarity import Mask, SameImage, pair_mask, scored
 from .sources.base import Embedded
-from .view import Rows, Shape
+from .view import Gradients, Rows, Shape
 from .weights import Pair
 
 CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
@@ -41,8 +41,9 @@ def looks(
     embeddings: bool = False,
     keys: bool = False,
     space: Space | None = None,
+    gradients: bool = False,
 ) -> Pair[Rows]:
-    """Both directions of a stack. embeddings, keys: whether they are wanted (where the source has them).
+    """Both directions of a stack. embeddings, keys, gradients: whether they are wanted (where the source has them).
 
     space: room that the next stack will use again.
     """
@@ -59,9 +60,12 @@ def looks(
     else:
         sides, masks = _scored(embedded, stack, same_image)
     own = (_keys(embedded.keys.i2t, images), _keys(embedded.keys.t2i, captions)) if keys else (None, None)
+    of = (torch.from_numpy(images), torch.from_numpy(embedded.caption_image[captions])) if keys else (None, None)
+    live = embedded.live if gradients and len(stack) == 1 else None
+    back = (None, None) if live is None else tuple(live(images[0], captions[0]))
     return Pair(
-        _rows(sides.i2t, masks.i2t, images, captions, v if embeddings else None, t, own),
-        _rows(sides.t2i, masks.t2i, captions, images, t if embeddings else None, v, own[::-1]),
+        _rows(sides.i2t, masks.i2t, images, captions, v if embeddings else None, t, own, of, back[0]),
+        _rows(sides.t2i, masks.t2i, captions, images, t if embeddings else None, v, own[::-1], of[::-1], back[1]),
     )
 
 
@@ -92,6 +96,8 @@ def _rows(
     q: Tensor | None,
     c: Tensor | None,
     keys: tuple[Tensor | None, ...],
+    groups: tuple[Tensor | None, ...],
+    gradients: Gradients | None,
 ) -> Rows:
     shape = Shape(len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates))
     return Rows(
@@ -102,6 +108,9 @@ def _rows(
         None if q is None else c,
         None if keys[0] is None else keys[0].flatten(),
         keys[1],
+        None if groups[0] is None else groups[0].flatten(),
+        groups[1],
+        gradients=gradients,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from . import memory
-from .measure import Asked, Found, measured, whole
+from .measure import Asked, Found, folded, measured, whole
 from .objectives.base import Objective
 from .probes.base import Probe
 from .processes import World
@@ -69,21 +69,23 @@ class Large:
         relation = relation.t() if turned else relation
         shape = shapes.t2i if turned else shapes.i2t
         embeddings = any("embeddings" in probe.reads for _, probe in slow)
+        keys = any("keys" in probe.reads for _, probe in slow)
         room = memory.free(matrix.any.device) // (4 * matrix.any.element_size() * COPIES)
         size = max(min(PANEL, room) // shape.candidates, 1)
 
         def run(size: int) -> list[list[Found]]:
             every = runs(shape.queries, size)
-            mine, parts = every[self.world.share(len(every))], []
+            mine = every[self.world.share(len(every))]
+            parts: list[list[Found]] = [[] for _ in slow]
             for done, part in enumerate(mine):
-                look = _panel(matrix, relation, shape, part, turned, embeddings)
-                parts.append(list(measured(look, slow)))
+                look = _panel(matrix, relation, shape, part, turned, embeddings, keys)
+                parts = [folded(met, one) for met, one in zip(parts, measured(look, slow), strict=True)]
                 if self.tick:
                     self.tick(done + 1, len(mine))
             return parts
 
-        parts = [part for own in self.world.gather(memory.backing_off(run, size, 1)) for part in own]
-        return [whole(column, shape) for column in zip(*parts, strict=True)]
+        of_all = self.world.gather(memory.backing_off(run, size, 1))
+        return [whole([part for own in column for part in own], shape) for column in zip(*of_all, strict=True)]
 
 
 def in_one_look(objective: Objective | None, probe: Probe) -> bool:
@@ -110,13 +112,34 @@ def _shapes(batch: Batch) -> Pair[Shape]:
     return Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
 
 
-def _panel(matrix: Matrix, relation: Relation, shape: Shape, part: slice, turned: bool, embeddings: bool) -> Rows:
+def _panel(
+    matrix: Matrix, relation: Relation, shape: Shape, part: slice, turned: bool, embeddings: bool, keys: bool
+) -> Rows:
     """Some queries against all candidates."""
     every = slice(0, shape.candidates)
     S = matrix.panel(every, part).T.contiguous() if turned else matrix.panel(part, every)
     mask = relation.mask(torch.arange(part.start, part.stop)).to(S.device)
     sides = (matrix.captions, matrix.images) if turned else (matrix.images, matrix.captions)
     own = Shape(1, shape.direction, shape.query_ids[part], shape.candidate_ids, whole=False)
+    look = Rows(own, S, mask)
+    if keys:
+        look = _known(look, matrix, part, turned)
     if not embeddings or sides[0] is None or sides[1] is None:
-        return Rows(own, S, mask)
-    return Rows(own, S, mask, sides[0][part], sides[1][None])
+        return look
+    return replace(look, queries=sides[0][part], candidates=sides[1][None], everyone=sides[0][None])
+
+
+def _known(look: Rows, matrix: Matrix, part: slice, turned: bool) -> Rows:
+    """A panel that knows the image and the input of every item."""
+    source, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
+    groups = rows[0], source.caption_image[rows[1]]
+    keys = [None if key is None else torch.from_numpy(key[own]) for key, own in zip(source.keys, rows, strict=True)]
+    first, second = (1, 0) if turned else (0, 1)
+    own, others = keys[first], keys[second]
+    return replace(
+        look,
+        query_groups=torch.from_numpy(groups[first])[part],
+        candidate_groups=torch.from_numpy(groups[second])[None],
+        query_keys=None if own is None else own[part],
+        candidate_keys=None if others is None else others[None],
+    )

@@ -27,7 +27,9 @@ class Found:
 
     def statistics(self) -> tuple[Statistic, ...]:
         """What is reported per batch."""
-        return self.probe.statistics(self.objective)
+        found = self.probe.statistics(self.objective)
+        layers = getattr(self.probe, "layers", None)  # only the model tells which there are
+        return found if layers is None else (*found, *layers(self.columns()))
 
     def columns(self) -> dict[str, Tensor]:
         """Column -> number per element; queries also say which of them were skipped."""
@@ -51,7 +53,14 @@ def measured(look: Look, questions: Asked) -> Iterator[Found]:
 
 
 def whole(parts: Sequence[Found], shape: Shape) -> Found:
-    """One batch from the parts that its queries were cut in."""
+    """Queries of one batch from the parts that they were cut in, in their order; `shape` is that of the whole."""
     first = parts[0]
     found = joined(first.probe.axis, [part.accumulators for part in parts])
     return Found(first.probe, first.objective, shape, found, torch.cat([part.skipped for part in parts]))
+
+
+def folded(parts: list[Found], another: Found) -> list[Found]:
+    """The parts met so far: those of single queries are kept, others become one at once, which takes less room."""
+    if another.probe.axis == "query" or not parts:
+        return [*parts, another]
+    return [whole([*parts, another], another.shape)]

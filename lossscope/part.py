@@ -82,7 +82,8 @@ class Part:
         """All questions about a stack; batch by batch where memory does not suffice for all at once."""
         reads = self._reads()
         wanted = "embeddings" in reads or any(objective.embeddings for objective in self.objectives)
-        looks = dense.looks(self.embedded, stack, self.sweep.same_image, wanted, "keys" in reads, space)
+        known = (wanted, "keys" in reads, space, "gradients" in reads)
+        looks = dense.looks(self.embedded, stack, self.sweep.same_image, *known)
         return [one for look in looks for one in measured(look, self.questions)]
 
     def _large(self, batch: Batch) -> Iterator[Found]:

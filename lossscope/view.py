@@ -82,8 +82,9 @@ class Rows(Look):
     """The rows themselves. S: (k·q, c). All else is computed when first asked for, once for all who ask.
 
     queries (k·q, d) and candidates (k, c, d): embeddings, None where only similarities are known. query_keys (k·q,)
-    and candidate_keys (k, c): equal where the inputs were equal. gradients: dL/dS (q, c) -> gradient norm of each
-    layer, where the source has a model (k = 1).
+    and candidate_keys (k, c): equal where the inputs were equal. query_groups (k·q,) and candidate_groups (k, c): row
+    of the image of each. everyone (k, n, d): all queries of a batch of which only some are here, else None.
+    gradients: dL/dS (q, c) -> gradient norm of each layer, where the source has a model (k = 1).
     """
 
     shape: Shape
@@ -93,6 +94,9 @@ class Rows(Look):
     candidates: Tensor | None = None
     query_keys: Tensor | None = None
     candidate_keys: Tensor | None = None
+    query_groups: Tensor | None = None
+    candidate_groups: Tensor | None = None
+    everyone: Tensor | None = None
     gradients: Gradients | None = None
     _sums: dict[tuple[Objective, Convention], Counted] = field(default_factory=dict, init=False, repr=False)
     _sides: dict[tuple[Objective, float], Side] = field(default_factory=dict, init=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -74,7 +75,7 @@ class _Windows(Side):
                 width = self._window(min(self.eps), rows)[:, i] + _SLACK
                 apart = torch.abs(X, out=self.space.like(tile, "second"))
                 chosen = torch.lt(apart, width.to(X.dtype).unsqueeze(dim), out=self.space.truth(tile))
-                self.cells[i].take(tile, chosen, rows, dim, lambda which, values, i=i: self._near(which, values, i))
+                self.cells[i].take(tile, chosen, rows, dim, partial(self._near, i))
             G = X.div_(self.form.tau).sigmoid_()
             self.sums[rows, i, 0] += G.sum(dim)
             D = torch.addcmul(G, G, G, value=-1, out=self.space.like(tile, "second"))
@@ -108,8 +109,8 @@ class _Windows(Side):
         square = (self.sums[:, :, 2] / R.pow(4) * there).sum(1)
         low = (total - high).clamp(min=0)
         usable, columns = self.known.usable, (above, high, low, total)
-        kept = (zeroed(column / number, usable).to(self.own.dtype) for column in columns)
-        return Counts(*kept, total=zeroed(total, usable), square=zeroed(square, usable), skipped=~usable)
+        kept = [zeroed(column / number, usable).to(self.own.dtype) for column in columns]
+        return Counts(kept[0], kept[1], kept[2], kept[3], zeroed(total, usable), zeroed(square, usable), ~usable)
 
     def state(self) -> dict[str, Any]:
         cells = None if self.again or self.cells is None else [c.all(self.own.device) for c in self.cells]
@@ -139,7 +140,7 @@ class _Windows(Side):
         width, own = self._window(eps, slice(None)), self.own.double()
         return (own - width).to(self.own.dtype), (own + width).to(self.own.dtype)
 
-    def _near(self, which: Tensor, values: Tensor, i: int) -> Tensor:
+    def _near(self, i: int, which: Tensor, values: Tensor) -> Tensor:
         places = which.long()
         width = self._window(min(self.eps), slice(None))[:, i] + _SLACK
         return (values - self.own[places, i]).abs() < width[places]

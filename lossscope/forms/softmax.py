@@ -103,8 +103,8 @@ class _Sums(Side):
         pull = low if form.pull is None else torch.full_like(low, form.pull)
         square = form.factor**2 * self.square / Z.square()
         columns = (above, high, low - high, pull)
-        kept = (zeroed(column, usable).to(self.top.dtype) for column in columns)
-        return Counts(*kept, total=zeroed(low, usable), square=zeroed(square, usable), skipped=~usable)
+        kept = [zeroed(column, usable).to(self.top.dtype) for column in columns]
+        return Counts(kept[0], kept[1], kept[2], kept[3], zeroed(low, usable), zeroed(square, usable), ~usable)
 
     def state(self) -> dict[str, Any]:
         which, values = (None, None) if self.again or self.cells is None else self.cells.all(self.top.device)

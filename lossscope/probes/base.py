@@ -14,7 +14,9 @@ from ..view import View
 
 Axis = Literal["query", "candidate", "batch", "layer"]
 Merge = Literal["sum", "max", "min"]
-Reducer = Literal["mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "q10", "q50", "q90", "curve"]
+Reducer = Literal[
+    "mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "q10", "q50", "q90", "floor_median", "curve"
+]
 Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
 _QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
 
@@ -117,6 +119,8 @@ def reduced(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -
         return ((values == 0) & keep).sum(1).double()
     if statistic.reducer == "mean_nonzero":
         keep &= values > 0
+    if statistic.reducer == "floor_median":
+        return _median(values, keep).floor()
     if statistic.reducer in _QUANTILES:
         return _quantile(values, keep, _QUANTILES[statistic.reducer])
     number = keep.sum(1).double()
@@ -136,3 +140,11 @@ def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
     number = keep.sum(1)
     place = (q * (number - 1).clamp(min=0)).round().long()
     return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)
+
+
+def _median(values: Tensor, keep: Tensor) -> Tensor:
+    """(batches,) middle of what is kept, or the mean of the two in the middle; NaN of nothing."""
+    ordered = values.where(keep, torch.inf).sort(1).values
+    number = keep.sum(1, keepdim=True)
+    middle = torch.cat([(number - 1).clamp(min=0) // 2, (number // 2).clamp(max=values.shape[1] - 1)], 1)
+    return ordered.gather(1, middle).mean(1).where(number[:, 0] > 0, torch.nan)

@@ -70,7 +70,7 @@ def _folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
             columns = pd.read_parquet(table)
         except (ValueError, OSError) as error:
             raise InputError(f"{table} must be a whole parquet file; {error}") from error
-        wanted = [name for name in ("caption_image", "image_id", "caption_id") if name in columns]
+        wanted = [name for name in ("caption_image", "image_id", "caption_id", "caption") if name in columns]
         arrays.update({name: columns[name].to_numpy() for name in wanted})
         used.append(table)
     return arrays, fingerprint_of(*(fingerprint(file) for file in used))

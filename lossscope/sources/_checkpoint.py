@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,10 +15,12 @@ from ..embed import cache_folder, embed, store, stored
 from ..encoders.base import Encoder
 from ..errors import InputError
 from ..files import fingerprint_of
+from ..live import Live
 from ..registry import build
 from ..scoring import Scorer
 from ..sentences import Sentences
 from ..spec import Spec
+from ._inputs import keys_of
 from .base import Embedded, Request
 
 
@@ -42,9 +45,9 @@ def by_checkpoint(
     key = fingerprint_of("embed", __version__, origin, split.fingerprint)
     kept = cache_folder() / f"{key}.safetensors" if request.cache else None
     vectors, scorer = stored(kept), None
+    make = partial(_made, checkpoint, split, request)
     if vectors is None:
-        model: Encoder = checkpoint.model(request.trust_code).to(torch.device(request.device))
-        sentences = Sentences(split, checkpoint.words())
+        model, sentences = make()
         if model.dot:
             vectors = embed(model, sentences, request.batch_size, request.progress)
             store(kept, *vectors)
@@ -64,7 +67,15 @@ def by_checkpoint(
         split=split.name,
         notices=(*notices, *_notices(checkpoint, split, request)),
         scorer=scorer,
+        inputs=partial(keys_of, split, request.progress),
+        live=Live(make if scorer is None else lambda: (model, sentences)),
     )
+
+
+def _made(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, Sentences]:
+    """The model on the device, and the captions as it reads them."""
+    model = checkpoint.model(request.trust_code).to(torch.device(request.device))
+    return model, Sentences(split, checkpoint.words())
 
 
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:

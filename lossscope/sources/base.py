@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,7 @@ class Embedded:
     caption_image: (M,) row of the image each caption describes. objective: spec it was trained with, or None.
     name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
     inputs: numbers of the images and of the captions that are equal where the inputs (pixels, words) were equal.
+    live: of the rows of a batch, in both directions dL/dS -> gradient norm of each layer; None where no model is left.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Embedded:
     notices: tuple[str, ...] = ()
     scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
     inputs: Callable[[], Pair[Rows | None]] | None = None
+    live: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
 
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:

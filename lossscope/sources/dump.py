@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ import torch
 from torch import Tensor
 
 from ..checkpoint_content import stored_as_safetensors
+from ..embed import cache_folder
 from ..errors import InputError
 from ..files import fingerprint, fingerprint_of
+from ..weights import Pair
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
+from ._inputs import caption_keys, numbered
 from .base import Embedded, Request, Rows, unit_rows
 
 
@@ -22,9 +26,10 @@ class Dump:
     """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards or FAISS indices)
 
     Arrays: `images` (N, d) and `captions` (M, d), or `similarity` (N, M); `caption_image` (M,) image row of each
-    caption (absent: M must be k * N, image-major, and a notice says so); optional `image_id`, `caption_id`.
+    caption (absent: M must be k * N, image-major, and a notice says so); optional `image_id`, `caption_id`, and
+    `caption`, the texts: images of one id, and captions of the same words, are the same input. Others are ignored.
     A folder has images*.npy, captions*.npy (joined in name order), or images.faiss, captions.faiss (flat indices;
-    extra [faiss]), and may have metadata.parquet with a row per caption and those columns. Other arrays are ignored.
+    extra [faiss]), and may have metadata.parquet with a row per caption and those columns.
     Raises InputError for NaN, zero rows, wrong shapes.
     """
 
@@ -37,7 +42,7 @@ class Dump:
         return path.suffix in (".npz", ".safetensors") and not stored_as_safetensors(path)
 
     def read(self, request: Request) -> Embedded:
-        arrays, origin = read_arrays(self.path)
+        arrays, origin = read_arrays(self.path, cache_folder() if request.cache else None)
         if request.caption_image is not None:
             arrays["caption_image"] = read_rows(request.caption_image)
             origin = fingerprint_of(origin, fingerprint(request.caption_image))
@@ -67,16 +72,18 @@ class Dump:
                 row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
                 raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
             n, m = similarity.shape
+        image_ids = _ids(arrays, "image_id", n, self.path)
         return Embedded(
             name=str(self.path),
             images=images,
             captions=captions,
             similarity=similarity,
             caption_image=_caption_image(arrays, n, m, self.path, notices),
-            image_ids=_ids(arrays, "image_id", n, self.path),
+            image_ids=image_ids,
             caption_ids=_ids(arrays, "caption_id", m, self.path),
             fingerprint=origin,
             notices=tuple(notices),
+            inputs=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
         )
 
 
@@ -90,7 +97,8 @@ def _matrix(array: Any, what: str) -> Tensor:
 def _numbers(array: np.ndarray[Any, Any], what: str) -> Tensor:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{what} must be numbers; got {array.dtype}")
-    plain = array.astype(np.float64 if array.dtype == np.longdouble else array.dtype.newbyteorder("="))
+    kind = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
+    plain = array.astype(kind, copy=False)  # mapped files stay where they are
     return torch.from_numpy(np.ascontiguousarray(plain))
 
 
@@ -131,3 +139,20 @@ def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
     return ids
+
+
+def _texts(arrays: dict[str, Any], m: int, path: Path) -> list[str] | None:
+    found = arrays.get("caption")
+    if found is None:
+        return None
+    texts = [str(text) for text in np.asarray(found).tolist()]
+    if len(texts) != m:
+        raise InputError(f"caption of {path} must have {m} entries; got {len(texts)}")
+    return texts
+
+
+def _keys(image_ids: list[str] | None, captions: list[str] | None) -> Pair[Rows | None]:
+    """Numbers that are equal where the ids of images, and the words of captions, are."""
+    return Pair(
+        None if image_ids is None else numbered(image_ids), None if captions is None else caption_keys(captions)
+    )

@@ -1,30 +1,34 @@
-"""COCOS: what is counted per query, how tiles add up, and what a batch's statistics average over."""
+"""COCOS: what is counted per query, how panels and stacks add up, and what a batch's statistics average over."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.measure import Found, asked, measured, whole
 from lossscope.objectives.base import Convention, Counted, Objective
-from lossscope.probes.base import Accumulated, Statistic, View, fold, reduce
+from lossscope.probes._curve import EDGES
+from lossscope.probes.base import Accumulated, Reducer, Statistic, joined, reduced
 from lossscope.probes.cocos import Cocos
 from lossscope.registry import build, names
 from lossscope.similarity import Mask, pair_mask
+from lossscope.view import Rows, Shape
 
 NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class Entrywise(Objective):
-    """Counts S itself, entry by entry: a tile knows all there is to know of its entries."""
+    """Counts S itself, entry by entry."""
 
     positives: ClassVar[Literal["one", "many"]] = "many"
 
@@ -34,50 +38,71 @@ class Entrywise(Objective):
         return Counted((S * mask.negatives)[:, None, :], torch.ones(len(S)), positive, never)
 
 
-def view(objective: Objective, S: Tensor, mask: Mask) -> View:
-    rows, columns = (torch.arange(n) for n in S.shape)
-    return View(S, mask, objective, None, None, rows, columns)
+def rows(S: Tensor, mask: Mask | None = None, whole: bool = True) -> Rows:
+    """One batch of similarities."""
+    ids = torch.arange(S.shape[0]), torch.arange(S.shape[1])[None]
+    return Rows(Shape(1, "i2t", *ids, whole), S, mask or pair_mask(torch.arange(len(S))))
 
 
-def dense(objective: Objective, S: Tensor, mask: Mask | None = None) -> dict[str, Tensor]:
-    return fold(Cocos(), [view(objective, S, mask or pair_mask(torch.arange(len(S))))])
+def found(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> Found:
+    (one,) = measured(rows(S, mask), asked([objective], [probe or Cocos()]))
+    return one
 
 
-def statistics(objective: Objective, columns: dict[str, Tensor]) -> dict[str, float]:
-    return {s.name: reduce(s, columns) for s in Cocos().statistics(objective)}
+def statistics(one: Found) -> dict[str, float]:
+    columns = one.columns()
+    return {s.name: float(reduced(s, columns, 1)) for s in one.statistics()}
 
 
-@given(st.sets(st.integers(1, 19)), st.integers(0, 1000))
-def test_a_fold_of_tiles_equals_dense(cuts: set[int], seed: int) -> None:
+@settings(max_examples=30)
+@given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
+@pytest.mark.parametrize("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])
+def test_panels_of_queries_one_below_the_other_are_the_rows_of_the_whole(
+    objective: Objective, cuts: set[int], seed: int
+) -> None:
     generator = torch.Generator().manual_seed(seed)
-    S = torch.rand(5, 20, generator=generator).double() * 0.03
-    mask = Mask(torch.rand(5, 20, generator=generator) < 0.2, torch.rand(5, 20, generator=generator) < 0.8)
-    edges = [0, *sorted(cuts), 20]
-    tiles = [view(Entrywise(), S[:, a:b], Mask(mask.match[:, a:b], mask.valid[:, a:b])) for a, b in pairwise(edges)]
-    whole, folded = dense(Entrywise(), S, mask), fold(Cocos(), tiles)
-    assert whole.keys() == folded.keys()
-    for name in whole:
-        torch.testing.assert_close(folded[name], whole[name], rtol=1e-12, atol=0, equal_nan=True)
+    S = torch.rand(12, 12, generator=generator).double() * 0.03
+    mask = replace(pair_mask(torch.arange(12)), valid=torch.rand(12, 12, generator=generator) < 0.8)
+    parts = torch.tensor_split(torch.arange(12), sorted(cuts))
+    questions = asked([objective], [Cocos(curve=True)])
+    panels = [next(iter(measured(rows(S[part], mask.rows(part), whole=False), questions))) for part in parts]
+    one, all_at_once = whole(panels, rows(S, mask).shape), found(objective, S, mask, Cocos(curve=True))
+    columns = all_at_once.columns()
+    assert one.columns().keys() == columns.keys()
+    for name, column in one.columns().items():
+        torch.testing.assert_close(column, columns[name], rtol=1e-12, atol=0, equal_nan=True)
+    for statistic in one.statistics():
+        torch.testing.assert_close(
+            reduced(statistic, one.columns(), 1), reduced(statistic, columns, 1), rtol=1e-12, atol=0, equal_nan=True
+        )
 
 
-def test_tiles_of_queries_side_by_side_are_the_rows_of_the_whole() -> None:
-    objective, S = build("objectives", "ntxent"), torch.rand(6, 6, dtype=torch.float64)
-    mask = pair_mask(torch.arange(6))
-    whole = dense(objective, S, mask)
-    parts = [dense(objective, S[rows], mask.rows(rows)) for rows in torch.arange(6).split(4)]
-    for name, column in whole.items():
-        assert torch.equal(torch.cat([part[name] for part in parts]), column)
+@pytest.mark.parametrize(
+    ("objective", "convention", "panels"),
+    [
+        ("triplet", "corrected", True),
+        ("triplet", "released", False),  # counts of a query depend on other queries (E1, E2)
+        ("ntxent", "corrected", True),
+        ("goal:pair=sig-ms", "corrected", False),  # rows are coupled
+        ("smoothap:tau=0.3", "corrected", True),
+        ("smoothap:tau=0.3", "released", False),
+    ],
+)
+def test_a_stack_says_what_its_batches_say_alone(objective: str, convention: str, panels: bool, lab: Any) -> None:
+    batches = lab.drawn(c=6, many=objective.startswith("smoothap"), gaps=False)
+    batches = replace(batches, direction="t2i")
+    lab.however_cut(f"cocos:eps=0.02,convention={convention}", batches, objective, panels)
 
 
 def test_columns_of_a_batch_by_hand() -> None:
     S = torch.tensor([[0.9, 0.02, 0.005, 0.04], [0.03, 0.8, 0.0, 0.01]], dtype=torch.float64)
     match = torch.tensor([[True, False, False, False], [False, True, False, False]])
-    found = dense(Entrywise(), S, Mask(match, torch.ones_like(match)))
-    assert found["count"].tolist() == [2, 1]
-    assert found["mass_high"].tolist() == pytest.approx([0.06, 0.03])
-    assert found["mass_low"].tolist() == pytest.approx([0.005, 0.01])
-    assert found["positive"].tolist() == [0.9, 0.8]
-    assert found["n_eff"].tolist() == pytest.approx([0.065**2 / 0.002025, 0.04**2 / 0.001])
+    columns = found(Entrywise(), S, Mask(match, torch.ones_like(match))).columns()
+    assert columns["count"].tolist() == [2, 1]
+    assert columns["mass_high"].tolist() == pytest.approx([0.06, 0.03])
+    assert columns["mass_low"].tolist() == pytest.approx([0.005, 0.01])
+    assert columns["positive"].tolist() == [0.9, 0.8]
+    assert columns["n_eff"].tolist() == pytest.approx([0.065**2 / 0.002025, 0.04**2 / 0.001])
 
 
 def test_each_objective_reports_what_its_paper_counts() -> None:
@@ -91,66 +116,95 @@ def test_each_objective_reports_what_its_paper_counts() -> None:
 
 @pytest.mark.parametrize("name", names("objectives"))
 def test_every_objective_can_be_counted(name: str) -> None:
-    objective = build("objectives", name)
-    columns = dense(objective, torch.rand(6, 6, dtype=torch.float64))
-    assert all(len(column) == 6 for column in columns.values())
-    assert set(statistics(objective, columns)) >= {"C_0", "N_eff", "skipped"}
+    one = found(build("objectives", name), torch.rand(6, 6, dtype=torch.float64))
+    assert all(len(column) == 6 for column in one.columns().values())
+    assert set(statistics(one)) >= {"C_0", "N_eff", "skipped"}
 
 
 def test_c_q_averages_over_queries_with_a_count_and_c_q_all_over_all() -> None:
     S = torch.tensor([[0.9, 0.0, 0.0], [0.8, 0.9, 0.85], [0.0, 0.8, 0.9]], dtype=torch.float64)
-    objective = build("objectives", "triplet:margin=0.2")
-    found = statistics(objective, dense(objective, S))
-    assert (found["C_q"], found["C_q_all"], found["C_B"], found["C_0"]) == (1.5, 1.0, 3, 1)
+    told = statistics(found(build("objectives", "triplet:margin=0.2"), S))
+    assert (told["C_q"], told["C_q_all"], told["C_B"], told["C_0"]) == (1.5, 1.0, 3, 1)
 
 
 def test_c_q_of_a_batch_without_any_count_is_undefined() -> None:
-    objective = build("objectives", "triplet")
-    found = statistics(objective, dense(objective, torch.eye(3, dtype=torch.float64)))
-    assert str(found["C_q"]) == str(found["N_eff"]) == "nan"
-    assert (found["C_q_all"], found["C_B"], found["C_0"]) == (0, 0, 3)
+    told = statistics(found(build("objectives", "triplet"), torch.eye(3, dtype=torch.float64)))
+    assert str(told["C_q"]) == str(told["N_eff"]) == "nan"
+    assert (told["C_q_all"], told["C_B"], told["C_0"]) == (0, 0, 3)
 
 
 def test_skipped_queries_are_counted_apart_and_never_averaged() -> None:
     mask = pair_mask(torch.arange(4))
     mask = replace(mask, match=mask.match & (torch.arange(4) < 2)[:, None])
     S = torch.full((4, 4), 0.5, dtype=torch.float64)
-    objective = build("objectives", "triplet")
-    found = statistics(objective, dense(objective, S, mask))
-    assert found == {"C_q": 3, "C_q_all": 3, "C_B": 6, "C_0": 0, "N_eff": 3, "skipped": 2}
+    told = statistics(found(build("objectives", "triplet"), S, mask))
+    assert told == {"C_q": 3, "C_q_all": 3, "C_B": 6, "C_0": 0, "N_eff": 3, "skipped": 2}
 
 
 def test_nothing_but_skipped_queries_leaves_nothing_to_average() -> None:
     mask = Mask(torch.zeros(3, 3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool))
-    objective = build("objectives", "ntxent")
-    found = statistics(objective, dense(objective, torch.rand(3, 3), mask))
-    assert {name for name, value in found.items() if value != value} == {"C_neg", "W_neg", "W_low", "W_pos", "N_eff"}
-    assert (found["skipped"], found["C_0"]) == (3, 0)
+    told = statistics(found(build("objectives", "ntxent"), torch.rand(3, 3), mask))
+    assert {name for name, value in told.items() if value != value} == {"C_neg", "W_neg", "W_low", "W_pos", "N_eff"}
+    assert (told["skipped"], told["C_0"]) == (3, 0)
+
+
+@pytest.mark.parametrize("objective", ["ntxent", "triplet", "smoothap:tau=0.3"])
+def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> None:
+    batches = lab.drawn(many=objective.startswith("smoothap")).rows()
+    one = lab.found("cocos:curve=true", batches, objective)
+    curve = one.columns()["curve"]
+    counted = build("objectives", objective).counted(batches.S, batches.mask)
+    assert curve.shape == (18, len(EDGES))
+    for place, eps in enumerate(EDGES):
+        torch.testing.assert_close(curve[:, place], counted.threshold(eps).above.to(curve.dtype), rtol=1e-12, atol=0)
+    mean = lab.statistics(one)["curve"]
+    usable = ~one.skipped.view(3, 6)
+    for b in range(3):
+        np.testing.assert_allclose(mean[b], curve.view(3, 6, -1)[b, usable[b]].mean(0))
 
 
 @pytest.mark.parametrize(
-    ("reducer", "expected"), [("mean", 2.0), ("mean_nonzero", 3.0), ("sum", NAN), ("zeros", 1.0), ("true", NAN)]
+    ("reducer", "expected"),
+    [
+        ("mean", 2.0),
+        ("mean_nonzero", 3.0),
+        ("sum", 6.0),
+        ("zeros", 1.0),
+        ("true", NAN),
+        ("std", 2**0.5),
+        ("min", 0.0),
+        ("max", 3.0),
+        ("q10", 0.0),
+        ("q50", 3.0),
+        ("q90", 3.0),
+    ],
 )
-def test_undefined_entries_are_left_out_of_means_but_not_of_sums(
-    reducer: Literal["mean", "mean_nonzero", "sum", "zeros", "true"], expected: float
-) -> None:
+def test_undefined_and_skipped_entries_take_no_part(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
-    assert reduce(Statistic("x", "x", reducer, "1"), columns) == pytest.approx(expected, nan_ok=True)
+    statistic = Statistic("x", "x", reducer, "1")
+    assert float(reduced(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
 
 
-def test_tiles_are_merged_as_their_accumulator_says() -> None:
-    a, b = torch.tensor([1.0, 5.0]), torch.tensor([4.0, 2.0])
-    assert Accumulated(a, "sum").with_(Accumulated(b, "sum")).value.tolist() == [5, 7]
-    assert Accumulated(a, "histogram").with_(Accumulated(b, "histogram")).value.tolist() == [5, 7]
-    assert Accumulated(a, "max").with_(Accumulated(b, "max")).value.tolist() == [4, 5]
+@pytest.mark.parametrize("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
+def test_where_nothing_is_left_there_is_no_number(reducer: Reducer) -> None:
+    columns = {"x": torch.tensor([NAN, 1.0, NAN, 2.0]), "skipped": torch.tensor([0, 1, 0, 0])}
+    first, second = reduced(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
+    assert first != first
+    assert second == (0.0 if reducer == "std" else 2.0)
 
 
-def test_of_equal_maxima_the_first_index_is_kept_in_either_order() -> None:
-    a = Accumulated(torch.tensor([[0.5, 7.0], [0.2, 1.0], [0.9, 3.0]]), "first_argmax")
-    b = Accumulated(torch.tensor([[0.5, 2.0], [0.3, 4.0], [0.1, 0.0]]), "first_argmax")
-    expected = torch.tensor([[0.5, 2.0], [0.3, 4.0], [0.9, 3.0]])
-    assert torch.equal(a.with_(b).value, expected)
-    assert torch.equal(b.with_(a).value, expected)
+@pytest.mark.parametrize(("merge", "expected"), [("sum", [5, 7]), ("max", [4, 5]), ("min", [1, 2])])
+@pytest.mark.parametrize("axis", ["candidate", "batch", "layer"])
+def test_views_of_the_same_elements_are_merged_as_their_accumulator_says(
+    axis: Any, merge: Any, expected: Sequence[float]
+) -> None:
+    a, b = (Accumulated(torch.tensor(values), merge) for values in ([1.0, 5.0], [4.0, 2.0]))
+    assert joined(axis, [{"x": a}, {"x": b}])["x"].value.tolist() == expected
+
+
+def test_queries_of_other_views_are_other_elements() -> None:
+    a, b = (Accumulated(torch.tensor(values)) for values in ([1.0, 5.0], [4.0]))
+    assert joined("query", [{"x": a}, {"x": b}])["x"].value.tolist() == [1, 5, 4]
 
 
 @pytest.mark.parametrize("eps", [-0.01, NAN])

@@ -1,0 +1,94 @@
+"""How the benchmarks measure: interleaved repeats, medians of CPU time of one thread, peak memory above the inputs."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from lossscope.sources.base import Embedded
+
+
+def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device: str = "cpu") -> list[float]:
+    """Seconds of each, in turns, so that a noisy machine slows all alike; CPU time of one thread, wall on a GPU."""
+    taken: list[list[float]] = [[] for _ in functions]
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    for function in functions:
+        function()
+    for _ in range(repeats):
+        for place, function in enumerate(functions):
+            settled(device)
+            begun = clock()
+            function()
+            settled(device)
+            taken[place].append(clock() - begun)
+    return [statistics.median(times) for times in taken]
+
+
+def settled(device: str) -> None:
+    """Wait until a GPU has nothing left to do."""
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def peak(function: Callable[[], object], device: str = "cpu") -> float:
+    """MB that a call needs at most above what the process holds before it."""
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        function()
+        return float(torch.cuda.max_memory_allocated() - before) / 1e6
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back, so that it is seen when it is taken again
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
+    before = _status("VmRSS")
+    function()
+    return (_status("VmHWM") - before) / 1e3
+
+
+def _status(name: str) -> int:
+    """KB of a line of the process's status."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def source(images: int, captions: int, d: int, noise: float, device: str = "cpu", seed: int = 0) -> Embedded:
+    """Unit vectors: each caption is its image and noise of that length, so that cosines are about 1 / √(1 + noise²)."""
+    dice = torch.Generator().manual_seed(seed)
+    v = torch.nn.functional.normalize(torch.randn(images, d, generator=dice), dim=1)
+    owner = np.repeat(np.arange(images), captions)
+    t = v[torch.from_numpy(owner)] + noise / d**0.5 * torch.randn(len(owner), d, generator=dice)
+    t = torch.nn.functional.normalize(t, dim=1)
+    ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
+    return Embedded("made", v, t, None, owner, ids[0], ids[1], "0" * 64).to(torch.device(device))
+
+
+def machine(device: str = "cpu") -> str:
+    """What it was measured on."""
+    if device != "cpu":
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
+    capability = torch.backends.cpu.get_cpu_capability()
+    return f"one thread of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
+
+
+def _lines(path: str) -> list[str]:
+    file = Path(path)
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns, the first to the left."""
+    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
+    lines = []
+    for first, *others in (heads, *rows):
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        lines.append("  ".join(cells))
+    return "\n".join(lines)

@@ -1,0 +1,39 @@
+"""Alignment: how far apart are a query and its positive on the sphere?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """|v − t₊|² = 2 − 2 s₊ of the best positive, for every query; in [0, 4], smaller is better aligned.
+
+    Holds where S is a cosine of vectors of unit length; of other scores it is 2 − 2 s₊ and no distance.
+    NaN without a positive; queries that were skipped are left out of the mean.
+    Source: Wang & Isola 2020, L_align with its exponent 2, over the pairs of a batch.
+    """
+
+    axis: ClassVar[Axis] = "query"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
+    weighs: ClassVar[bool] = False
+    cheap: ClassVar[bool] = True
+
+    def tile(self, view: View) -> Accumulators:
+        return {"positive": Accumulated(view.extremes.positive)}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        return {"alignment": 2 - 2 * accumulators["positive"].value}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return (Statistic("alignment", "alignment", "mean", "1"),)
+
+    def check(self, objective: Objective) -> None:
+        """Positives are there whatever weighs them."""

@@ -1,0 +1,61 @@
+"""Contributors: over how many negatives is the weight of a query spread, without any threshold?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Convention, Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_STATISTICS = (
+    Statistic("N_eff", "n_eff", "mean", "samples"),
+    Statistic("perplexity", "perplexity", "mean", "samples"),
+    Statistic("top1", "top1", "mean", "1"),
+    Statistic("top5", "top5", "mean", "1"),
+)
+_TOP = 5
+
+
+@dataclass(frozen=True)
+class Contributors:
+    """N_eff = 1 / Σ p², perplexity = exp(−Σ p ln p), top1, top5 = sum of the largest p, where p = w / Σ w.
+
+    w: the weights that the objective's own paper thresholds (`counted`), so of the negatives; several positives have
+    entries of their own, one for each pair of them with a candidate. N_eff and perplexity (samples) are n for n equal
+    weights and 1 for a single one; top1 and top5 are shares. NaN for a query without weight, which is left out.
+    p is taken before it is squared: weights of 1e-30, which well-trained models have, must not vanish.
+    Source: N_eff: Kish 1965 (of weighted samples); exp(entropy): Hill 1973, the number of order 1, N_eff that of 2.
+    Raises InputError for a convention the objective does not know.
+    """
+
+    convention: Convention = "corrected"
+    axis: ClassVar[Axis] = "query"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"rows"})
+    weighs: ClassVar[bool] = True
+    cheap: ClassVar[bool] = True
+
+    def tile(self, view: View) -> Accumulators:
+        counted = view.counted(self.convention)
+        p = (counted.weights / counted.total[:, None, None]).flatten(1)
+        largest = p.topk(min(_TOP, p.shape[1]), dim=1).values
+        columns = {
+            "n_eff": 1 / torch.einsum("qn,qn->q", p, p),
+            "perplexity": torch.special.entr(p).sum(1).exp(),
+            "top1": largest[:, 0],
+            "top5": largest.sum(1),
+        }
+        return {name: Accumulated(value) for name, value in columns.items()}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        return {name: part.value for name, part in accumulators.items()}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return _STATISTICS
+
+    def check(self, objective: Objective) -> None:
+        objective.require(self.convention)

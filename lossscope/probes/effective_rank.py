@@ -1,0 +1,49 @@
+"""Effective rank: over how many directions are the queries spread?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+
+@dataclass(frozen=True)
+class EffectiveRank:
+    """exp(−Σ p_i ln p_i), p_i = σ_i / Σ σ, of the singular values σ of the queries of a batch, (q, d), not centred.
+
+    Between 1 (all on a line) and min(q, d): compare batches of one size only. σ² are the eigenvalues of the smaller of
+    X X' and X' X, float64; what rounding may have made (σ² ≤ max σ² · n · 2⁻⁵²) counts as 0. Panels of a batch add up
+    their X' X. NaN for vectors of zeros.
+    Source: Garrido et al. 2023 (RankMe), who add 1e-7 to p; Roy & Vetterli 2007, the effective rank.
+    Raises InputError where the source has similarities only.
+    """
+
+    axis: ClassVar[Axis] = "batch"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
+    weighs: ClassVar[bool] = False
+    cheap: ClassVar[bool] = False
+
+    def tile(self, view: View) -> Accumulators:
+        X = view.embeddings()[0].double()
+        if view.shape.whole and X.shape[1] < X.shape[2]:
+            X = X.transpose(1, 2)
+        return {"products": Accumulated(torch.bmm(X.transpose(1, 2), X), "sum")}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        squares = torch.linalg.eigvalsh(accumulators["products"].value)
+        floor = squares[:, -1:] * squares.shape[1] * torch.finfo(squares.dtype).eps
+        sigma = squares.where(squares > floor, 0.0).sqrt()
+        p = sigma / sigma.sum(1, keepdim=True)
+        return {"effective_rank": torch.special.entr(p).sum(1).exp()}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return (Statistic("effective_rank", "effective_rank", "mean", "1"),)
+
+    def check(self, objective: Objective) -> None:
+        """Embeddings are there whatever weighs them."""

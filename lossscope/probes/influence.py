@@ -1,0 +1,67 @@
+"""Influence: which candidates make the update of a query, and which work against it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_STATISTICS = tuple(
+    Statistic(name, name, "mean", "1")
+    for name in ("share_pos", "share_neg", "share_hardest", "opposed", "largest", "cancellation")
+)
+_ROUNDING = 16  # a sum this many times the rounding of its terms has a direction
+
+
+@dataclass(frozen=True)
+class Influence:
+    """share_c = W_c (t_c·g) / |g|², g = dL/dv = Σ_c W_c t_c, for every query v; the shares of a query sum to 1.
+
+    How much of the update a candidate makes; below 0 it pulls the other way, so that some may be above 1.
+    share_pos, share_neg: of the positives and of the negatives together. share_hardest: of the hardest negative.
+    opposed: sum of the shares below 0. largest: the largest share. cancellation = |g| / Σ_c |W_c|, of unit vectors in
+    [0, 1]: 1 where nothing cancels, 0 where all does.
+    Shares are NaN where g is no more than the rounding of its terms; cancellation where there is no weight.
+    Raises InputError where the source has similarities only.
+    """
+
+    axis: ClassVar[Axis] = "query"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings", "extremes"})
+    weighs: ClassVar[bool] = True
+    cheap: ClassVar[bool] = False
+
+    def tile(self, view: View) -> Accumulators:
+        _, candidates = view.embeddings()
+        W = view.W
+        g = torch.bmm(W.reshape(len(candidates), -1, W.shape[1]), candidates)
+        length, terms = g.norm(dim=2).flatten(), W.abs().sum(1)
+        sure = length > _ROUNDING * torch.finfo(W.dtype).eps * terms
+        scale = (1 / length.square()).where(sure, torch.nan)
+        shares = torch.bmm(g, candidates.transpose(1, 2)).flatten(0, 1).mul_(W).mul_(scale[:, None])
+        positive = (shares * view.rows.mask.positives).sum(1)
+        column = view.extremes.column
+        hardest = shares.gather(1, column.clamp(min=0)[:, None])[:, 0]
+        columns = {
+            "share_pos": positive,
+            "share_neg": 1 - positive,
+            "share_hardest": hardest.where(column >= 0, torch.nan),
+            "opposed": shares.clamp(max=0).sum(1),
+            "largest": shares.amax(1),
+            "cancellation": length / terms,
+        }
+        return {name: Accumulated(value) for name, value in columns.items()}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        return {name: part.value for name, part in accumulators.items()}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return _STATISTICS
+
+    def check(self, objective: Objective) -> None:
+        """Any W has a gradient."""

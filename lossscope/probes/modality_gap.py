@@ -1,0 +1,54 @@
+"""Modality gap: how far apart lie the images and the captions as a whole?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..similarity import normalise
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_STATISTICS = (
+    Statistic("gap", "gap", "mean", "norm"),
+    Statistic("gap_cosine", "cosine", "mean", "1"),
+)
+
+
+@dataclass(frozen=True)
+class ModalityGap:
+    """gap = |mean v − mean t|, cosine of the two means, over the queries v and candidates t of a batch, of unit length.
+
+    gap is in [0, 2]. Both directions of a batch give the same numbers. gap_cosine is NaN where a mean is zero.
+    Source: Liang et al. 2022, section 2.1 (Δ_gap), there over a data set; small batches add the noise of their means.
+    Raises InputError where the source has similarities only.
+    """
+
+    axis: ClassVar[Axis] = "batch"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
+    weighs: ClassVar[bool] = False
+    cheap: ClassVar[bool] = False
+
+    def tile(self, view: View) -> Accumulators:
+        queries, candidates = (normalise(side) for side in view.embeddings())
+        number = queries.new_full((len(queries), 1), queries.shape[1])
+        return {
+            "queries": Accumulated(queries.sum(1).double(), "sum"),
+            "number": Accumulated(number.double(), "sum"),
+            "candidates": Accumulated(candidates.mean(1).double(), "max"),  # all are in every view of the batch
+        }
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        first = accumulators["queries"].value / accumulators["number"].value
+        second = accumulators["candidates"].value
+        lengths = first.norm(dim=1) * second.norm(dim=1)
+        return {"gap": (first - second).norm(dim=1), "cosine": (first * second).sum(1) / lengths}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return _STATISTICS
+
+    def check(self, objective: Objective) -> None:
+        """Embeddings are there whatever weighs them."""

@@ -1,0 +1,70 @@
+"""Parameter gradients: how strongly does the loss pull at each layer of the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..objectives.base import Objective
+from ..view import View
+from ..weights import Reduction, Weights, scale_of
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_TOTAL = "gradient_norm"
+
+
+@dataclass(frozen=True)
+class ParameterGradients:
+    """|dL/dθ| of every layer and of the whole model, L the training loss of one direction of a batch.
+
+    L = directions · R(summed query losses), R the reduction that the objective trains with, or `reduction`; the model's
+    gradient is the sum of both directions', whose norms do not add up. The model is in eval mode: no dropout, and
+    batch statistics as learnt. Columns: gradient_norm = √Σ of the squares, and one for each layer under its name.
+    Raises InputError where the source has no model, or a batch comes in pieces.
+    """
+
+    reduction: Reduction | None = None
+    axis: ClassVar[Axis] = "layer"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "gradients"})
+    weighs: ClassVar[bool] = True
+    cheap: ClassVar[bool] = False
+
+    def tile(self, view: View) -> Accumulators:
+        gradients = view.rows.gradients
+        if gradients is None:
+            raise InputError(
+                "parameter_gradients needs the model itself, which this source has not; use a checkpoint, or leave the "
+                "probe out"
+            )
+        if not view.shape.whole or view.shape.batches != 1:
+            raise InputError(
+                f"parameter_gradients needs a batch in one piece; one of {view.shape.candidates} candidates comes in "
+                "several. Use a smaller --batch-size"
+            )
+        norms = gradients(view.W * self._scale(view))
+        return {name: Accumulated(norm.reshape(1)) for name, norm in norms.items()}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        layers = {name: part.value for name, part in accumulators.items()}
+        return {_TOTAL: torch.stack(list(layers.values())).square().sum(0).sqrt(), **layers}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return (Statistic(_TOTAL, _TOTAL, "mean", "norm"),)
+
+    def layers(self, columns: Mapping[str, Tensor]) -> tuple[Statistic, ...]:
+        """A statistic for each layer, whose names only the model tells."""
+        return tuple(Statistic(name, name, "mean", "norm") for name in columns if name != _TOTAL)
+
+    def check(self, objective: Objective) -> None:
+        """Any W has a gradient."""
+
+    def _scale(self, view: View) -> float:
+        shape, objective = view.shape, view.objective
+        pairs = shape.queries if shape.direction == "t2i" else shape.candidates
+        reduction = self.reduction or objective.reduction
+        return objective.directions * scale_of(Weights(view.W, None, ~view.skipped), reduction, pairs)

@@ -1,0 +1,51 @@
+"""Recall: where does the best positive of a query rank among the candidates of its batch?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_DEPTHS = (1, 5, 10)
+_STATISTICS = (
+    *(Statistic(f"R@{k}", f"hit_{k}", "mean", "%") for k in _DEPTHS),
+    Statistic("medr", "rank", "floor_median", "rank"),
+    Statistic("meanr", "rank", "mean", "rank"),
+    Statistic("MRR", "reciprocal", "mean", "1"),
+    Statistic("ties", "tied", "sum", "queries"),
+)
+
+
+@dataclass(frozen=True)
+class Recall:
+    """rank = 1 + #{negatives strictly above the best positive}, among the candidates of the batch.
+
+    R@k: queries with rank ≤ k, in per cent. medr, meanr: median and mean rank. MRR: mean of 1 / rank. ties: queries
+    with a negative exactly as similar as the best positive, which does not worsen its rank. Queries without a positive
+    or without a negative are left out. A batch is easier than a whole split, whose recall `lossscope eval` gives.
+    """
+
+    axis: ClassVar[Axis] = "query"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
+    weighs: ClassVar[bool] = False
+    cheap: ClassVar[bool] = True
+
+    def tile(self, view: View) -> Accumulators:
+        return {"above": Accumulated(view.extremes.above), "ties": Accumulated(view.extremes.ties)}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        rank = accumulators["above"].value.double() + 1
+        ties = accumulators["ties"].value
+        hits = {f"hit_{k}": 100 * (rank <= k).double() for k in _DEPTHS}
+        return {"rank": rank, "reciprocal": 1 / rank, **hits, "tied": (ties > 0).double()}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return _STATISTICS
+
+    def check(self, objective: Objective) -> None:
+        """Ranks are there whatever weighs them."""

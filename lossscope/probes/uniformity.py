@@ -1,0 +1,51 @@
+"""Uniformity: how evenly are the queries spread over the sphere?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import Objective
+from ..similarity import normalise
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+
+@dataclass(frozen=True)
+class Uniformity:
+    """ln mean_{i≠j} exp(−2 |x_i − x_j|²) over the queries x of a batch, of unit length; in [−8, 0], lower is more even.
+
+    0 when all lie on one point; −4 + O(1/d) of random directions. An item that is in the batch twice is two queries.
+    NaN for a batch of one query.
+    A panel adds the pairs of its own queries with everyone's, so that the panels of a batch make all of them.
+    Source: Wang & Isola 2020, L_uniform with t = 2.
+    Raises InputError where the source has similarities only.
+    """
+
+    axis: ClassVar[Axis] = "batch"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
+    weighs: ClassVar[bool] = False
+    cheap: ClassVar[bool] = False
+
+    def tile(self, view: View) -> Accumulators:
+        own = normalise(view.embeddings()[0])
+        everyone = own if view.rows.everyone is None else normalise(view.rows.everyone)
+        (k, q, _), n = own.shape, everyone.shape[1]
+        potential = torch.baddbmm(own.new_full((), -4), own, everyone.transpose(1, 2), alpha=4).exp_()
+        near = potential.sum(2).double().sum(1) - q  # a query is at distance 0 from itself
+        pairs = near.new_full((k,), q * (n - 1))
+        return {"near": Accumulated(near, "sum"), "pairs": Accumulated(pairs, "sum")}
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        pairs = accumulators["pairs"].value
+        mean = accumulators["near"].value / pairs
+        return {"uniformity": mean.clamp(min=torch.finfo(mean.dtype).tiny).log().where(pairs > 0, torch.nan)}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return (Statistic("uniformity", "uniformity", "mean", "1"),)
+
+    def check(self, objective: Objective) -> None:
+        """Embeddings are there whatever weighs them."""

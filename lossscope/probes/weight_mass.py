@@ -1,0 +1,62 @@
+"""Weight mass: how much counted weight lies above eps, below it, and on the positive?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..errors import InputError
+from ..objectives.base import Convention, Objective
+from ..view import View
+from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+
+_STATISTICS = (
+    Statistic("W_neg", "mass_high", "mean", "weight"),
+    Statistic("W_low", "mass_low", "mean", "weight"),
+    Statistic("W_pos", "positive", "mean", "weight"),
+    Statistic("share_above", "share_above", "mean", "1"),
+)
+
+
+@dataclass(frozen=True)
+class WeightMass:
+    """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
+
+    w: the weights that the objective's own paper thresholds (`counted`), in its scale; sums over negatives, divided by
+    the number of positives where counts are. Convention `released` leaves a weight equal to eps out of both sums, where
+    the released counter does. share_above is NaN for a query without weight.
+    These are the W of `cocos`, for every objective, whatever its paper reports.
+    Source: Bleeker & de Rijke 2022, section 4, the two W of NT-Xent.
+    Raises InputError for eps < 0 or a convention the objective does not know.
+    """
+
+    eps: float = 0.01
+    convention: Convention = "corrected"
+    axis: ClassVar[Axis] = "query"
+    reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
+    weighs: ClassVar[bool] = True
+    cheap: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.eps >= 0:
+            raise InputError(f"eps must be a number >= 0; got {self.eps}")
+
+    def tile(self, view: View) -> Accumulators:
+        counts = view.counts(self.eps, self.convention)
+        return {
+            "mass_high": Accumulated(counts.mass_above),
+            "mass_low": Accumulated(counts.mass_low),
+            "positive": Accumulated(counts.positive),
+        }
+
+    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
+        found = {name: part.value for name, part in accumulators.items()}
+        return {**found, "share_above": found["mass_high"] / (found["mass_high"] + found["mass_low"])}
+
+    def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
+        return _STATISTICS
+
+    def check(self, objective: Objective) -> None:
+        objective.require(self.convention)

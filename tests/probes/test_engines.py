@@ -1,0 +1,87 @@
+"""Every probe in a sweep: a batch in panels says what it says whole, and sources give what probes read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lossscope.errors import InputError
+from lossscope.registry import build, names
+from lossscope.sources.base import Embedded, load
+from lossscope.sweep import Sweep
+from lossscope.weights import Pair
+
+WITHOUT_MODEL = tuple(name for name in names("probes") if name != "parameter_gradients")
+KEYS = ["objective", "direction", "probe", "statistic"]
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Embedded:
+    """Twenty images with two captions each, of which some are the same."""
+    random = torch.Generator().manual_seed(0)
+    owner = np.repeat(np.arange(20), 2)
+    images = torch.nn.functional.normalize(torch.randn(20, 8, generator=random, dtype=torch.float64), dim=1)
+    noise = torch.randn(40, 8, generator=random, dtype=torch.float64)
+    captions = torch.nn.functional.normalize(images[owner] + 0.3 * noise, dim=1)
+    ids = [str(row) for row in range(40)]
+    keys = Pair(np.arange(20) // 2, np.arange(40) % 7)
+    return Embedded("source", images, captions, None, owner, ids[:20], ids, "f", inputs=lambda: keys)
+
+
+def swept(embedded: Embedded, *probes: str, **options: Any) -> pd.DataFrame:
+    plan = Sweep(("ntxent", "triplet", "smoothap"), probes, **{"batch_size": 12, **options})
+    return plan.run(embedded)[0].set_index(KEYS)
+
+
+def test_a_batch_in_panels_says_what_it_says_whole(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lossscope.large.PANEL", 60)
+    probes = (*WITHOUT_MODEL, "tangent:of=candidate")
+    dense, tiled = (swept(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
+    assert {str(probe).partition(":")[0] for probe in dense.index.get_level_values("probe")} == set(WITHOUT_MODEL)
+    assert dense.index.equals(tiled.index)
+    for column in ("mean", "std", "n_defined"):
+        np.testing.assert_allclose(tiled[column], dense[column], rtol=1e-9, atol=1e-12, err_msg=column)
+
+
+def test_false_negatives_are_those_of_the_source(embedded: Embedded) -> None:
+    """One batch of all pairs: each has one other caption of its image, and its copies are counted by hand."""
+    found = swept(embedded, "false_negatives", batch_size=None, sampling="pairs")["mean"]
+    owner, texts = embedded.caption_image, np.arange(40) % 7
+    copies = [(texts == texts[c]) & (owner != owner[c]) for c in range(40)]
+    for direction in ("i2t", "t2i"):
+        told = found.xs(direction, level="direction").droplevel(["objective", "probe"])
+        assert not told.index.has_duplicates
+        assert told["same_image"] == 1
+        assert told["duplicates"] == (np.sum(copies) / 40 if direction == "i2t" else 2)
+
+
+def test_a_checkpoint_gives_the_gradients_of_its_layers(tiny_checkpoint: Path) -> None:
+    found = swept(load(tiny_checkpoint, split="val"), "parameter_gradients", "cocos", batch_size=16)
+    found = found.xs("parameter_gradients", level="probe").xs("t2i", level="direction")["mean"]
+    for objective in ("ntxent:tau=0.1", "smoothap:tau=0.01"):
+        layers = found.xs(objective, level="objective")
+        total = layers.pop("gradient_norm")
+        assert list(layers.index) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
+        assert 0 < layers.max() <= total <= layers.sum()
+
+
+def test_a_source_without_a_model_has_no_gradients(embedded: Embedded) -> None:
+    with pytest.raises(InputError, match="parameter_gradients needs the model itself"):
+        swept(embedded, "parameter_gradients")
+
+
+@pytest.mark.parametrize("name", names("probes"))
+def test_what_a_probe_says_of_itself(name: str) -> None:
+    probe = build("probes", name)
+    told = probe.statistics(build("objectives", "ntxent") if probe.weighs else None)
+    assert probe.axis in ("query", "candidate", "batch", "layer")
+    assert len({statistic.name for statistic in told}) == len(told) > 0
+    units = {"samples", "weight", "similarity", "%", "rank", "queries", "1", "norm"}
+    assert {statistic.unit for statistic in told} <= units
+    if probe.cheap:
+        assert not probe.reads & {"embeddings", "gradients", "keys"}, "any source must be able to answer a cheap probe"
