@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
-from . import check, cocos, convert, data, demo, diagram, evaluate, generated, listing, rank, train, trajectory, verify
+from . import (
+    check,
+    cocos,
+    convert,
+    data,
+    demo,
+    diagram,
+    evaluate,
+    generated,
+    listing,
+    probing,
+    rank,
+    train,
+    trajectory,
+    verify,
+)
 from .app import app, main
+
+probing.register_all()
 
 __all__ = [
     "app",
@@ -17,6 +34,7 @@ __all__ = [
     "generated",
     "listing",
     "main",
+    "probing",
     "rank",
     "train",
     "trajectory",

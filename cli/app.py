@@ -10,9 +10,11 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from lossscope.errors import InputError, Interrupted, SpecError
+from lossscope.errors import InputError, Interrupted
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+from . import launching
+from .explaining import FAILED as FAILED
+from .explaining import explain, is_memory
 
 app = typer.Typer(
     name="lossscope",
@@ -59,6 +61,10 @@ Objectives = Annotated[
 ObjectiveSpec = Annotated[
     str | None, typer.Option("--objective", help="Objective spec.", autocompletion=_names("objectives"))
 ]
+ProbeSpecs = Annotated[
+    list[str] | None,
+    typer.Option("--probe", help="Probe of batches, to probes.csv; repeat.", autocompletion=_names("probes")),
+]
 EncoderSpec = Annotated[str | None, typer.Option("--encoder", help="Encoder spec.", autocompletion=_names("encoders"))]
 DataSpec = Annotated[str | None, typer.Option("--data", help="Data set spec.", autocompletion=_names("datasets"))]
 Sources = Annotated[
@@ -92,57 +98,36 @@ def _root(
     """Options of lossscope itself."""
 
 
-def command(name: str | None = None, group: typer.Typer = app) -> Callable[[F], F]:
-    """Register a command; its errors become a message and an exit code, without a traceback unless --debug."""
+def command(
+    name: str | None = None, group: typer.Typer = app, processes: bool = False, panel: str | None = None
+) -> Callable[[F], F]:
+    """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
+
+    processes: whether torchrun may start many of it; the work is then within their group. panel: heading under
+    which --help lists it.
+    """
 
     def register(function: F) -> F:
         @functools.wraps(function)
+        @launching.ending()
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                return function(*args, **kwargs)
+                with launching.member(processes, kwargs) as given:
+                    return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
             except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
                 if kwargs.get("debug"):
                     raise
-                raise typer.Exit(_explain(error)) from error
+                raise typer.Exit(explain(error)) from error
             except RuntimeError as error:
-                if kwargs.get("debug") or not _is_memory(error):
+                if kwargs.get("debug") or not is_memory(error):
                     raise
-                raise typer.Exit(_explain(error)) from error
+                raise typer.Exit(explain(error)) from error
 
-        return group.command(name)(run)  # type: ignore[return-value]
+        return group.command(name, rich_help_panel=panel)(run)  # type: ignore[return-value]
 
     return register
-
-
-def _explain(error: BaseException) -> int:
-    """Say what went wrong on stderr, and the exit code it deserves."""
-    if isinstance(error, SpecError):
-        return _say(f"Error: {error}", USAGE)
-    if isinstance(error, InputError):
-        return _say(f"Error: {error}", FAILED)
-    if isinstance(error, KeyboardInterrupt):
-        return _say("Interrupted; what was finished is kept.", INTERRUPTED)
-    if isinstance(error, Interrupted):
-        return _say(f"Interrupted: {error}.", INTERRUPTED)
-    if _is_memory(error):
-        return _say("Error: not enough memory; use a smaller --batch-size", FAILED)
-    return _say(f"Error: {error}", FAILED)
-
-
-def _is_memory(error: BaseException) -> bool:
-    """Python's MemoryError, or torch's ways of saying the same."""
-    told = str(error)
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError)
-        and any(word in told for word in ("out of memory", "not enough memory", "can't allocate memory"))
-    )
-
-
-def _say(message: str, code: int) -> int:
-    typer.echo(message, err=True)
-    return code
 
 
 def usage(message: str) -> typer.BadParameter:
@@ -151,13 +136,19 @@ def usage(message: str) -> typer.BadParameter:
 
 
 def device_of(text: str) -> str:
-    """`auto` -> the device there is. Raises InputError for a device that is not."""
+    """`auto` -> the device there is; of many processes each has its own GPU. Raises InputError for one that is not."""
     import re
 
     import torch
 
+    if launching.many() and text.startswith("cuda:"):
+        raise usage(f"--device must be auto, cpu or cuda where torchrun starts many processes; got {text!r}")
     if text == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        text = "cuda" if torch.cuda.is_available() else "cpu"
+    if launching.many() and text == "cuda":
+        from lossscope.processes import local_rank
+
+        text = f"cuda:{local_rank()}"
     if not re.fullmatch(r"cpu|cuda(:\d+)?", text):
         raise usage(f"--device must be auto, cpu, cuda or cuda:INDEX; got {text!r}")
     if text.startswith("cuda"):

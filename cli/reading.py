@@ -21,14 +21,20 @@ USUAL = ("triplet", "triplet-sh", "ntxent")
 def embedded(source: Path, bar: show.Progress | None, quiet: bool, device: str, **asked: Any) -> Embedded:
     """The source's embeddings on the device; what the user should know of them goes to stderr.
 
-    asked: fields of lossscope.sources.base.Request.
+    asked: fields of lossscope.sources.base.Request. Of many processes the first one reads and keeps what the others
+    then find; with cache=False each reads for itself.
     """
     import torch
 
+    from lossscope.processes import world
     from lossscope.sources.base import load
 
-    place = device_of(device)
+    place, here, kept = device_of(device), world(), asked.get("cache", True)
+    if kept and not here.main:
+        here.barrier()
     found = load(source, device=place, progress=bar, **asked)
+    if kept and here.main:
+        here.barrier()
     for text in found.notices:
         show.notice(f"Note: {text}.", quiet)
     return found.to(torch.device(place))

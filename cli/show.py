@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from . import launching
 from .app import chosen
+from .pace import Pace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +30,16 @@ def results(
     format: str,
     out: Path | None = None,
 ) -> None:
-    """Summary rows as JSON or CSV, or their tables as text, Markdown or LaTeX; to the file `out`, else to stdout."""
+    """Summary rows as JSON or CSV, or their tables as text, Markdown or LaTeX; to the file `out`, else to stdout.
+
+    Of many processes the first one writes them.
+    """
     from lossscope.files import write_text
     from lossscope.frames import summary_document
 
     chosen(format, FORMATS, "--format")
+    if not launching.speaks():
+        return
     if format == "json":
         text = summary_document(rows, command)
     elif format == "csv":
@@ -52,26 +60,53 @@ def notice(text: str, quiet: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def progress(quiet: bool) -> Iterator[Progress | None]:
-    """A bar with rate and time left on stderr, one per label; nothing when quiet or not on a terminal."""
+def progress(quiet: bool, verbose: bool = False) -> Iterator[Progress | None]:
+    """A bar with rate and time left on stderr, one per label.
+
+    Nothing when quiet; not on a terminal nothing either, or when verbose a line every half a minute.
+    """
     from rich.console import Console
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet or not (console.is_terminal or verbose):
         yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    elif not console.is_terminal:
+        yield lines()
+    else:
+        with _bars(console) as report:
+            yield report
+
+
+def lines(every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> Progress:
+    """`LABEL DONE/TOTAL, 41.2/s, 1:05 left` on stderr at most every so many seconds, and when a label is done."""
+    paces: dict[str, Pace] = {}
+    said: dict[str, float] = {}
+
+    def report(label: str, done: int, total: int) -> None:
+        pace = paces.setdefault(label, Pace(clock))
+        pace.seen(done, total)
+        now = clock()
+        if now - said.setdefault(label, now) >= every or done == total:
+            said[label] = now
+            notice(", ".join(filter(None, (f"{label} {done}/{total}", pace.told()))))
+
+    return report
+
+
+@contextlib.contextmanager
+def _bars(console: Any) -> Iterator[Progress]:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bars
 
-    with Bars(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console,
-        transient=True,
-    ) as bars:  # fmt: skip
-        tasks: dict[str, Any] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[pace]}"))
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, tuple[Any, Pace]] = {}
 
         def report(label: str, done: int, total: int) -> None:
             if label not in tasks:
-                tasks[label] = bars.add_task(label, total=total)
-            bars.update(tasks[label], completed=done, total=total, visible=done < total)
+                tasks[label] = bars.add_task(label, total=total, pace=""), Pace()
+            task, pace = tasks[label]
+            pace.seen(done, total)
+            bars.update(task, completed=done, total=total, visible=done < total, pace=pace.told())
 
         yield report

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import show
+from . import launching, show
 from .app import (
     DataSpec,
     Debug,
@@ -15,6 +15,7 @@ from .app import (
     EncoderOptions,
     EncoderSpec,
     ObjectiveSpec,
+    ProbeSpecs,
     Quiet,
     TrustCode,
     command,
@@ -34,7 +35,7 @@ def preset_names(incomplete: str) -> list[str]:
 _FIXED = ("data", "encoder", "objective")
 
 
-@command()
+@command(processes=True)
 def train(
     data: DataSpec = None,
     encoder: EncoderSpec = None,
@@ -85,6 +86,10 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events (extra [tb]).")
     ] = False,
+    probe: ProbeSpecs = None,
+    every: Annotated[
+        int | None, typer.Option(help="Probe the first step of an epoch and each so many after. Default 100.", min=1)
+    ] = None,
     device: Device = "auto",
     trust_code: TrustCode = False,
     quiet: Quiet = False,
@@ -102,10 +107,15 @@ def train(
 
     `lossscope train --preset scan_t2i_avg_f30k --data precomp:root=f30k_precomp`
 
+    `lossscope train --data scenes --encoder vsepp --objective ntxent --probe cocos --probe similarity --every 50`
+
     `lossscope train --resume runs/scenes-ntxent-seed0`
+
+    `torchrun --nproc-per-node 4 -m lossscope_cli train --data ... --encoder ... --objective ...`
 
     A run that was stopped, even by kill -9, goes on with --resume to the same bits as an unbroken one.
     """
+    from lossscope.probing import Probing
     from lossscope.train import resume as go_on
     from lossscope.train import train as start
 
@@ -121,6 +131,7 @@ def train(
     given = {name: value for name, value in values.items() if value is not None}
     if resume is not None:
         other = [f"--{name.replace('_', '-')}" for name in given if name != "epochs"]
+        other += [f"--{name}" for name, value in (("probe", probe), ("every", every)) if value]
         if other or config or out or preset or encoder_option:
             raise usage(
                 "--resume takes the choices of the run and only --epochs may change; "
@@ -130,12 +141,15 @@ def train(
     else:
         recipe = _recipe(config, preset, encoder_option or [], given)
         folder = out or Path("runs") / _name(recipe)
-    with show.progress(quiet) as bar, listening(folder, tensorboard, quiet) as listener:
+        if every is not None and not probe:
+            raise usage("--every says how often --probe looks; name one, e.g. --probe cocos")
+        probing = Probing(tuple(probe), every or 100) if probe else None
+    with show.progress(quiet) as bar, listening(folder, tensorboard and launching.speaks(), quiet) as listener:
         place = device_of(device)
         if resume is not None:
             go_on(folder, epochs, place, save_every, bar, listener, trust_code)
         else:
-            start(recipe, folder, place, save_every, bar, listener)
+            start(recipe, folder, place, save_every, bar, listener, probing)
     typer.echo(folder)
 
 

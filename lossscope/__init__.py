@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["load", "objective", "probe", "weight_field"]
+__all__ = ["LossScope", "load", "objective", "probe", "weight_field"]
 
 if TYPE_CHECKING:
     from .diagram import weight_field
     from .sources.base import load
+    from .watch import LossScope
 
 
 def objective(spec: str) -> Any:
@@ -39,4 +40,12 @@ def __getattr__(name: str) -> Any:
         from .diagram import weight_field
 
         return weight_field
+    if name == "LossScope":
+        from .watch import LossScope
+
+        return LossScope
     raise AttributeError(f"module 'lossscope' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,6 +12,7 @@ from torch import Tensor
 from .objectives.base import Objective
 from .registry import build
 from .sampling import Batch, Sampling
+from .sharing import sums
 from .similarity import Mask
 from .weights import both, reduced
 
@@ -34,7 +35,7 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
     assert state.outer is not None
     parameters = state.parameters()
     G = weighed(task, objective, S.detach(), mask, len(batch.captions)).gradient
-    step = _gradient(S, G, parameters, retain=True)
+    step = _gradient(task, S, G, parameters, retain=True)
     limit = task.recipe.clip or float("inf")
     rate = task.recipe.rate(state.epoch) * min(1.0, limit / max(_norm(step), 1e-12))
     with _moved(state, parameters, step, -rate):
@@ -43,7 +44,7 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
         val_mask = held_out.mask(task.val.caption_image, task.recipe.same_image).to(task.device)
         S_val, _, _ = similarities(task, state, task.val_sentences, held_out, plain, val_mask)
         asked = reduced(both(plain, S_val.detach(), val_mask), 1.0, "sum", len(held_out.captions)).gradient
-        direction = _gradient(S_val, asked, parameters)
+        direction = _gradient(task, S_val, asked, parameters)
     length = 0.01 / max(_norm(direction), 1e-12)
     found = []
     for sign in (1, -1):
@@ -65,9 +66,12 @@ def _validation_batch(task: Task, state: State) -> Batch:
     return next(pairs.batches(task.val.caption_image, epoch, state.step % number))
 
 
-def _gradient(S: Tensor, G: Tensor, parameters: Sequence[Tensor], retain: bool = False) -> list[Tensor]:
-    found = torch.autograd.grad(S, parameters, G.to(S.dtype), retain_graph=retain, allow_unused=True)
-    return [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
+def _gradient(task: Task, S: Tensor, G: Tensor, parameters: Sequence[Tensor], retain: bool = False) -> list[Tensor]:
+    """The gradient of one process, also where many have a part of it each."""
+    part = G.to(S.dtype) / task.world.size
+    found = torch.autograd.grad(S, parameters, part, retain_graph=retain, allow_unused=True)
+    whole = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
+    return sums(task.world, whole)
 
 
 def _norm(direction: Sequence[Tensor]) -> float:
@@ -81,7 +85,7 @@ def _moved(state: State, parameters: Sequence[Tensor], direction: Sequence[Tenso
     for p, d in zip(parameters, direction, strict=True):
         p.data.add_(d, alpha=length)  # by .data: the graph of the step under way holds these parameters, and still fits
     try:
-        with torch.random.fork_rng():
+        with torch.random.fork_rng({p.device for p in parameters if p.is_cuda}):
             yield
     finally:
         for x, before in kept:

@@ -47,8 +47,8 @@ class _Count:
         truth = self.space.like(tile)
         for slot in range(self.known.shape[1]):
             value = self.compared[rows, slot].unsqueeze(dim)
-            self.above[rows, slot] += torch.gt(tile, value, out=truth).sum(dim)
-            self.least[rows, slot] += torch.ge(tile, value, out=truth).sum(dim)
+            self.above[rows, slot] += self.space.total(torch.gt(tile, value, out=truth), dim)
+            self.least[rows, slot] += self.space.total(torch.ge(tile, value, out=truth), dim)
 
     def ranked(self) -> Ranked:
         """What was counted."""

@@ -21,9 +21,13 @@ _FOLLOWED = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q1
 
 @dataclass(frozen=True)
 class Run:
-    """Paths of a run, and how its tables grow and are cut back to a checkpoint."""
+    """Paths of a run, and how its tables grow and are cut back to a checkpoint.
+
+    writes: False in those of a job's processes that leave the writing to the first: then nothing here changes a file.
+    """
 
     path: Path
+    writes: bool = True
 
     @property
     def config(self) -> Path:
@@ -49,6 +53,16 @@ class Run:
         """One row per step: loss, gradient norm, positive and hardest-negative similarity in the batch."""
         return self.path / "trajectory.csv"
 
+    @property
+    def probes(self) -> Path:
+        """One row per step that was looked at: what `--probe` found in its batch."""
+        return self.path / "probes.csv"
+
+    @property
+    def probing(self) -> Path:
+        """Which probes look at which steps; not there when none do."""
+        return self.path / "probes.toml"
+
     def epoch(self, number: int) -> Path:
         """Weights after an epoch."""
         return self.path / "checkpoints" / f"epoch-{number:02d}.pt"
@@ -56,11 +70,12 @@ class Run:
     def start(self) -> None:
         """Make the folder. Raises InputError when it already holds something."""
         self.require_new()
-        (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
+        if self.writes:
+            (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
 
     def require_new(self) -> None:
         """Raise InputError when the folder already holds something; nothing is made."""
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        if self.writes and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(
                 f"run folder {self.path} must be new or empty; it is not. Continue it with --resume {self.path}, or "
                 "choose another --out"
@@ -68,6 +83,8 @@ class Run:
 
     def event(self, what: str, **details: Any) -> None:
         """Append a line to events.jsonl: what happened when (UTC)."""
+        if not self.writes:
+            return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with open(self.path / "events.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps({"time": now, "event": what, **details}) + "\n")
@@ -75,7 +92,7 @@ class Run:
     def append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows to one of the tables; the header comes with the first."""
         rows = list(rows)
-        if rows:
+        if rows and self.writes:
             new = not path.exists()
             with open(path, "a", encoding="utf-8", newline="") as file:
                 file.write(_csv(rows, header=new))
@@ -85,12 +102,17 @@ class Run:
 
         A row cut off in the middle by a kill goes too.
         """
-        kept = self._keep(self.trajectory, lambda row: (int(row["epoch"]), int(row["step"])) <= (epoch, step))
+
+        def before(row: Mapping[str, str]) -> bool:
+            return (int(row["epoch"]), int(row["step"])) <= (epoch, step)
+
+        kept = self._keep(self.trajectory, before)
+        self._keep(self.probes, before)
         self._keep(self.metrics, lambda row: int(row["epoch"]) < epoch)
         return [row for row in kept if int(row["epoch"]) == epoch]
 
     def _keep(self, path: Path, wanted: Any) -> list[dict[str, Any]]:
-        if not path.exists():
+        if not self.writes or not path.exists():
             return []
         text = path.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1]

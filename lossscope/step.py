@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from . import quintuplet
-from .encoders.base import on_device
 from .errors import InputError
 from .metastep import meta_step
 from .objectives.base import Objective
 from .sampling import Batch
 from .sentences import Sentences
+from .sharing import encoded, own_dice, same_dice, sum_gradients
 from .similarity import Mask
 from .task import Task
 from .training_state import State
@@ -25,8 +25,10 @@ from .weights import Reduced, backward, both, reduced
 def train_step(task: Task, state: State, objective: Objective, batch: Batch, ramp: float = 1.0) -> dict[str, float]:
     """Update the model once; the row of trajectory.csv. ramp: factor on the loss that goes backwards.
 
+    Every process of a job has the whole S and sends back its part of the one gradient, 1 / processes.
     Raises InputError when similarities are not finite.
     """
+    own_dice(task, state)
     pairs = len(batch.captions)
     mask = _mask(task, batch)
     if "offline" in objective.needs:
@@ -43,15 +45,20 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch, ram
         objective = upstream.at(objective)
     if state.outer is not None and objective.state() is not None:
         meta_step(task, state, objective, S, mask, batch)
+    if task.watcher is not None:
+        task.watcher.watch(state.epoch, state.step, objective, S, mask)
     loss = weighed(task, objective, S.detach(), mask, pairs)
     loss = replace(loss, value=plus(loss.value, further))
     state.optimiser.zero_grad(set_to_none=True)
     scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
+    scale = scale / task.world.size
     backward(S, loss.gradient, scale, further)
     if upstream is not None:
         upstream.receive(S, loss.gradient * scale, objective)
-    near = S.detach()[: len(mask.match), : mask.match.shape[1]]
-    return {**_update(task, state, loss), **followed(near, mask)}
+    updated = _update(task, state, loss)
+    if not task.world.main:
+        return updated
+    return {**updated, **followed(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
 
 
 def similarities(
@@ -59,14 +66,13 @@ def similarities(
 ) -> tuple[Tensor, Mask, Tensor | None]:
     """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
     the further loss of the model itself, if it has one."""
-    images = on_device(sentences.split.images.take(batch.images), task.device)
     ids, lengths = sentences.take(batch.captions, task.device)
     with _precision(task.recipe.precision, task.device):
-        sides = (state.model.encode_images(images), state.model.encode_texts(ids, lengths))
-    if objective.embeddings:
+        sides = encoded(task, state, sentences, batch, (ids, lengths))
+    if objective.embeddings or (task.watcher is not None and task.watcher.embeddings):
         vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
         mask = replace(mask, info={**mask.info, **vectors})
-    with torch.autocast(task.device.type, enabled=False):
+    with torch.autocast(task.device.type, enabled=False), same_dice(task, state):
         S = state.model.score(*sides)
         if not isinstance(S, Tensor):
             raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
@@ -101,6 +107,8 @@ def followed(S: Tensor, mask: Mask) -> dict[str, float]:
 
 
 def _update(task: Task, state: State, loss: Reduced) -> dict[str, float]:
+    beside = list(state.upstream.parameters()) if state.upstream is not None else []
+    sum_gradients(task.world, [*state.parameters(), *beside])
     state.scaler.unscale_(state.optimiser)
     clip = task.recipe.clip or float("inf")
     norm = torch.nn.utils.clip_grad_norm_(state.parameters(), clip)

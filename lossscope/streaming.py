@@ -64,9 +64,8 @@ class Pass:
         space, other = Space(), relation.t()
         own = positives(matrix, relation)
         turned = own[other.positives.origin]
-        top, device = matrix.ceiling, own.device
-        i2t = self._begun(Known(relation.padded(own), relation.negatives.to(device), top), shapes.i2t, space)
-        t2i = self._begun(Known(other.padded(turned), other.negatives.to(device), top), shapes.t2i, space)
+        i2t = self._begun(Known(relation.padded(own), relation.negatives.to(own.device)), shapes.i2t, space)
+        t2i = self._begun(Known(other.padded(turned), other.negatives.to(own.device)), shapes.t2i, space)
         off: list[Tensor] = []
         for tile in self._tiles(matrix, relation, own, space, off):
             for objective in self.objectives:

@@ -96,7 +96,7 @@ class Sweep:
             frame.finish()
             parts = [frame.read()]
         rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        return (summarise(rows, self.units()) if len(rows) else pd.DataFrame()), rows
+        return (summarise(rows, self._units_of(rows)) if len(rows) else pd.DataFrame()), rows
 
     def _part_size(self) -> int:
         """Batches of a part: fewer of large ones, so that little is lost when a sweep is killed."""
@@ -122,6 +122,13 @@ class Sweep:
                     found[statistic.name] = statistic.unit
                 place = order.index(statistic.name) + 1
         return {name: found[name] for name in order}
+
+    def _units_of(self, rows: pd.DataFrame) -> dict[str, str]:
+        """Those, and that of the layers of a model, which only its gradients name."""
+        units = self.units()
+        told = (str(name).removeprefix("has_") for name in rows if str(name).startswith("has_"))
+        layers = (name for name in told if name not in units and pd.api.types.is_numeric_dtype(rows[name]))
+        return {**units, **dict.fromkeys(layers, "norm")}
 
     def built_probes(self) -> list[Probe]:
         """The probes of the specs."""

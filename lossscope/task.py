@@ -19,6 +19,8 @@ from .files import fingerprint
 from .first_images import first_images
 from .objectives.base import Objective
 from .offline import Offline
+from .probing import Watcher
+from .processes import World, world
 from .recipe import Recipe
 from .registry import build
 from .run import Run
@@ -35,6 +37,7 @@ class Task:
     """What does not change while training. main: the objective of the recipe, whose net, if it has one, learns.
 
     info: what is known of each training caption, by name. origins: fingerprints of the files named in the recipe.
+    world: the processes that train it together. watcher: what looks at its batches, if anything does.
     """
 
     recipe: Recipe
@@ -52,6 +55,8 @@ class Task:
     offline: Offline | None = None
     info: Mapping[str, Tensor] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    world: World = field(default_factory=world)
+    watcher: Watcher | None = None
 
     def objective(self, epoch: int) -> Objective:
         """What epoch `epoch` (from 0) trains with: the main one, or its warm-up."""

@@ -58,13 +58,6 @@ class Matrix:
         """(m, d) likewise."""
         return None if self.embedded.captions is None else _taken(self.embedded.captions, self.caption_rows)
 
-    @cached_property
-    def ceiling(self) -> float | None:
-        """What no similarity exceeds: the product of the longest vectors, |v| |t|."""
-        if self.images is None or self.captions is None:
-            return None
-        return float(self.images.norm(dim=1).max() * self.captions.norm(dim=1).max())
-
     def panel(self, images: slice | Tensor, captions: slice | Tensor) -> Tensor:
         """(r, w) similarities, a tensor of its own."""
         if self.images is not None and self.captions is not None:

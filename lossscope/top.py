@@ -34,8 +34,8 @@ class Top:
             self.column[rows.start + better] = lines.argmax(1) + columns.start
             self.hardest[rows.start + better] = found[better]
         best, truth = self.best[rows].unsqueeze(dim), self.space.like(tile)
-        self.above[rows] += torch.gt(tile, best, out=truth).sum(dim)
-        self.level[rows] += torch.ge(tile, best, out=truth).sum(dim)
+        self.above[rows] += self.space.total(torch.gt(tile, best, out=truth), dim)
+        self.level[rows] += self.space.total(torch.ge(tile, best, out=truth), dim)
 
     def correct(self, queries: Tensor, best: Tensor, lines: Tensor) -> None:
         """Rank some queries anew, from their whole rows of negatives, (k, c), and the best positive of each, (k,)."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
-import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,16 +13,17 @@ from typing import Any
 import torch
 
 from .checkpoint import Checkpoint, refuse_files, versions
+from .epoch_end import noted
 from .errors import InputError, Interrupted
-from .evaluate import numbers
 from .optimisers import set_rates
+from .probing import Probing
+from .processes import world
 from .recipe import Recipe
 from .recipe_file import read_recipe, write_recipe
 from .registry import spec_of
 from .run import Run
-from .scoring import seen
-from .similarity import Mask, scored
-from .step import followed, train_step
+from .sharing import require_agreement
+from .step import train_step
 from .stopping import stopping
 from .task import Listener, Progress, Task, prepared, same_choices
 from .training_state import State, fresh, restored, snapshot
@@ -37,19 +36,25 @@ def train(
     save_every: int = 500,
     progress: Progress | None = None,
     listener: Listener | None = None,
+    probing: Probing | None = None,
 ) -> Run:
-    """Train from the start into a new folder. listener: called with each row of metrics.csv.
+    """Train from the start into a new folder. listener: called with each row of metrics.csv. probing: what else is
+    measured of its batches.
 
     Raises InputError for specs that do not fit, a folder in use, or divergence; Interrupted after SIGINT, SIGTERM.
     """
     recipe = recipe.canonical()
-    run = Run(out)
+    run = Run(out, writes=world().main)
     run.require_new()
     task = prepared(recipe, run, device, save_every, progress, listener, None)
     state = fresh(task)
+    require_agreement(task, state)
+    task = _watched(task, state, probing)
     run.start()
-    write_recipe(recipe, run.config)
-    run.event("started", versions=versions(), device=str(task.device), threads=torch.get_num_threads())
+    if probing is not None and run.writes:
+        probing.canonical().write(run.probing)
+    told = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.world.size}
+    run.event("started", versions=versions(), **told)
     return _go(task, state)
 
 
@@ -66,17 +71,19 @@ def resume(
 
     Raises InputError when the data or a choice in config.toml are no longer those the run began with.
     """
-    run = Run(out)
+    run = Run(out, writes=world().main)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
     recipe = read_recipe(run.config)
     if epochs is not None:
         recipe = replace(recipe, epochs=epochs)
-    for spec in (recipe.data, recipe.encoder, recipe.objective):
+    probing = Probing.read(run.probing) if run.probing.is_file() else None
+    for spec in (recipe.data, recipe.encoder, recipe.objective, *(probing.probes if probing else ())):
         refuse_files(spec, trust_code)
     if not run.last.is_file():
         task = prepared(recipe, run, device, save_every, progress, listener, None)
         state = fresh(task)
+        require_agreement(task, state)
         run.cut(0, 0)
         run.event("started again", reason="there was no checkpoint yet")
     else:
@@ -84,24 +91,36 @@ def resume(
         same_choices(recipe, checkpoint, run)
         task = prepared(recipe, run, device, save_every, progress, listener, checkpoint)
         state = restored(task, checkpoint, trust_code)
+        require_agreement(task, state)
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
-        run.event("resumed", epoch=checkpoint.epoch, step=checkpoint.step, versions=versions())
-    write_recipe(recipe, run.config)
-    return _go(task, state)
+        place = {"epoch": checkpoint.epoch, "step": checkpoint.step, "processes": task.world.size}
+        run.event("resumed", versions=versions(), **place)
+    return _go(_watched(task, state, probing), state)
+
+
+def _watched(task: Task, state: State, probing: Probing | None) -> Task:
+    """The task with what looks at its batches, in the process that writes. Raises InputError when it can not look."""
+    if probing is None or not task.run.writes:
+        return task
+    objectives = (task.objective(0), task.main)
+    return replace(task, watcher=probing.watcher(task.run, objectives, not state.model.pairwise))
 
 
 def _go(task: Task, state: State) -> Run:
+    if task.run.writes:
+        write_recipe(task.recipe, task.run.config)
     with deterministic(task.device), stopping() as stop:
         if state.epoch == 0 and state.step == 0:
-            _note(task, state, {"loss": float("nan"), "gradient_norm": float("nan")})
+            noted(task, state)
         while state.epoch < task.recipe.epochs:
             begun = time.monotonic()
             _epoch(task, state, stop)
             state.epoch, state.step = state.epoch + 1, 0
-            _note(task, state, _averages(task, state.epoch))
+            require_agreement(task, state)
+            noted(task, state)
             task.run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
-            if stop and state.epoch < task.recipe.epochs:
+            if task.world.any(bool(stop)) and state.epoch < task.recipe.epochs:
                 task.run.event("interrupted", epoch=state.epoch, step=0)
                 raise Interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}")
     task.run.event("finished", epochs=state.epoch)
@@ -125,50 +144,16 @@ def _epoch(task: Task, state: State, stop: list[int]) -> None:
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
         if task.progress:
             task.progress(f"epoch {state.epoch + 1}/{task.recipe.epochs}", state.step, total)
-        unfinished = state.step < total
-        if unfinished and (stop or state.step % task.save_every == 0):
+        unfinished, asked = state.step < total, task.world.any(bool(stop))
+        if unfinished and task.run.writes and (asked or state.step % task.save_every == 0):
             task.run.append(task.run.trajectory, rows)
             rows = []
             snapshot(task, state, {}).save(task.run.last)
-        if unfinished and stop:
+        if unfinished and asked:
             task.run.event("interrupted", epoch=state.epoch, step=state.step)
+            task.world.barrier()  # none leaves before the state is kept
             raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
     task.run.append(task.run.trajectory, rows)
-
-
-def _note(task: Task, state: State, averages: dict[str, float]) -> None:
-    """After an epoch (or before the first): evaluate, write the checkpoints, then the state to continue from."""
-    try:
-        both = seen(state.model, task.val_sentences, task.progress)
-    except InputError as error:
-        raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
-    match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
-    S, mask = scored(both.i2t, Mask(match, torch.ones_like(match)))
-    metrics = numbers(both, task.val.caption_image)
-    row = {
-        "epoch": state.epoch,
-        **averages,
-        **metrics,
-        **followed(S, mask),
-    }
-    checkpoint = snapshot(task, state, metrics)
-    if state.epoch:
-        checkpoint.without_training_state().save(task.run.epoch(state.epoch))
-        score = task.recipe.score(metrics, state.epoch)
-        if score > state.best:
-            state.best = score
-            checkpoint.without_training_state().save(task.run.best)
-    task.run.append(task.run.metrics, [row])
-    snapshot(task, state, metrics).save(task.run.last)
-    if task.listener:
-        task.listener(row)
-
-
-def _averages(task: Task, epoch: int) -> dict[str, float]:
-    """Means of the epoch's steps, read back from the trajectory so that a resumed epoch counts whole."""
-    with open(task.run.trajectory, encoding="utf-8", newline="") as file:
-        steps = [row for row in csv.DictReader(file) if int(row["epoch"]) == epoch]
-    return {name: statistics.fmean(float(row[name]) for row in steps) for name in ("loss", "gradient_norm")}
 
 
 @contextlib.contextmanager

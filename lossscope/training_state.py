@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from .batch_norms import join
 from .checkpoint import Checkpoint, plain, stored_shape, stored_tokens
 from .encoders.base import Encoder, encoder_spec, require_fit
 from .errors import InputError
@@ -95,6 +96,7 @@ def _with_optimisers(task: Task, model: Encoder) -> State:
             f"{task.recipe.objective} must be given embeddings; {task.recipe.encoder} scores pairs and has none"
         )
     model = model.to(task.device)
+    join(model, task.world)
     upstream, net = upstream_of(task.main), task.main.state()
     if upstream is not None:
         upstream.to(task.device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -17,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, multiprocessing
 
+from ..processes import loopback, lost, world
 from .verdict import raised
 
 TIMEOUT = 180.0  # seconds for all, and for the others to tell once one has failed
@@ -27,47 +27,24 @@ class RankError(RuntimeError):
     """A process raised, died or never answered; the message says what it said last."""
 
 
-class _Gathered(torch.autograd.Function):
-    """forward: every rank's rows. backward: the sum over ranks of the gradient on one's own rows."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, x.contiguous())
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        summed = gradients[0].clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(summed)
-        return summed.chunk(dist.get_world_size())[dist.get_rank()]
-
-
 def gathered(x: Tensor) -> Tensor:
-    """(n, d) of every rank -> (ranks · n, d), in the order of ranks, with its gradient; every rank needs the same n.
+    """(n, d) of every rank -> (ranks · n, d), in the order of ranks, with its gradient; n may differ between ranks.
 
     A gather without gradient loses what the other ranks' losses say of one's own embeddings: once gradients are
     averaged over ranks, 1/ranks of them is left.
     """
-    found: Tensor = _Gathered.apply(x)  # type: ignore[no-untyped-call]
-    return found
+    return world().rows(x)
 
 
 def averaged(x: Tensor) -> Tensor:
     """The mean over ranks; x itself outside a group."""
-    if not dist.is_initialized():
-        return x
-    total = x.clone()
-    dist.all_reduce(total)
-    return total / dist.get_world_size()
+    return world().sum(x) / world().size
 
 
 @contextlib.contextmanager
 def group(meeting: Path, rank: int, ranks: int) -> Iterator[None]:
     """A gloo group that meets over a file and talks over the loopback interface."""
-    loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
-    if loopback:
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
+    loopback()
     dist.init_process_group("gloo", init_method=meeting.absolute().as_uri(), rank=rank, world_size=ranks)
     try:
         yield
@@ -143,7 +120,7 @@ def _cause(codes: list[int | None], folder: Path) -> str:
     """What the first rank to fail said: the others only complain, in gloo's words, that it has gone."""
     told = {rank: path.read_text("utf-8") for rank in range(len(codes)) if (path := folder / f"rank-{rank}").is_file()}
     silent = [f"rank {rank} {_ended(code)}" for rank, code in enumerate(codes) if code and rank not in told]
-    own = [text for text in told.values() if "gloo" not in text.lower()]
+    own = [text for text in told.values() if not lost(text)]
     return [*own, *silent, *told.values()][0]
 
 

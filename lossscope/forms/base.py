@@ -27,12 +27,10 @@ class Known:
     """What is known of the queries of one direction before any tile.
 
     positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
-    ceiling: what no similarity exceeds, where that is known.
     """
 
     positives: Tensor
     negatives: Tensor
-    ceiling: float | None = None
 
     @property
     def usable(self) -> Tensor:

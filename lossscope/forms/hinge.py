@@ -37,7 +37,7 @@ class _Number(Side):
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.space.like(tile))
-        self.number[rows] += truth.sum(dim)
+        self.number[rows] += self.space.total(truth, dim)
 
     def counts(self, eps: float) -> Counts:
         usable = self.known.usable

@@ -73,14 +73,14 @@ class _Windows(Side):
             X = torch.sub(tile, self.far[rows, i].unsqueeze(dim), out=self.space.like(tile))
             if self.cells is not None and not self.cells[i].full:
                 width = self._window(min(self.eps), rows)[:, i] + _SLACK
-                apart = torch.abs(X, out=self.space.like(tile, "second"))
-                chosen = torch.lt(apart, width.to(X.dtype).unsqueeze(dim), out=self.space.truth(tile))
+                near = torch.abs(X, out=self.space.like(tile, "second")).neg_()
+                chosen = self.space.above(near, -width.to(X.dtype).unsqueeze(dim))
                 self.cells[i].take(tile, chosen, rows, dim, partial(self._near, i))
             G = X.div_(self.form.tau).sigmoid_()
-            self.sums[rows, i, 0] += G.sum(dim)
+            self.sums[rows, i, 0] += self.space.total(G, dim)
             D = torch.addcmul(G, G, G, value=-1, out=self.space.like(tile, "second"))
-            self.sums[rows, i, 1] += D.sum(dim)
-            self.sums[rows, i, 2] += D.square_().sum(dim)
+            self.sums[rows, i, 1] += self.space.total(D, dim)
+            self.sums[rows, i, 2] += self.space.total(D.square_(), dim)
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
         truth = self.space.like(tile, "third")
@@ -92,8 +92,8 @@ class _Windows(Side):
                 low, high = (edge[rows, i].unsqueeze(dim) for edge in self._edges(eps))
                 inside = torch.gt(tile, low, out=truth)
                 inside.mul_(torch.lt(tile, high, out=self.space.like(tile, "second")))
-                found[rows, i, 0] += inside.sum(dim)
-                found[rows, i, 1] += inside.mul_(D).sum(dim)
+                found[rows, i, 0] += self.space.total(inside, dim)
+                found[rows, i, 1] += self.space.total(inside.mul_(D), dim)
 
     @property
     def again(self) -> bool:

@@ -44,7 +44,7 @@ class _Sums(Side):
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
         n, device = len(known.positives), known.positives.device
         best = known.best
-        self.fixed = self._in_range(known)
+        self.fixed = self._middle(known) if collect else None
         start = best.where(best > -torch.inf, torch.finfo(best.dtype).min / 4)
         self.top = start if self.fixed is None else torch.full_like(best, self.fixed)
         self.low = torch.zeros(n, dtype=torch.float64, device=device)
@@ -52,34 +52,34 @@ class _Sums(Side):
         self.cells = Cells(n) if collect else None
         self.found = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
 
-    def _in_range(self, known: Known) -> float | None:
-        """The middle one of the positives, where exponents from there on leave the range of float32 in no row."""
+    def _middle(self, known: Known) -> float | None:
+        """The middle one of the positives, if exponents of the lowest stay in the range of float32 from there."""
         best = known.best[known.usable]
-        if known.ceiling is None or not len(best):
+        if not len(best):
             return None
         middle, lowest = float(best.median()), float(best.min())
-        within = (known.ceiling - middle) * self.form.scale <= _ABOVE and (middle - lowest) * self.form.scale <= _BELOW
-        return middle if within else None
+        return middle if (middle - lowest) * self.form.scale <= _BELOW else None
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
+        if self.fixed is not None and (self.space.highest(tile) - self.fixed) * self.form.scale > _ABOVE:
+            self.fixed = None  # from here on every query has a top of its own
         if self.fixed is not None:
             E, square = self.space.exponentials(tile, self.form.scale, self.fixed)
-            self.low[rows] += E.sum(dim)
-            self.square[rows] += square.sum(dim)
+            self.low[rows] += self.space.total(E, dim)
+            self.square[rows] += self.space.total(square, dim)
         else:
             self._online(tile, rows, dim)
         if self.cells is not None and not self.cells.full:
             cut = self._lower(rows).unsqueeze(dim)
-            chosen = torch.gt(tile, cut, out=self.space.truth(tile))
-            self.cells.take(tile, chosen, rows, dim, self._thin)
+            self.cells.take(tile, self.space.above(tile, cut), rows, dim, self._thin)
 
     def _online(self, tile: Tensor, rows: slice, dim: int) -> None:
         before = self.top[rows]
         top = torch.maximum(before, tile.amax(dim))
         E = self._exponentials(tile, top, dim)
         shrink = ((before.double() - top.double()) * self.form.scale).exp()
-        self.low[rows] = self.low[rows] * shrink + E.sum(dim)
-        self.square[rows] = self.square[rows] * shrink.square() + E.square_().sum(dim)
+        self.low[rows] = self.low[rows] * shrink + self.space.total(E, dim)
+        self.square[rows] = self.square[rows] * shrink.square() + self.space.total(E.square_(), dim)
         self.top[rows] = top
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
@@ -87,8 +87,8 @@ class _Sums(Side):
         truth = self.space.like(tile, "float truth")
         for eps, (above, mass) in self.found.items():
             torch.gt(tile, self._cut(eps, rows).unsqueeze(dim), out=truth)
-            above[rows] += truth.sum(dim)
-            mass[rows] += truth.mul_(E).sum(dim)
+            above[rows] += self.space.total(truth, dim)
+            mass[rows] += self.space.total(truth.mul_(E), dim)
 
     @property
     def again(self) -> bool:

@@ -22,7 +22,7 @@ class NetVLAD(nn.Module):
         super().__init__()
         self.clusters = nn.Parameter(torch.randn(width, clusters + ghosts) / math.sqrt(width))
         self.clusters2 = nn.Parameter(torch.randn(1, width, clusters) / math.sqrt(width))
-        self.batch_norm = nn.BatchNorm1d(clusters + ghosts)
+        self.batch_norm = _Norm(clusters + ghosts)
 
     @property
     def width(self) -> int:
@@ -38,14 +38,18 @@ class NetVLAD(nn.Module):
         """(n, T, K): how much of each row goes to each cluster, 0 where there is none."""
         kept = self.clusters2.shape[2]
         if mask is None:
-            return self._normed((x @ self.clusters).flatten(0, 1)).softmax(1)[:, :kept].reshape(*x.shape[:2], kept)
-        rows = self._normed(x[mask] @ self.clusters).softmax(1)[:, :kept]
+            every: Tensor = self.batch_norm((x @ self.clusters).flatten(0, 1)).softmax(1)
+            return every[:, :kept].reshape(*x.shape[:2], kept)
+        rows: Tensor = self.batch_norm(x[mask] @ self.clusters).softmax(1)[:, :kept]
         a = rows.new_zeros(*mask.shape, kept)
         a[mask] = rows
         return a
 
-    def _normed(self, rows: Tensor) -> Tensor:
+
+class _Norm(nn.BatchNorm1d):
+    """Batch norm that takes the running statistics of fewer than two rows."""
+
+    def forward(self, rows: Tensor) -> Tensor:
         if len(rows) > 1:
-            return self.batch_norm(rows)  # type: ignore[no-any-return]
-        norm = self.batch_norm
-        return batch_norm(rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
+            return super().forward(rows)
+        return batch_norm(rows, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)

@@ -63,17 +63,20 @@ class Row:
         return int(self.rows.groupby(["statistic", "direction"], observed=True).size().max())
 
 
+def complete(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The rows of all probes, each once. Raises InputError naming missing columns, or when there is no row."""
+    _require(frame)
+    if frame.empty:
+        raise InputError(f"table {what} must have rows; got none. Run `lossscope probe`")
+    return frame.drop_duplicates()
+
+
 def select(frame: pd.DataFrame, probe: str, what: str) -> pd.DataFrame:
     """The rows of one probe.
 
     Raises InputError naming missing columns, or the command that makes such rows.
     """
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
-        raise InputError(
-            f"summary rows must have the columns {', '.join(COLUMNS)}; "
-            f"got {', '.join(map(str, frame.columns))}. Add {', '.join(missing)}"
-        )
+    _require(frame)
     rows = frame[frame["probe"] == probe]
     if rows.empty:
         command = "eval" if probe == "recall" else probe
@@ -82,6 +85,15 @@ def select(frame: pd.DataFrame, probe: str, what: str) -> pd.DataFrame:
             f"Run `lossscope {command}`"
         )
     return rows.drop_duplicates()
+
+
+def _require(frame: pd.DataFrame) -> None:
+    missing = [column for column in COLUMNS if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"summary rows must have the columns {', '.join(COLUMNS)}; "
+            f"got {', '.join(map(str, frame.columns))}. Add {', '.join(missing)}"
+        )
 
 
 def only(rows: pd.DataFrame, names: Sequence[str], what: str) -> pd.DataFrame:

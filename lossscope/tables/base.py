@@ -17,6 +17,8 @@ from . import _formats
 
 Better = Literal["higher", "lower"] | None
 DASH = "–"
+_DECIMALS = {"samples": 2, "queries": 1, "%": 1, "rank": 1}
+_MOST = 8  # decimals
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,14 @@ class Table:
             if any(cell.spread for cell in cells):
                 columns[f"{heading} std"] = [_number(cell.std) for cell in cells]
         return pd.DataFrame(columns)
+
+
+def decimals(unit: str, value: float | None) -> int:
+    """Decimals of a unit; more where a value this small would be printed as 0, one at most from 100 on."""
+    usual = _DECIMALS.get(unit, 3)
+    if not value or not math.isfinite(value) or abs(value) >= 10.0 ** (1 - usual):
+        return min(usual, 1) if value and abs(value) >= 100 else usual
+    return min(math.ceil(-math.log10(abs(value))) + 1, _MOST)
 
 
 def marked(rows: Sequence[Sequence[Cell]], better: Sequence[Better]) -> tuple[tuple[Cell, ...], ...]:

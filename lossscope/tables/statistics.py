@@ -6,39 +6,55 @@ import pandas as pd
 
 from . import _summary
 from ._summary import Column, Row
-from .base import Cell, Table
+from .base import Cell, Table, decimals
 
 _BY = ("source", "objective", "direction")
-_COUNTS = ("C_B", "C_0", "skipped", "ties", "medr", "meanr")
 
 
 def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
-    """Summary rows of one probe -> one table per family of objectives that have the same statistics."""
+    """Summary rows of one probe -> one table per family of objectives that have the same statistics.
+
+    Of a probe that weighs none the lines are directions.
+    """
     rows = _summary.select(frame, probe, "statistics")
-    families: dict[tuple[str, ...], list[str]] = {}
-    for objective, part in rows.groupby("objective", sort=False, observed=True):
-        families.setdefault(tuple(part["statistic"].unique()), []).append(str(objective))
-    return [_table(rows[rows["objective"].isin(specs)], names, probe) for names, specs in families.items()]
+    families: dict[tuple[str, ...], list[pd.DataFrame]] = {}
+    for _, part in rows.groupby("objective", sort=False, dropna=False, observed=True):
+        families.setdefault(tuple(part["statistic"].unique()), []).append(part)
+    return [_table(pd.concat(parts).sort_index(), names, probe) for names, parts in families.items()]
 
 
 def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table:
-    lines = _summary.grouped(rows, _BY)
-    several = rows["source"].nunique() > 1
-    keys = [key for key in lines[0].key if key != "source" or several]
+    lines = _together(_summary.grouped(rows, _BY))
+    left = {"source"} if rows["source"].nunique() == 1 else set[str]()
+    left |= {"objective"} if rows["objective"].isna().all() else set()
+    keys = [key for key in lines[0].key if key not in left]
     shown = [name for name in statistics if name != "skipped" or _any(rows, name)]
-    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, shown)) for line in lines)
+    digits = [_digits(rows[rows["statistic"] == name]) for name in shown]
+    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, shown, digits)) for line in lines)
     columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in shown)
     caption = f"{probe}: " + _summary.settings(rows, "batches", _BY)
     return Table(probe, caption, columns, cells, tuple(_summary.undefined(rows)))
 
 
-def _cells(line: Row, names: list[str]) -> list[Cell]:
-    return [line.cell(Column(line.key["direction"], (name,), digits=_digits(name))) for name in names]
+def _together(lines: list[Row]) -> list[Row]:
+    """Both directions of an objective one below the other, objectives in order of appearance."""
+    first: dict[tuple[str, str], int] = {}
+    for line in lines:
+        first.setdefault((line.key["source"], line.key["objective"]), len(first))
+    return sorted(lines, key=lambda line: first[line.key["source"], line.key["objective"]])
+
+
+def _cells(line: Row, names: list[str], digits: list[int]) -> list[Cell]:
+    columns = [Column(line.key["direction"], (name,), digits=d) for name, d in zip(names, digits, strict=True)]
+    return [line.cell(column) for column in columns]
 
 
 def _any(rows: pd.DataFrame, name: str) -> bool:
     return bool((rows.loc[rows["statistic"] == name, "mean"] > 0).any())
 
 
-def _digits(name: str) -> int:
-    return 1 if name in _COUNTS else 3 if name.startswith("W_") else 2
+def _digits(rows: pd.DataFrame) -> int:
+    """Decimals of a column: those of its unit, as far as its largest number needs."""
+    if rows["statistic"].iloc[0] == "C_B":
+        return 1
+    return decimals(str(rows["unit"].iloc[0]), rows["mean"].abs().max())

@@ -1,0 +1,332 @@
+"""`lossscope probe` and a command for each probe: options of its file, numbers of the sweep, tables of many."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+from lossscope_cli import app, show
+from lossscope_cli.declared import declared
+from lossscope_cli.pace import Pace
+from lossscope_cli.probing import probe_names
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from lossscope.frames import SUMMARY, Frame
+from lossscope.registry import build, load, names, spec_of
+
+HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "probe", "rank", "train", "trajectory"]
+PROBES = [name for name in names("probes") if name != "cocos"]
+COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
+OF_SIMILARITIES = [n for n in PROBES if not {"gradients", "embeddings", "keys"} & build("probes", n).reads]
+LINE = ["--objective", "triplet", "--batch-size", "8"]
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def lossscope(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+
+
+def rows_of(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.stderr
+    found: list[dict[str, Any]] = json.loads(result.stdout, parse_constant=pytest.fail)["rows"]
+    return found
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
+    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
+    return tmp_path / "dump.npz"
+
+
+@pytest.fixture
+def similarities(tmp_path: Path) -> Path:
+    S = np.random.default_rng(0).uniform(-0.5, 0.9, size=(12, 24))
+    np.savez(tmp_path / "S.npz", similarity=S, caption_image=np.repeat(np.arange(12), 2))
+    return tmp_path / "S.npz"
+
+
+def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
+    assert not set(HAND) & {name.replace("_", "-") for name in PROBES}
+    commands = list(get_command(app).commands)  # type: ignore[attr-defined]
+    assert len(commands) == len(set(commands))
+    assert {name.replace("_", "-") for name in names("probes")} | set(HAND) <= set(commands)
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
+    shared = {parameter.name for parameter in COMMANDS["cocos"].params}
+    own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention"}}
+    probe = load("probes", name)
+    assert own == {field.name: field.default for field in fields(probe)}
+    assert not {field.name for field in fields(probe)} & (shared - {"eps", "convention", "curve"})
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
+    (item,) = (item for item in declared("probes") if item.name == name)
+    probe = load("probes", name)
+    assert {field.name: field.default for field in item.fields} == {f.name: f.default for f in fields(probe)}
+    assert item.told.split() == (probe.__doc__ or "").split()
+    assert item.constants["cheap"] is probe.cheap
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_help_shows_examples_and_what_is_asked(name: str) -> None:
+    told = plain(lossscope(name.replace("_", "-"), "--help").stdout)
+    assert f"lossscope {name.replace('_', '-')} ckpt.pt" in told
+    assert plain(declared_what(name)) in told
+
+
+def declared_what(name: str) -> str:
+    return next(item.what for item in declared("probes") if item.name == name)
+
+
+def test_help_of_the_commands_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, lossscope_cli\n"
+        "for words in (['probe', '--help'], ['similarity', '--help']):\n"
+        "    lossscope_cli.app(words, standalone_mode=False)\n"
+        "from lossscope_cli.probing import probe_names\n"
+        "assert probe_names('si') == ['similarity']\n"
+        "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'scipy'}\n"
+        "print(sorted(heavy & set(sys.modules)), [m for m in sys.modules if m.startswith('lossscope.probes')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] []"
+
+
+def test_names_are_completed_from_the_files() -> None:
+    assert probe_names("") == ["all", "cheap", *names("probes")]
+    assert probe_names("c")[:2] == ["cheap", "cocos"]
+
+
+@pytest.mark.parametrize("name", OF_SIMILARITIES)
+def test_a_command_gives_what_its_probe_finds(name: str, similarities: Path) -> None:
+    words = [name.replace("_", "-"), similarities, *LINE, "--format", "json"]
+    rows = rows_of(lossscope(*words))
+    assert all(set(row) == set(SUMMARY) for row in rows)
+    assert {row["probe"] for row in rows} == {name}
+    weighs = load("probes", name).weighs
+    assert {row["objective"] for row in rows} == {"triplet:margin=0.2" if weighs else None}
+    assert {row["direction"] for row in rows} == {"i2t", "t2i"}
+
+
+def test_similarity_by_hand(similarities: Path) -> None:
+    words = "--batch-size all --no-shuffle --captions first --format json".split()
+    rows = rows_of(lossscope("similarity", similarities, *words))
+    S = np.load(similarities)["similarity"][:, ::2]
+    told = {(row["direction"], row["statistic"]): row["mean"] for row in rows}
+    hidden = np.where(np.eye(12, dtype=bool), -2, S)
+    assert told["i2t", "s_pos"] == pytest.approx(np.diag(S).mean(), rel=1e-5)
+    assert told["i2t", "s_neg"] == pytest.approx(hidden.max(1).mean(), rel=1e-5)
+    assert told["t2i", "s_neg"] == pytest.approx(hidden.max(0).mean(), rel=1e-5)
+
+
+def test_an_option_reaches_the_probe(similarities: Path) -> None:
+    low, high = (
+        {(r["direction"], r["statistic"]): r for r in rows_of(lossscope("weight-mass", similarities, *LINE, *more))}
+        for more in (["--eps", "0", "--format", "json"], ["--eps", "1000", "--format", "json"])
+    )
+    assert low["i2t", "W_low"]["mean"] == high["i2t", "W_neg"]["mean"] == 0
+    assert low["i2t", "W_neg"]["mean"] == high["i2t", "W_low"]["mean"] > 0
+    assert (low["i2t", "W_neg"]["eps"], high["i2t", "W_neg"]["eps"]) == (0, 1000)
+
+
+def test_a_bad_option_is_told(dump: Path) -> None:
+    result = lossscope("weight-mass", dump, "--objective", "triplet", "--eps=-1")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "eps must be a number >= 0; got -1" in plain(result.stderr)
+    result = lossscope("tangent", dump, "--objective", "triplet", "--of", "batch")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "must be one of query, candidate" in plain(result.stderr)
+
+
+def test_no_objective_is_asked_of_a_probe_that_weighs_none(dump: Path) -> None:
+    result = lossscope("similarity", dump)
+    assert result.exit_code == 0
+    assert "counting for" not in result.stderr
+    assert not re.search(r"^(objective|probe .*objective)", result.stdout, re.M)
+    assert "counting for triplet" in lossscope("contributors", dump).stderr
+
+
+def test_cheap_is_the_default_and_all_is_all(tiny_checkpoint: Path) -> None:
+    def found(*words: str) -> set[str]:
+        return {row["probe"] for row in rows_of(lossscope("probe", tiny_checkpoint, *words, "--format", "json"))}
+
+    cheap = {name for name in names("probes") if load("probes", name).cheap}
+    assert found() == found("--probes", "cheap") == cheap
+    assert found("--probes", "all") == set(names("probes"))
+    assert found("--probes", "tangent", "--probes", "cheap") == {"tangent"} | cheap
+    assert cheap < set(names("probes"))
+
+
+def test_probes_that_can_not_look_are_left_out_of_a_group_and_refused_by_name(similarities: Path) -> None:
+    result = lossscope("probe", similarities, *LINE, "--probes", "all", "--format", "json")
+    found = {row["probe"] for row in rows_of(result)}
+    assert "tangent" not in found
+    assert {"cocos", "similarity"} <= found
+    assert "Note: tangent is left out: this probe needs embeddings" in result.stderr
+    named = lossscope("probe", similarities, *LINE, "--probes", "tangent")
+    assert (named.exit_code, named.stdout) == (1, "")
+    assert "this probe needs embeddings" in named.stderr
+
+
+def test_several_probes_are_one_sweep_with_the_numbers_of_each(dump: Path, tmp_path: Path) -> None:
+    words = [dump, *LINE, "--objective", "ntxent", "--format", "json"]
+    probes = ["similarity", "cocos:eps=0.1", "weight_mass:eps=0.1"]
+    together = rows_of(lossscope("probe", *words, *(w for p in probes for w in ("--probes", p)), "--out", "frame"))
+    alone = rows_of(lossscope("similarity", *words))
+    alone += rows_of(lossscope("cocos", *words, "--eps", "0.1"))
+    alone += rows_of(lossscope("weight-mass", *words, "--eps", "0.1"))
+    key = ("objective", "direction", "probe", "statistic")
+    assert len(together) == len(alone)
+    order = {tuple(row[k] for k in key): row for row in together}
+    for row in alone:
+        assert order[tuple(row[k] for k in key)] == pytest.approx(row)
+    frame = Frame(tmp_path / "frame").manifest()
+    assert frame["done"] and frame["command"]["probes"] == [spec_of(build("probes", p)) for p in probes]
+
+
+def test_two_probes_of_one_name_are_told_apart(dump: Path) -> None:
+    words = ["--probes", "false-negatives", "--probes", "false-negatives:near=-0.9", "--format", "json"]
+    rows = [row for row in rows_of(lossscope("probe", dump, *words)) if row["statistic"] == "near"]
+    found = {(row["probe"], row["direction"]): row["mean"] for row in rows}
+    assert found["false_negatives", "i2t"] < found["false_negatives:near=-0.9", "i2t"]
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize("words", [["--probes", "cocoa"], ["--probes", "cocos:epsilon=1"]])
+def test_a_probe_that_is_none_is_told(words: list[str], dump: Path) -> None:
+    result = lossscope("probe", dump, "--objective", "triplet", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "did you mean" in plain(result.stderr)
+
+
+@pytest.mark.parametrize("format", ["table", "markdown", "latex"])
+def test_tables_of_all_probes_are_narrow_and_tell_groups_apart(format: str, tiny_checkpoint: Path) -> None:
+    objectives = [word for spec in ("triplet", "ntxent:tau=0.05", "unified", "vlc") for word in ("--objective", spec)]
+    result = lossscope("probe", tiny_checkpoint, *objectives, "--format", format)
+    assert result.exit_code == 0, result.stderr
+    assert "nan" not in result.stdout
+    if format == "table":
+        blocks = result.stdout.split("\n\n")
+        heads = [block.splitlines()[0] for block in blocks if "---" in block]
+        assert len(heads) == 3  # of no objective, of three, of the fourth
+        assert "triplet" not in heads[0] and "vlc" in heads[2]
+        assert max(len(line) for line in result.stdout.splitlines() if not line.startswith("source")) < 140
+    assert result.stdout.count("s_pos_q50".replace("_", {"table": "_"}.get(format, r"\_"))) == 1
+
+
+def test_csv_and_json_have_the_same_rows(dump: Path) -> None:
+    table = lossscope("probe", dump, *LINE, "--format", "csv")
+    (Path("rows.csv")).write_text(table.stdout)
+    read = pd.read_csv("rows.csv")
+    rows = rows_of(lossscope("probe", dump, *LINE, "--format", "json"))
+    assert len(read) == len(rows)
+    assert read["objective"].isna().sum() == sum(row["objective"] is None for row in rows) > 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "png", "svg", "pdf"])
+def test_the_curve_of_cocos_is_written(suffix: str, dump: Path) -> None:
+    words = [
+        "cocos",
+        dump,
+        "--objective",
+        "ntxent:tau=0.05..0.2/3",
+        "--batch-size",
+        "8",
+        "--curve",
+        f"deep/curve.{suffix}",
+    ]
+    result = lossscope(*words)
+    assert result.exit_code == 0, result.stderr
+    assert f"Wrote deep/curve.{suffix}." in result.stderr
+    assert Path(f"deep/curve.{suffix}").stat().st_size > 1000
+
+
+def test_the_curve_says_at_eps_what_the_counts_say(dump: Path) -> None:
+    words = ["cocos", dump, "--objective", "ntxent", "--batch-size", "8", "--eps", "0.01", "--eps", "0.1"]
+    rows = rows_of(lossscope(*words, "--curve", "curve.csv", "--format", "json"))
+    curve = pd.read_csv("curve.csv")
+    for row in rows:
+        if row["statistic"] == "C_neg":
+            near = curve[(curve["direction"] == row["direction"]) & np.isclose(curve["eps"], row["eps"])]
+            assert near["mean"].tolist() == pytest.approx([row["mean"]])
+            assert near["std"].tolist() == pytest.approx([row["std"]])
+            assert near["n"].tolist() == [3]
+    assert rows == rows_of(lossscope(*words, "--format", "json"))
+
+
+def test_a_curve_of_another_kind_is_refused(dump: Path) -> None:
+    result = lossscope("cocos", dump, "--objective", "ntxent", "--curve", "curve.txt")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--curve must end in .csv, .pdf, .png or .svg; got 'curve.txt'" in plain(result.stderr)
+
+
+def test_verbose_tells_of_progress_without_a_terminal(dump: Path) -> None:
+    result = lossscope("similarity", dump, "--batch-size", "2", "--verbose")
+    assert re.search(r"^pairs batches 12/12(, .*/s)?$", result.stderr, re.M)
+    assert "batches" not in lossscope("similarity", dump, "--batch-size", "2").stderr
+    assert lossscope("similarity", dump, "--verbose", "--quiet").stderr == ""
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_pace_counts_only_what_is_done_now() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    pace.seen(1000, 1100)
+    assert (pace.rate, pace.left, pace.told()) == (None, None, "")
+    clock.now = 10
+    pace.seen(1020, 1100)
+    assert (pace.rate, pace.left, pace.told()) == (2, 40, "2/s, 0:40 left")
+    clock.now = 100
+    pace.seen(1030, 11000)
+    assert pace.told() == "3.33 s each, 9:13:53 left"
+    pace.seen(11000, 11000)
+    assert pace.told() == "100/s"
+    pace.seen(1050, 1100)  # another run under the same name, gone on with
+    assert pace.told() == ""
+    clock.now = 110
+    pace.seen(1060, 1100)
+    assert pace.told() == "1/s, 0:40 left"
+
+
+def test_lines_come_at_intervals_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    report = show.lines(30, clock)
+    for done in range(1, 11):
+        clock.now += 10
+        report("batches", done, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "batches 4/10, 10 s each, 1:00 left",
+        "batches 7/10, 10 s each, 0:30 left",
+        "batches 10/10, 10 s each",
+    ]

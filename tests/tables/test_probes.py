@@ -1,0 +1,154 @@
+"""Does the table of many probes say what the summary rows say?"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.tables import probes, statistics
+from lossscope.tables.base import decimals
+
+
+def _rows(probe, objective, values, **more):
+    usual = {
+        "source": "run.pt",
+        "std": 0.5,
+        "n": 4,
+        "n_defined": 4,
+        "unit": "samples",
+        "convention": None,
+        "eps": math.nan,
+    }
+    usual |= {"batch_size": 128, "sampling": "pairs", "seed": 0, "probe": probe, "objective": objective}
+    sides = (("i2t", 0), ("t2i", 1))
+    return [
+        {**usual, "direction": d, "statistic": k, "mean": v + add, **more}
+        for d, add in sides
+        for k, v in values.items()
+    ]
+
+
+def _frame(*parts):
+    return pd.DataFrame([row for part in parts for row in part])
+
+
+def _texts(table):
+    return [[cell.plain() for cell in row] for row in table.rows]
+
+
+def test_what_weighs_no_objective_comes_first_and_has_no_heading():
+    frame = _frame(
+        _rows("cocos", "ntxent:tau=0.1", {"C_neg": 3.0}, eps=0.01, convention="corrected"),
+        _rows("similarity", None, {"s_pos": 0.5, "s_neg": 0.001}, unit="similarity", std=math.nan),
+    )
+    free, weighing = probes.build(frame)
+    assert free.columns == (("", "probe"), ("", "statistic"), ("", "i2t"), ("", "t2i"), ("", "unit"))
+    assert _texts(free) == [
+        ["similarity", "s_pos", "0.500", "1.500", "similarity"],
+        ["similarity", "s_neg", "0.0010", "1.001", "similarity"],
+    ]
+    assert weighing.columns[2:4] == (("ntxent:tau=0.1", "i2t"), ("ntxent:tau=0.1", "t2i"))
+    assert _texts(weighing) == [["cocos", "C_neg", "3.00 ± 0.50", "4.00 ± 0.50", "samples"]]
+    assert "eps" not in free.caption and "eps 0.01" in weighing.caption
+
+
+def test_objectives_stand_side_by_side_three_at_a_time():
+    parts = [_rows("cocos", f"ntxent:tau={k}", {"C_neg": k}) for k in range(1, 6)]
+    tables = probes.build(_frame(*parts))
+    assert [len(table.columns) - 3 for table in tables] == [6, 4]
+    assert [table.name for table in tables] == ["probes-1", "probes-2"]
+    assert _texts(tables[1])[0][2] == "4.00 ± 0.50"
+
+
+def test_statistics_that_an_objective_does_not_have_are_dashes():
+    frame = _frame(
+        _rows("cocos", "triplet", {"C_q": 1.0}),
+        _rows("tangent", "triplet", {"radial": 1.0}),
+        _rows("cocos", "ntxent", {"C_neg": 2.0}),
+    )
+    assert _texts(probes.build(frame)[0]) == [
+        ["cocos", "C_q", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–", "samples"],
+        ["cocos", "C_neg", "–", "–", "2.00 ± 0.50", "3.00 ± 0.50", "samples"],
+        ["tangent", "radial", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–", "samples"],
+    ]
+
+
+def test_two_thresholds_are_told_apart_and_statistics_of_one_name_kept():
+    frame = _frame(
+        *(_rows("cocos", "ntxent", {"W_neg": e}, eps=e, convention="corrected") for e in (0.01, 0.1)),
+        _rows("weight_mass", "ntxent", {"W_neg": 7.0}, eps=0.01, convention="corrected"),
+        _rows("tangent", "ntxent", {"tangent": 5.0}),
+    )
+    (table,) = probes.build(frame)
+    assert [row[0] for row in _texts(table)] == [
+        "cocos, eps 0.01",
+        "cocos, eps 0.1",
+        "weight_mass, eps 0.01",
+        "tangent",
+    ]
+    assert "eps" not in table.caption and "convention corrected" in table.caption
+    assert "n = 4 batches" in table.caption
+
+
+def test_sources_and_samplings_have_tables_of_their_own():
+    frame = _frame(
+        _rows("similarity", None, {"s_pos": 1.0}, source="a"),
+        _rows("similarity", None, {"s_pos": 2.0}, source="b"),
+        _rows("similarity", None, {"s_pos": 3.0}, source="b", sampling="images"),
+    )
+    assert [table.rows[0][2].mean for table in probes.build(frame)] == [1, 2, 3]
+
+
+def test_seeds_are_averaged():
+    frame = _frame(*(_rows("similarity", None, {"s_pos": s}, seed=s) for s in (1, 3)))
+    (table,) = probes.build(frame)
+    assert _texts(table)[0][2] == "2.00 ± 1.00"
+    assert "seeds 1, 3" in table.caption
+
+
+def test_skipped_is_shown_where_any_was():
+    none = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": -0.5}))
+    some = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": 2.0}))
+    none.loc[none["statistic"] == "skipped", "mean"] = 0.0
+    assert [len(probes.build(frame)[0].rows) for frame in (none, some)] == [1, 2]
+
+
+@pytest.mark.parametrize("write", ["to_text", "to_markdown", "to_latex", "to_html", "to_csv"])
+def test_every_form_of_it_is_written(write):
+    frame = _frame(_rows("similarity", None, {"s_pos": 0.5}), _rows("cocos", "goal:pair=sig", {"C_neg": 2.0}))
+    for table, word in zip(probes.build(frame), ("s_pos", "C_neg"), strict=True):
+        assert word in getattr(table, write)().replace(r"\_", "_")
+
+
+def test_frames_that_do_not_fit():
+    with pytest.raises(InputError, match="Add probe"):
+        probes.build(_frame(_rows("cocos", "triplet", {"C_q": 1.0})).drop(columns="probe"))
+    with pytest.raises(InputError, match="must have rows; got none"):
+        probes.build(_frame(_rows("cocos", "triplet", {"C_q": 1.0})).iloc[:0])
+
+
+def test_one_probe_without_an_objective_has_a_line_per_direction():
+    (table,) = statistics.build(_frame(_rows("similarity", None, {"s_pos": 0.5, "margin": 0.1})), "similarity")
+    assert table.headings == ("direction", "s_pos", "margin")
+    assert [row[0].text for row in table.rows] == ["i2t", "t2i"]
+
+
+def test_directions_of_an_objective_stand_together():
+    frame = _frame(_rows("cocos", "triplet", {"C_q": 1.0}), _rows("cocos", "triplet_sh", {"C_q": 2.0}))
+    (table,) = statistics.build(frame.sort_values("direction", kind="stable"))
+    assert [(row[0].text, row[1].text) for row in table.rows] == [
+        (name, direction) for name in ("triplet", "triplet_sh") for direction in ("i2t", "t2i")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "digits"),
+    [("samples", 3.2, 2), ("%", 40.0, 1), ("weight", 0.5, 3), ("1", 0.0042, 4), ("1", 0.0, 3), ("1", None, 3),
+     ("1", math.nan, 3), ("1", 3e-12, 8), ("samples", 0.02, 3), ("rank", 2.0, 1), ("norm", 1184.6, 1),
+     ("norm", -99.9, 3)],
+)  # fmt: skip
+def test_decimals_are_those_of_the_unit_and_more_for_what_would_be_zero(unit, value, digits):
+    assert decimals(unit, value) == digits
