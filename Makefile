@@ -18,7 +18,7 @@ lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 types: $(VENV)/.dev ; $(BIN)/mypy
 
-docs: $(VENV)/.run ; $(BIN)/python docs/make_errata.py && $(BIN)/python docs/make_objectives.py
+docs: $(VENV)/.run ; for page in errata objectives probes performance; do $(BIN)/python docs/make_$$page.py || exit 1; done
 
 figures: demo ; cp demo/figures/*.png figures/ && mkdir -p reports/demo && cp demo/summary.csv demo/csv/*.csv demo/latex/*.tex reports/demo/
 

@@ -71,6 +71,11 @@ def complete(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     return frame.drop_duplicates()
 
 
+def whole_splits(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows that are of no batches: ranks within a batch are another, easier, thing than those of a split."""
+    return frame if "batch_size" not in frame else frame[frame["batch_size"].isna()]
+
+
 def select(frame: pd.DataFrame, probe: str, what: str) -> pd.DataFrame:
     """The rows of one probe.
 

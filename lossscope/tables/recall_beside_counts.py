@@ -23,7 +23,7 @@ _TRAINED = "Recall belongs to the source; it is repeated where one source is cou
 def build(frame: pd.DataFrame) -> Table:
     """Summary rows of the probes `recall` and `cocos` -> rsum, R@1, count and N_eff per source and "
     "objective."""
-    recall = _summary.select(frame, "recall", "recall_beside_counts")
+    recall = _summary.select(_summary.whole_splits(frame), "recall", "recall_beside_counts")
     counts = _summary.select(frame, "cocos", "recall_beside_counts")
     rows = [Row(row.key, pd.concat([row.rows, _recall_of(row, recall)])) for row in _summary.grouped(counts)]
     columns = [Column("both", ("rsum",), digits=1, better="higher")]

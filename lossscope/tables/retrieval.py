@@ -27,7 +27,7 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     `by=("objective",)` averages over sources too, for runs that differ in their seed only. Raises InputError
     when columns or rows of the probe are missing.
     """
-    rows = _summary.select(frame, "recall", "retrieval")
+    rows = _summary.select(_summary.whole_splits(frame), "recall", "retrieval")
     columns = [column for side in ("i2t", "t2i") for column in _side(side)]
     columns.append(Column("both", ("rsum",), digits=1, better="higher"))
     caption = "Retrieval in both directions: " + _summary.settings(rows, "measurements", by)
