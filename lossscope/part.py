@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -50,10 +50,10 @@ class Part:
             large = len(stack) == 1 and self._is_large(stack[0])
             if number % self.world.size == self.world.rank or large:
                 rows, queries = [], []
-                for one in self._large(stack[0]) if large else self._dense(stack, space):
-                    rows.append(self._rows(one, index, stack))
+                for place, one in self._large(stack[0], index) if large else self._small(stack, index, space):
+                    rows.append(self._rows(one, place, stack))
                     if self.sweep.per_query and one.probe.axis == "query":
-                        queries.append(self._queries(one, index))
+                        queries.append(self._queries(one, place))
                 if self.world.main or not large:
                     found.append((number, rows, queries))
             index += len(stack)
@@ -78,20 +78,39 @@ class Part:
     def _reads(self) -> frozenset[str]:
         return frozenset[str]().union(*(probe.reads for _, probe in self.questions))
 
+    def _small(self, stack: Sequence[Batch], index: int, space: Space) -> list[tuple[int, Found]]:
+        """All questions about a stack, with the place of its first batch; batch by batch where memory does not do."""
+        try:
+            return [(index, one) for one in self._dense(stack, space)]
+        except (MemoryError, RuntimeError) as error:
+            if len(stack) == 1 or not memory.is_lack(error):
+                raise
+        singles = [self._small([batch], index + place, Space()) for place, batch in enumerate(stack)]
+        return [one for single in singles for one in single]
+
     def _dense(self, stack: Sequence[Batch], space: Space) -> list[Found]:
-        """All questions about a stack; batch by batch where memory does not suffice for all at once."""
+        """All questions about a stack."""
         reads = self._reads()
         wanted = "embeddings" in reads or any(objective.embeddings for objective in self.objectives)
         known = (wanted, "keys" in reads, space, "gradients" in reads)
         looks = dense.looks(self.embedded, stack, self.sweep.same_image, *known)
         return [one for look in looks for one in measured(look, self.questions)]
 
-    def _large(self, batch: Batch) -> Iterator[Found]:
+    def _large(self, batch: Batch, index: int) -> list[tuple[int, Found]]:
+        """All questions about a batch, by all processes."""
+
         def tick(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
-        return Large(self.questions, self.sweep.same_image, self.world, tick).measured(self.embedded, batch)
+        asking = Large(self.questions, self.sweep.same_image, self.world, tick, self.sweep.precision)
+        return [(index, one) for one in asking.measured(self.embedded, batch)]
+
+    def in_tiles(self) -> bool:
+        """Whether anything about the first batch is answered from tiles."""
+        first = next(self.sampling.batches(self.embedded.caption_image), None)
+        answers = any(large.in_one_look(*question) for question in self.questions)
+        return first is not None and answers and self._is_large(first)
 
     def _is_large(self, batch: Batch) -> bool:
         """Whether a batch is looked at in tiles. Raises InputError where that is needed and can not be."""

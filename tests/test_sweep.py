@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
+from lossscope import dense
 from lossscope.errors import InputError
 from lossscope.frames import SUMMARY, Frame
 from lossscope.objectives.circle import Circle
@@ -208,3 +209,20 @@ def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresh
     rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs").run(embedded)[1]
     assert len(rows) == 2 * len(probes)
     assert len(calls) == 2
+
+
+def test_a_stack_that_does_not_fit_is_looked_at_batch_by_batch(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sweep("ntxent", per_query=True, part=8).run(embedded)[0]
+    looks = dense.looks
+
+    def scarce(source: Embedded, stack: Any, *further: Any) -> Any:
+        if len(stack) > 1:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory")
+        return looks(source, stack, *further)
+
+    monkeypatch.setattr(dense, "looks", scarce)
+    found, rows = sweep("ntxent", per_query=True, part=8).run(embedded)
+    pd.testing.assert_frame_equal(found, whole)
+    assert sorted(rows["batch"]) == sorted([*range(8), *range(8)])
