@@ -1,12 +1,13 @@
 # One-line targets. `make demo` and `make test` do their whole set-up on a machine with python3 (venv, pip) and make.
 PYTHON ?= python3
+GPU ?= cuda
 VENV := .venv
 BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test quick lint types docs figures bench clean
+.PHONY: demo test quick lint types docs figures bench bench-gpu clean
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
@@ -22,7 +23,17 @@ docs: $(VENV)/.run ; for page in errata objectives probes performance; do $(BIN)
 
 figures: demo ; cp demo/figures/*.png figures/ && mkdir -p reports/demo && cp demo/summary.csv demo/csv/*.csv demo/latex/*.tex reports/demo/
 
-bench: $(VENV)/.run ; for script in benchmarks/*.py; do $(BIN)/python $$script; done
+bench: $(VENV)/.run ; $(call measured,^if __name__,,.txt)
+
+bench-gpu: $(VENV)/.run ; $(call measured,"--device",--device cuda,-$(GPU).txt)
+
+# every script that has a line like $(1) is run with $(2), and what it prints goes to results/NAME$(3)
+define measured
+set -e; mkdir -p benchmarks/results; for script in `grep -l -e '$(1)' benchmarks/*.py`; do \
+  to=benchmarks/results/`basename $$script .py`$(3); echo "$$script -> $$to"; \
+  $(BIN)/python $$script $(2) > $$to.part || { rm -f $$to.part; exit 1; }; mv $$to.part $$to; \
+done; $(BIN)/python docs/make_performance.py
+endef
 
 clean: ; rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
 

@@ -55,6 +55,9 @@ class Asked:
     same_image: Annotated[str, typer.Option(help="Another caption of the same image: keep as negative, or mask.")] = (
         "keep"
     )
+    precision: Annotated[
+        str, typer.Option(help="Of tiles of large batches: float32, or bf16 with what it leaves undecided made again.")
+    ] = "float32"
     per_query: Annotated[bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.")] = False
     seed: Seed = 0
     device: Device = "auto"
@@ -73,6 +76,7 @@ class Asked:
         """Fields of a Sweep, all but its objectives. Raises a usage error for words that are none of those known."""
         chosen(self.same_image, ("keep", "mask"), "--same-image")
         chosen(self.captions, ("all", "first"), "--captions")
+        chosen(self.precision, ("float32", "bf16"), "--precision")
         if self.sampling is not None:
             chosen(self.sampling, ("pairs", "images"), "--sampling")
         if self.per_query and self.out is None:
@@ -81,7 +85,7 @@ class Asked:
         return {
             "probes": tuple(probes), "sampling": self.sampling, "batch_size": batch_size_of(self.batch_size),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
-            "same_image": self.same_image, "per_query": self.per_query,
+            "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
         }  # fmt: skip
 
     def request(self) -> dict[str, Any]:
@@ -136,6 +140,11 @@ def swept(asked: Asked, name: str, selection: Selection) -> tuple[pd.DataFrame, 
             sweep, left = selection.fitting(Sweep(objectives=specs, **shared), embedded)
             for told in left:
                 show.notice(f"Note: {told}.", asked.quiet)
+            if sweep.precision == "bf16" and not sweep.in_tiles(embedded):
+                show.notice(
+                    "Note: --precision bf16 is for large batches, looked at in tiles; these are looked at in float32.",
+                    asked.quiet,
+                )
             folder = asked.out
             if folder is not None and len(asked.sources) > 1:
                 folder = folder / f"{place:02d}-{source.stem}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 
@@ -30,12 +31,14 @@ _ONE_LOOK = frozenset({"counts", "extremes"})
 
 @dataclass(frozen=True)
 class Large:
-    """What is asked of a large batch. world: the processes that share it. tick: told (done, of) in tiles."""
+    """What is asked of a large batch. world: the processes that share it. tick: told (done, of) in tiles.
+    precision: of the tiles; panels are always float32."""
 
     questions: Asked
     same_image: SameImage
     world: World
     tick: Tick | None = None
+    precision: Literal["float32", "bf16"] = "float32"
 
     def measured(self, embedded: Embedded, batch: Batch) -> Iterator[Found]:
         """Answers of i2t, then of t2i, in the order of the questions; every process has them all."""
@@ -57,8 +60,9 @@ class Large:
         extremes = any("extremes" in probe.reads for _, probe in quick)
 
         def run(rows: int) -> Pair[Passed]:
-            passing = Pass(objectives, eps, extremes, rows=rows, world=self.world, tick=self.tick)
-            return passing.run(matrix, relation, shapes)
+            world, tick, precision = self.world, self.tick, self.precision
+            asking = Pass(objectives, eps, extremes, rows=rows, world=world, tick=tick, precision=precision)
+            return asking.run(matrix, relation, shapes)
 
         return memory.backing_off(run, ROWS, 16)
 

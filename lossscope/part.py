@@ -43,7 +43,7 @@ class Part:
 
     def measured(self, start: int, stop: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows of the batches `start` to `stop`, and of single queries; every process has all of them."""
-        found: list[tuple[int, list[pd.DataFrame], list[pd.DataFrame]]] = []
+        found: list[tuple[int, list[dict[str, list[Any]]], list[pd.DataFrame]]] = []
         batches = islice(self.sampling.batches(self.embedded.caption_image, start=start), stop - start)
         index, space = start, Space()
         for number, stack in enumerate(dense.stacks(list(batches), self._cells())):
@@ -61,13 +61,19 @@ class Part:
                 self.progress(f"{self.sampling.how} batches", index, total)
         found = sorted((one for own in self.world.gather(found) for one in own), key=lambda one: one[0])
         single = [frame for _, _, queries in found for frame in queries]
-        wide = pd.concat([frame for _, rows, _ in found for frame in rows], ignore_index=True)
+        wide = _below([columns for _, rows, _ in found for columns in rows])
         return wide, pd.concat(single) if single else pd.DataFrame()
 
     @cached_property
     def questions(self) -> Asked:
         """Which probe looks at which objective."""
-        return asked(self.objectives, self.sweep.built_probes())
+        return asked(self.objectives, self.sweep.built_probes)
+
+    @cached_property
+    def _labels(self) -> dict[Probe, str]:
+        """What each probe is called in the rows."""
+        probes = self.sweep.built_probes
+        return {probe: _label(probe, probes) for probe in probes}
 
     def _cells(self) -> int:
         """Similarities of one stack; 0, one batch at a time, where an objective wants the embeddings of a batch."""
@@ -131,18 +137,18 @@ class Part:
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _rows(self, found: Found, index: int, stack: Sequence[Batch]) -> pd.DataFrame:
-        """A row per batch: its key and its statistics."""
+    def _rows(self, found: Found, index: int, stack: Sequence[Batch]) -> dict[str, list[Any]]:
+        """A row per batch, as columns: its key and its statistics."""
         k = found.shape.batches
         columns = found.columns()
-        row = self._key(found)
-        row |= {"batch": range(index, index + k), "queries": found.shape.queries}
-        row |= {"batch_size": self.sweep.batch_size or len(stack[0].images)}
+        row = {name: [value] * k for name, value in self._key(found).items()}
+        row |= {"batch": list(range(index, index + k)), "queries": [found.shape.queries] * k}
+        row |= {"batch_size": [self.sweep.batch_size or len(stack[0].images)] * k}
         for statistic in found.statistics():
-            value = reduced(statistic, columns, k).cpu().numpy()
-            row[statistic.name] = list(value) if statistic.reducer == "curve" else value
-            row[f"has_{statistic.name}"] = True
-        return pd.DataFrame(row)
+            value = reduced(statistic, columns, k).cpu()
+            row[statistic.name] = list(value.numpy()) if statistic.reducer == "curve" else value.tolist()
+            row[f"has_{statistic.name}"] = [True] * k
+        return row
 
     def _queries(self, found: Found, index: int) -> pd.DataFrame:
         """A row per query."""
@@ -158,10 +164,21 @@ class Part:
             "seed": self.sweep.seed,
             "objective": None if found.objective is None else spec_of(found.objective),
             "direction": found.shape.direction,
-            "probe": _label(found.probe, self.sweep.built_probes()),
+            "probe": self._labels[found.probe],
             "convention": getattr(found.probe, "convention", None),
             "eps": getattr(found.probe, "eps", float("nan")),
         }
+
+
+def _below(answers: Sequence[dict[str, list[Any]]]) -> pd.DataFrame:
+    """Columns of all answers one below the other; a statistic that an answer does not have is NaN, and not there."""
+    names = dict.fromkeys(name for columns in answers for name in columns)
+    whole: dict[str, list[Any]] = {name: [] for name in names}
+    for columns in answers:
+        size = len(columns["batch"])
+        for name, column in whole.items():
+            column += columns.get(name) or [False if name.startswith("has_") else float("nan")] * size
+    return pd.DataFrame(whole)
 
 
 def _label(probe: Probe, probes: Sequence[Probe]) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from .forms.base import Known, Side
+from .forms.base import Known, Side, Undecided
 from .forms.space import Space
+from .half import Half, refuse
 from .objectives.base import Convention, Counts, Objective
 from .processes import World
 from .relation import Relation
@@ -19,6 +22,7 @@ from .view import Extremes, Look, Shape
 from .weights import Pair
 
 Tick = Callable[[int, int], None]
+Change = Callable[[Tile], Tile]
 _BLOCK = 64  # positives that one product makes
 
 
@@ -40,6 +44,11 @@ class Passed(Look):
     def skipped(self) -> Tensor:
         return ~self.known.usable
 
+    def undecided(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[Undecided, int]]:
+        """Bounds of rounded cells that anything asked of this direction needs exactly."""
+        asked: list[Side | Top] = [*self.sides.values(), *([] if self.top is None else [self.top])]
+        return [(bounds, dim) for one in asked for bounds in one.undecided(S, rows, dim, error)]
+
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
         return self.sides[objective].counts(eps)
 
@@ -49,6 +58,7 @@ class Pass:
     """What is asked of a pass: objectives that have a tiled form, thresholds, and whether extremes are wanted.
 
     rows, columns: of a tile. world: the processes that share the rows. tick: told (done, of) after each tile.
+    precision: bf16 makes tiles in bfloat16 and undecided cells exactly, with the same answers.
     """
 
     objectives: Sequence[Objective]
@@ -58,29 +68,40 @@ class Pass:
     columns: int = COLUMNS
     world: World = field(default_factory=lambda: World(0, 1))
     tick: Tick | None = None
+    precision: Literal["float32", "bf16"] = "float32"
 
     def run(self, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
-        """Both directions of the batch; every process gets the whole. Looks at S again where one look did not do."""
+        """Both directions of the batch; every process gets the whole. Looks at S again where one look did not do.
+
+        Raises InputError where the precision is bf16 and an objective needs every cell exactly.
+        """
         space, other = Space(), relation.t()
-        own = positives(matrix, relation)
+        if self.precision == "bf16":
+            refuse(self.objectives)
+        half = Half(matrix, space) if self.precision == "bf16" else None
+        own = half.positives(relation) if half else positives(matrix, relation)
         turned = own[other.positives.origin]
         i2t = self._begun(Known(relation.padded(own), relation.negatives.to(own.device)), shapes.i2t, space)
         t2i = self._begun(Known(other.padded(turned), other.negatives.to(own.device)), shapes.t2i, space)
         off: list[Tensor] = []
-        for tile in self._tiles(matrix, relation, own, space, off):
+        passed = Pair(i2t, t2i)
+        hide, best = partial(_hide, relation, own, off), Pair(i2t.known.best, t2i.known.best)
+        if half and self.extremes and half.collapsed(partial(_hide, relation, own, []), best, self.rows, self.columns):
+            return replace(self, precision="float32").run(matrix, relation, shapes)
+        settle = partial(_settle, half, passed, relation, hide, off) if half else None
+        for tile in self._tiles(half or matrix, relation, hide, space, settle):
             for objective in self.objectives:
                 i2t.sides[objective].add(tile.S, tile.rows, 1)
                 t2i.sides[objective].add(tile.S, tile.columns, 0)
             if i2t.top is not None and t2i.top is not None:
                 i2t.top.add(tile.S, tile.rows, tile.columns, 1)
                 t2i.top.add(tile.S, tile.columns, tile.rows, 0)
-        passed = Pair(i2t, t2i)
         self._merge(passed)
         if self.extremes:
             self._correct(passed, matrix, relation, off)
         again = [(side, dim) for look, dim in ((i2t, 1), (t2i, 0)) for side in look.sides.values() if side.again]
         if again:
-            for tile in self._tiles(matrix, relation, own, space, []):
+            for tile in self._tiles(matrix, relation, hide, space):
                 for side, dim in again:
                     side.recount(tile.S, tile.rows if dim == 1 else tile.columns, dim)
             for side, _ in again:
@@ -96,22 +117,15 @@ class Pass:
         return Passed(shape, known, sides, Top(known, space) if self.extremes else None)
 
     def _tiles(
-        self, matrix: Matrix, relation: Relation, own: Tensor, space: Space, off: list[Tensor]
+        self, made: Matrix | Half, relation: Relation, hide: Change, space: Space, settle: Change | None = None
     ) -> Iterator[Tile]:
-        """Tiles with −inf where there is no negative. off: gets places of positives that differ from those known."""
-        n, m = matrix.shape
-        rows = runs(n, self.rows)
-        mine, columns = rows[self.world.share(len(rows))], runs(m, self.columns)
-        for done, tile in enumerate(matrix.tiles(mine, columns, space)):
+        """Tiles with −inf where there is no negative."""
+        rows, columns = runs(relation.queries, self.rows), runs(relation.candidates, self.columns)
+        mine = rows[self.world.share(len(rows))]
+        for done, tile in enumerate(made.tiles(mine, columns, space)):
             space.next_tile()
-            row, column, place = relation.positives.tile(tile.rows, tile.columns)
-            if len(place):
-                off.append(place[(tile.S[row, column] != own[place]).cpu()])
-                tile.S[row, column] = -torch.inf
-            row, column, _ = relation.absent.tile(tile.rows, tile.columns)
-            if len(row):
-                tile.S[row, column] = -torch.inf
-            yield tile
+            hide(tile)
+            yield settle(tile) if settle else tile
             if self.tick:
                 self.tick(done + 1, len(mine) * len(columns))
 
@@ -129,11 +143,39 @@ class Pass:
 
         A positive must not outrank itself: they are compared with the negatives of one product.
         """
-        places = torch.cat([place for part in self.world.gather(off) for place in part])
+        none = torch.zeros(0, dtype=torch.int64)
+        places = torch.cat([none, *(place for part in self.world.gather(off) for place in part)])
         rows, columns = (torch.unique(c[places]) for c in (relation.positives.rows, relation.positives.columns))
         for look, queries, side in ((passed.i2t, rows, relation), (passed.t2i, columns, relation.t())):
             for part in torch.split(queries, self.rows):
                 _rank(look, part, matrix.lines(part, side.direction), side)
+
+
+def _hide(relation: Relation, own: Tensor, off: list[Tensor], tile: Tile) -> Tile:
+    """−inf where there is no negative. off: gets places of positives that differ from those known."""
+    row, column, place = relation.positives.tile(tile.rows, tile.columns)
+    if len(place):
+        if not tile.rounded:
+            off.append(place[(tile.S[row, column] != own[place]).cpu()])
+        tile.S[row, column] = -torch.inf
+    row, column, _ = relation.absent.tile(tile.rows, tile.columns)
+    if len(row):
+        tile.S[row, column] = -torch.inf
+    return tile
+
+
+def _settle(half: Half, passed: Pair[Passed], relation: Relation, hide: Change, off: list[Tensor], tile: Tile) -> Tile:
+    """A tile with all cells exact that must be. off: gets positives that cells of a float32 tile may be level with."""
+    if tile.rounded:
+        rows, columns = half.error(tile)
+        bounds = passed.i2t.undecided(tile.S, tile.rows, 1, rows)
+        bounds += passed.t2i.undecided(tile.S, tile.columns, 0, columns)
+        if half.settled(tile, bounds):
+            return tile
+        tile = hide(half.product(tile.rows, tile.columns))
+    if passed.i2t.top is not None:
+        off += half.level(tile, Pair(passed.i2t.known.best, passed.t2i.known.best), relation)
+    return tile
 
 
 def positives(matrix: Matrix, relation: Relation) -> Tensor:

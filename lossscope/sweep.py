@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import pandas as pd
 
 from .errors import InputError
 from .frames import Frame, summarise
+from .half import refuse
 from .objectives.base import Objective
 from .part import Part, Progress
 from .probes.base import Probe
@@ -28,7 +30,8 @@ class Sweep:
     objectives, probes: specs. sampling: `pairs`, `images`, or None for what each objective needs (one sweep each).
     batch_size None: all in one. same_image: what another caption of the same image is. per_query: keep every row.
     part: batches after which a part is written. engine: `dense` holds the matrix of a batch, `tiled` never does; `auto`
-    goes by its size.
+    goes by its size. precision: of tiles; bf16 makes them in bfloat16 and what that leaves undecided again, exactly.
+    Batches that are not looked at in tiles, and panels of whole rows, are always float32.
     """
 
     objectives: tuple[str, ...]
@@ -43,12 +46,15 @@ class Sweep:
     per_query: bool = False
     part: int = 64
     engine: Literal["auto", "dense", "tiled"] = "auto"
+    precision: Literal["float32", "bf16"] = "float32"
 
     def plans(self) -> list[tuple[Sampling, list[Objective]]]:
         """One sampling per way of batching that the objectives need. Raises InputError for one that can not."""
         found: dict[How, list[Objective]] = {}
         for spec in self.objectives:
             objective: Objective = build("objectives", spec)
+            if self.precision == "bf16":
+                refuse([objective])
             natural: How = "images" if objective.positives == "many" else "pairs"
             how = self.sampling or natural
             if how == "images" and objective.positives == "one":
@@ -56,7 +62,7 @@ class Sweep:
                     f"--sampling images gives each query several positives, which {spec_of(objective)} does not take; "
                     "use --sampling pairs, or leave it out"
                 )
-            for probe in self.built_probes():
+            for probe in self.built_probes:
                 probe.check(objective)
             found.setdefault(how, []).append(objective)
         return [(self._sampling(how), objectives) for how, objectives in found.items()]
@@ -108,13 +114,17 @@ class Sweep:
         for sampling, objectives in small.plans():
             Part(small, embedded, sampling, objectives, World(), None).measured(0, 1, 1)
 
+    def in_tiles(self, embedded: Embedded) -> bool:
+        """Whether any batch is looked at in tiles, which `precision` is about."""
+        return any(Part(self, embedded, *plan, World(0, 1), None).in_tiles() for plan in self.plans())
+
     def units(self) -> dict[str, str]:
         """Unit of every statistic, in an order that keeps that of each objective as far as one order can."""
         found: dict[str, str] = {}
         order: list[str] = []
         for objective in (build("objectives", spec) for spec in self.objectives):
             place = 0
-            for statistic in (s for probe in self.built_probes() for s in probe.statistics(objective)):
+            for statistic in (s for probe in self.built_probes for s in probe.statistics(objective)):
                 if statistic.reducer == "curve":
                     continue
                 if statistic.name not in found:
@@ -130,6 +140,7 @@ class Sweep:
         layers = (name for name in told if name not in units and pd.api.types.is_numeric_dtype(rows[name]))
         return {**units, **dict.fromkeys(layers, "norm")}
 
+    @cached_property
     def built_probes(self) -> list[Probe]:
         """The probes of the specs."""
         return [build("probes", spec) for spec in self.probes]

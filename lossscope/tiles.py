@@ -21,11 +21,13 @@ ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which the caches of a core hold
 
 @dataclass(frozen=True)
 class Tile:
-    """(r, w) similarities of some rows with some columns; to be overwritten by the next one."""
+    """(r, w) similarities of some rows with some columns; to be overwritten by the next one. rounded: a product in
+    bfloat16, of which undecided cells are not exact yet."""
 
     S: Tensor
     rows: slice
     columns: slice
+    rounded: bool = False
 
 
 @dataclass(frozen=True, eq=False)

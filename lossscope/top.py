@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .forms.base import Known
+from .forms.base import Known, Undecided, around, leading
 from .forms.space import Space
 from .view import Extremes
 
@@ -36,6 +36,10 @@ class Top:
         best, truth = self.best[rows].unsqueeze(dim), self.space.like(tile)
         self.above[rows] += self.space.total(torch.gt(tile, best, out=truth), dim)
         self.level[rows] += self.space.total(torch.ge(tile, best, out=truth), dim)
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
+        """As a side has it."""
+        return leading(tile, dim, self.hardest[rows], error), around(self.best[rows], error)
 
     def correct(self, queries: Tensor, best: Tensor, lines: Tensor) -> None:
         """Rank some queries anew, from their whole rows of negatives, (k, c), and the best positive of each, (k,)."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -43,6 +43,9 @@ class Known:
         return self.positives.amax(1)
 
 
+Undecided = tuple[Tensor, Tensor | None]  # (r,) lowest and, if any, highest rounded cell that is undecided
+
+
 class Side(ABC):
     """Sums of n queries of one direction under one objective, made tile by tile. Cells of a tile that are no negatives
     are −inf."""
@@ -50,6 +53,10 @@ class Side(ABC):
     @abstractmethod
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         """Meet a tile; `rows` are the queries that it is about."""
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
+        """Cells of a tile, rounded to bfloat16 after an error of at most (r,), that must be exact before `add`."""
+        raise NotImplementedError("every cell must be exact")
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
         """Meet a tile again, once every tile was met, where `again` asks for it."""
@@ -78,11 +85,32 @@ class Side(ABC):
 
 
 class Form(Protocol):
-    """A frozen dataclass of the numbers that a family of objectives differ in."""
+    """A frozen dataclass of the numbers that a family of objectives differ in.
+
+    compares: whether cells are only compared, so that those far from what they are compared with may be inexact.
+    """
+
+    compares: ClassVar[bool]
 
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
         ...
+
+
+def around(cut: Tensor, error: Tensor) -> Undecided:
+    """Cells that may be on either side of a cut, (r,). To round to bfloat16 keeps the order, so bounds are rounded."""
+    return _rounded(cut - error), _rounded(cut + error)
+
+
+def leading(tile: Tensor, dim: int, met: Tensor, error: Tensor) -> Undecided:
+    """Cells that may be the largest of the tile and larger than those met before, (r,), which were exact."""
+    highest = tile.amax(dim)
+    first = highest - 2.0**-8 * highest.abs() - 2 * error
+    return _rounded(torch.maximum(first.where(highest > -torch.inf, -torch.inf), met - error)), None
+
+
+def _rounded(bound: Tensor) -> Tensor:
+    return bound.bfloat16().float().clamp(min=torch.finfo(torch.float32).min)  # −inf is no negative
 
 
 def known_of(S: Tensor, mask: Mask) -> Known:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
 from ..similarity import Mask
-from .base import Known, Side
+from .base import Known, Side, Undecided, leading
 from .space import Space
 
 
 @dataclass(frozen=True)
 class Hardest:
     """w depends on (s₊, max_n s_n) only: the objective is asked about rows of these two."""
+
+    compares: ClassVar[bool] = True
 
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
@@ -33,6 +35,9 @@ class _Top(Side):
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         self.top[rows] = torch.maximum(self.top[rows], tile.amax(dim))
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
+        return (leading(tile, dim, self.top[rows], error),)
 
     def counts(self, eps: float) -> Counts:
         S = torch.stack([self.known.best, self.top], 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
-from .base import Known, Side, zeroed
+from .base import Known, Side, Undecided, around, zeroed
 from .space import Space
 
 
@@ -19,6 +19,7 @@ class Hinge:
     """w_n = 1 where s_n > s₊ − margin, else 0; the positive weighs as much as they together."""
 
     margin: float
+    compares: ClassVar[bool] = True
 
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
@@ -38,6 +39,9 @@ class _Number(Side):
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.space.like(tile))
         self.number[rows] += self.space.total(truth, dim)
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
+        return (around(self.cut[rows], error),)
 
     def counts(self, eps: float) -> Counts:
         usable = self.known.usable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ class Ranks:
     """
 
     tau: float
+    compares: ClassVar[bool] = False
 
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""

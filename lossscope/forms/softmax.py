@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class Softmax:
     lead: float | None = 0.0
     factor: float = 1.0
     pull: float | None = None
+    compares: ClassVar[bool] = False
 
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""

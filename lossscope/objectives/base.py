@@ -289,8 +289,12 @@ def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
 def single(weights: Tensor, mask: Mask) -> Counted:
     """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
     usable = mask.usable
-    positive = weights.masked_fill(~mask.positives, 0).sum(1) * usable
-    counted = weights * (mask.negatives & usable[:, None])
+    if mask.crowded is None and mask.whole and mask.all_usable:
+        positive = weights.gather(1, mask.first_positive).squeeze(1)
+        counted = weights.scatter(1, mask.first_positive, 0.0)
+    else:
+        positive = weights.masked_fill(~mask.positives, 0).sum(1) * usable
+        counted = weights * (mask.negatives & usable[:, None])
     return Counted(counted[:, None, :], torch.ones_like(positive), positive, ~usable)
 
 

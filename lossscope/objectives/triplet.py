@@ -44,6 +44,11 @@ class Triplet(Loss):
         violation = (self.margin - positive_of(S, mask) + S).relu()
         return violation.masked_fill(~mask.negatives, 0).sum(1)
 
+    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        violation = (self.margin - positive_of(S, mask) + S).relu_().mul_(mask.negatives)
+        W = (violation > 0).to(S.dtype)
+        return violation.sum(1), W.scatter_(1, mask.first_positive, -W.sum(1, keepdim=True))
+
     def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
         self.require(convention)
         W = self(S, mask).W

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from ..errors import InputError
@@ -43,3 +44,10 @@ class TripletSH(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)
         return (self.margin - positive_of(S, mask) + hardest).relu().squeeze(1)
+
+    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        hardest, column = hardest_negative(S, mask)
+        value = (self.margin - positive_of(S, mask) + hardest).relu_()
+        violates = (value > 0).to(S.dtype)
+        W = torch.zeros_like(S).scatter_(1, column, violates).scatter_(1, mask.first_positive, -violates)
+        return value.squeeze(1), W
