@@ -7,6 +7,7 @@ the embeddings.
 from __future__ import annotations
 
 import argparse
+import sys
 
 import torch
 from measuring import machine, medians, peak, source, table
@@ -54,6 +55,7 @@ class Case:
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--sizes", type=int, nargs="+", default=[8192, 32768])
+    asked.add_argument("--objectives", nargs="+", help="specs; default: one of each form")
     asked.add_argument("--width", type=int, default=512)
     asked.add_argument("--repeats", type=int, default=5)
     asked.add_argument("--noise", type=float, default=2.0)
@@ -64,7 +66,7 @@ def main() -> None:
     for size in given.sizes:
         pairs = source(size, 1, given.width, given.noise, given.device)
         images = source(size // 5, 5, given.width, given.noise, given.device)
-        for spec in (*SINGLE, "smoothap"):
+        for spec in (*SINGLE, "smoothap") if given.objectives is None else given.objectives:
             case = Case(images if spec == "smoothap" else pairs, spec)
             count = case.ours()
             bare, ours = medians((case.bare, case.ours), given.repeats, given.device)
@@ -72,7 +74,7 @@ def main() -> None:
             megabytes = peak(case.ours, given.device)
             numbers = (f"{bare:.3f}", f"{ours:.3f}", f"{ours / bare:.2f}", f"{megabytes:.0f}", f"{count:.1f}")
             rows.append((spec, shape, *numbers))
-            print(*rows[-1], flush=True)
+            print(*rows[-1], file=sys.stderr, flush=True)
     print(f"\nd = {given.width}, medians of {given.repeats}, {machine(given.device)}\n")
     print(table(("objective", "S", "bare s", "ours s", "ratio", "MB", "mean count"), rows))
 

@@ -45,6 +45,9 @@ def cocos(
     from lossscope.selection import Selection
 
     chosen(convention, ("corrected", "released", "text"), "--convention")
+    for value in eps or []:
+        if not 0 <= value < float("inf"):
+            raise usage(f"--eps must be a finite number >= 0; got {value:g}")
     if curve is not None and curve.suffix.lower() not in PICTURES:
         raise usage(f"--curve must end in .csv, .pdf, .png or .svg; got {curve.name!r}")
     specs = [f"cocos:eps={value!r},convention={convention}" for value in dict.fromkeys(eps or [0.01])]

@@ -23,11 +23,13 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, progress: Progress | 
     """Summary rows (probe `recall`) of one source, or of the mean of several sources' similarities.
 
     folds > 1: the images are cut in that many equal runs in file order and the numbers averaged (COCO 1K is 5
-    folds of 5,000); std is then over folds. Raises InputError when sources hold different items.
+    folds of 5,000); std is then over folds. Raises InputError when sources hold different items,
+    for folds that do not divide the images, and for a fold without captions.
     """
     first = embedded[0]
     for other in embedded[1:]:
-        if other.caption_ids != first.caption_ids or not np.array_equal(other.caption_image, first.caption_image):
+        same = other.image_ids == first.image_ids and other.caption_ids == first.caption_ids
+        if not same or not np.array_equal(other.caption_image, first.caption_image):
             raise InputError(f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ")
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
     found = [_directions(i2t, t2i) for i2t, t2i in _folds(embedded, folds, progress)]
@@ -70,6 +72,9 @@ def _folds(
     for fold in range(folds):
         images = np.arange(fold * size, (fold + 1) * size, dtype=np.int64)
         captions = np.flatnonzero((first.caption_image >= images[0]) & (first.caption_image <= images[-1]))
+        if not len(captions):
+            told = f"none in fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
+            raise InputError(f"every fold must have captions; images have {told}. Use fewer --folds")
         owner = first.caption_image[captions] - images[0]
         if len(embedded) == 1 and first.images is not None:
             yield retrieve_by_tiles(Matrix(first, images, captions), owner, progress)

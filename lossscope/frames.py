@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .errors import InputError
@@ -115,8 +116,8 @@ def _read_part(file: Path) -> pd.DataFrame:
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     """Wide rows of batches -> summary rows: mean and population std over batches, n batches, n_defined of them.
 
-    A batch in which a statistic is undefined (NaN) is left out of its mean; a statistic that an objective does not
-    have is absent. Columns: SUMMARY.
+    A batch in which a statistic is undefined (NaN, or beyond all numbers) is left out of its mean; a statistic that an
+    objective does not have is absent. Columns: SUMMARY.
     """
     found = []
     for keys, group in rows.groupby(list(KEYS), dropna=False, sort=False, observed=True):
@@ -125,7 +126,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
             if name not in group or (present in group and not group[present].any()):
                 continue
             values = group[name].to_numpy(dtype=float)
-            defined = values[~pd.isna(values)]
+            defined = values[np.isfinite(values)]
             some = len(defined) > 0
             found.append({
                 **dict(zip(KEYS, keys, strict=True)),

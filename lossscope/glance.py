@@ -56,16 +56,19 @@ class Glance:
     def __call__(
         self, S: Tensor, mask: Mask, images: Tensor | None = None, captions: Tensor | None = None
     ) -> tuple[bool, list[float]]:
-        """S (images, captions) and its i2t mask -> whether S is finite, and a number per column, brought to the host.
+        """S (images, captions) and its i2t mask -> whether all is finite, and a number per column, brought to the host.
 
-        images, captions: embeddings, where probes look at them. Where an S that takes part is not finite, the numbers
-        are those of an S of zeros, so that nothing raises and nothing has to wait for the answer.
+        images, captions: embeddings, where probes look at them. Where one of them, or an S that takes part, is not
+        finite, the numbers are those of zeros, so that nothing raises and nothing has to wait for the answer.
         """
         with torch.inference_mode(False), torch.no_grad(), torch.autocast(S.device.type, enabled=False):
             S = S.detach().float() if S.dtype in HALF else S.detach()
             known = S.isfinite()
             good = (known if mask.whole else known | ~mask.valid).all()
+            for side in (images, captions):
+                good = good if side is None else good & side.isfinite().all()
             S = S.where(known & good, 0.0)
+            images, captions = (None if x is None else _zeroed(x, good) for x in (images, captions))
             if self.objective.embeddings and images is not None and captions is not None:
                 mask = replace(mask, info={**mask.info, "queries": images, "candidates": captions})
             looks = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
@@ -116,7 +119,10 @@ class Glance:
 
 
 def mask_of(S: Tensor, mask: Mask | None) -> Mask:
-    """The i2t mask given, on the device of S, or that of pairs. Raises InputError when S is not of that shape."""
+    """The i2t mask given, on the device of S, or that of pairs.
+
+    Raises InputError when S is not of that shape, and for a mask of t2i.
+    """
     if S.ndim != 2 or not S.is_floating_point():
         raise InputError(f"S must be (images, captions) of floating point; got {tuple(S.shape)} of {S.dtype}")
     if mask is None:
@@ -125,7 +131,14 @@ def mask_of(S: Tensor, mask: Mask | None) -> Mask:
         return pair_mask(S)
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
+    if mask.direction != "i2t":
+        raise InputError(f"mask must be i2t, as S has images as rows; got {mask.direction}. Give S.T and mask.t()")
     return mask.to(S.device)
+
+
+def _zeroed(x: Tensor, good: Tensor) -> Tensor:
+    """Embeddings, of zeros where they or what comes with them are not finite."""
+    return x.where(x.isfinite() & good, 0.0)
 
 
 def _stacked(columns: Sequence[Tensor]) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,13 +95,15 @@ class Watcher:
         images, captions = (mask.info.get(name) for name in ("queries", "candidates"))
         glance = Glance(objective, self.probes)
         with _as_kernels_come():
-            _, values = glance(
+            finite, values = glance(
                 S.detach()[:q, :c],
                 mask,
                 None if images is None else images[:q],
                 None if captions is None else captions[:c],
             )
-        found: dict[str, object] = dict(zip(glance.columns, values, strict=True))
+        found: dict[str, object] = {
+            name: value if finite else math.nan for name, value in zip(glance.columns, values, strict=True)
+        }
         name = spec_of(objective).partition(":")[0]
         row = {"epoch": epoch + 1, "step": step + 1, "objective": name}
         self.run.append(self.run.probes, [{**row, **{column: found.get(column, "") for column in self.columns}}])

@@ -68,7 +68,8 @@ def retrieve(S: Tensor | Pair[Tensor], caption_image: Rows) -> tuple[Retrieval, 
     """i2t and t2i of similarities S (N, M), caption c belonging to image caption_image[c].
 
     A Pair of (N, M) and (M, N) is of a model whose directions differ: NaN there are pairs that it left unscored, below
-    all others. Images without a caption are no queries (they stay candidates). Raises InputError when none has one.
+    all others, and a query whose positives all are has the last rank. Images without a caption are no queries (they
+    stay candidates). Raises InputError when none has one.
     """
     both = S if isinstance(S, Pair) else Pair(S, S.T)
     if both.t2i.data_ptr() != both.i2t.data_ptr():
@@ -122,13 +123,18 @@ def _told(ranked: Ranked, matrix: Matrix, relation: Relation) -> Retrieval:
 
 
 def _rank(S: Tensor, match: Tensor) -> tuple[Tensor, ...]:
-    """Queries as rows: rank of the best positive, ties with it, hits among the ten best, number relevant."""
+    """Queries as rows: rank of the best positive, ties with it, hits among the ten best, number relevant.
+
+    What is −inf was not scored: no hit; a query whose positives all are has the last rank, and no ties.
+    """
     best = S.masked_fill(~match, -torch.inf).amax(1, keepdim=True)
-    ranks = torch.gt(S, best).sum(1)
-    ties = ((best == S) & ~match).sum(1)
+    scored = best[:, 0] > -torch.inf
+    ranks = torch.gt(S, best).sum(1).where(scored, S.shape[1] - 1)
+    ties = ((best == S) & ~match).sum(1).where(scored, 0)
     top = min(10, S.shape[1])
     order = S.argsort(dim=1, descending=True, stable=True)[:, :top] if S.shape[1] <= 64 else _top(S, top)
-    return ranks, ties, match.gather(1, order), match.sum(1)
+    hits = match.gather(1, order) & S.gather(1, order).gt(-torch.inf)
+    return ranks, ties, hits, match.sum(1)
 
 
 def _top(S: Tensor, k: int) -> Tensor:

@@ -51,12 +51,16 @@ class Sweep:
     def plans(self) -> list[tuple[Sampling, list[Objective]]]:
         """One sampling per way of batching that the objectives need. Raises InputError for one that can not."""
         found: dict[How, list[Objective]] = {}
+        weighing = any(probe.weighs for probe in self.built_probes)
         for spec in self.objectives:
             objective: Objective = build("objectives", spec)
             if self.precision == "bf16":
                 refuse([objective])
             natural: How = "images" if objective.positives == "many" else "pairs"
             how = self.sampling or natural
+            if not weighing:  # nothing is asked of objectives; they say how batches are made, if nobody else does
+                found.setdefault(how, [])
+                continue
             if how == "images" and objective.positives == "one":
                 raise InputError(
                     f"--sampling images gives each query several positives, which {spec_of(objective)} does not take; "

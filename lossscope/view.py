@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .errors import InputError
 from .forms.base import Side, whole
-from .objectives.base import Convention, Counted, Counts, Objective
+from .objectives.base import Convention, Counted, Counts, Objective, check
 from .similarity import Direction, Mask
 
 Gradients = Callable[[Tensor], Mapping[str, Tensor]]
@@ -130,6 +130,7 @@ class Rows(Look):
             return self.counted(objective, convention).threshold(eps)
         key = (objective, eps)
         if key not in self._sides:
+            check(self.S, self.mask, objective.positives)
             self._sides[key] = whole(tiled, objective, self.S, self.mask, [eps])
         return self._sides[key].counts(eps)
 

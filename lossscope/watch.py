@@ -68,8 +68,8 @@ class LossScope:
         S: (images, captions) similarities of any float type, on any device; without a mask (b, b) of pairs, pair i on
         the diagonal. mask: of the direction i2t. images (n, d), captions (m, d): embeddings in place of S, or beside it
         for probes that look at them; their S is the cosine. step: its number, else how often watch was called before.
-        Nothing is changed, no graph is kept; S that is not finite gives `finite` 0 and NaN. One transfer to the host.
-        Raises InputError for shapes that do not fit.
+        Nothing is changed, no graph is kept; S or embeddings that are not finite give `finite` 0 and NaN. One transfer
+        to the host. Raises InputError for shapes that do not fit, and for a mask of t2i.
         """
         number = self.calls if step is None else step
         self.calls += 1

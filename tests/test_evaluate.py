@@ -203,7 +203,15 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
     assert not found["mean"].equals(evaluate([sources[0]])["mean"])
 
 
-@pytest.mark.parametrize("changes", [{"caption_ids": ["x"] * 24}, {"caption_image": np.repeat(np.arange(12), 2)[::-1]}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"caption_ids": ["x"] * 24},
+        {"caption_image": np.repeat(np.arange(12), 2)[::-1]},
+        {"image_ids": [str(i) for i in reversed(range(12))]},
+        {"image_ids": [str(i) for i in range(13)], "images": torch.eye(13, 6).double()},
+    ],
+)
 def test_an_ensemble_of_different_items_raises(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must hold the same items; source 0 and source 1 differ"):
         evaluate([embedded(), embedded(seed=1, **changes)])
@@ -231,3 +239,37 @@ def test_tiles_rank_as_the_whole_matrix_does(seed: int, levels: int | None, monk
     for found, expected in zip(tiled, retrieve(v @ t.T, owner), strict=True):
         for name in ("ranks", "ties", "hits", "relevant"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+def test_a_fold_without_captions_is_named(tiled: bool) -> None:
+    owner = np.repeat(np.arange(8), 3)
+    source = embedded(caption_image=owner)
+    if not tiled:
+        source = replace(source, images=None, captions=None, similarity=torch.rand(12, 24))
+    assert len(evaluate([source])) > 0
+    with pytest.raises(InputError, match=r"must have captions; images have none in fold 3 of 3, rows 8\.\.11"):
+        evaluate([source], folds=3)
+
+
+def test_a_query_whose_positives_were_all_left_unscored_has_the_last_rank() -> None:
+    """Image i owns captions 2 i and 2 i + 1; images 0 to 2 score one caption each: their own, another's, their own."""
+    i2t, t2i = torch.full((4, 8), torch.nan), torch.rand(8, 4)
+    i2t[0, 0], i2t[1, 7], i2t[2, 5], i2t[3] = 0.5, 0.5, 0.5, torch.arange(8.0)
+    t2i[0, 0] = torch.nan
+    first, second = retrieve(Pair(i2t, t2i), np.repeat(np.arange(4), 2))
+    assert first.ranks.tolist() == [0, 7, 0, 0]
+    assert first.ties.tolist() == [0, 0, 0, 0]
+    assert first.hits.sum(1).tolist() == [1, 0, 1, 2]
+    assert first.recall(5) == 75.0
+    assert (second.ranks[0], second.ties[0], second.hits[0].any()) == (3, 0, False)
+
+
+def test_no_recall_is_full_where_nothing_relevant_was_scored() -> None:
+    i2t = torch.full((30, 30), torch.nan)
+    i2t[torch.arange(30), torch.arange(30).roll(1)] = 1.0
+    for found in retrieve(Pair(i2t, i2t.T.clone()), np.arange(30)):
+        assert found.statistics() | {"ties": 0.0} == {
+            "R@1": 0, "R@5": 0, "R@10": 0, "medr": 30, "meanr": 30, "MRR": pytest.approx(1 / 30), "mAP@5": 0,
+            "mAP@5_hits": 0, "ties": 0,
+        }  # fmt: skip

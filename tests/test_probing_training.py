@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from lossscope.probing import Probing
 from lossscope.recipe import Recipe
 from lossscope.registry import build, names
 from lossscope.run import Run
+from lossscope.similarity import pair_mask
 from lossscope.train import resume, train
 from lossscope.watch import LossScope
 
@@ -188,3 +190,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     probing = Probing(('./a b.py:Mine:word="x,y"', "cocos"), 7)
     probing.write(tmp_path / "probes.toml")
     assert Probing.read(tmp_path / "probes.toml") == probing
+
+
+def test_a_batch_whose_embeddings_are_not_finite_has_a_row_without_numbers(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    watcher = Probing(("effective_rank", "cocos")).watcher(run, [build("objectives", "ntxent")], True)
+    sides = torch.eye(4), torch.eye(4)
+    sides[1][2, 2] = torch.nan
+    mask = replace(pair_mask(torch.arange(4)), info=dict(zip(("queries", "candidates"), sides, strict=True)))
+    watcher.watch(0, 0, build("objectives", "ntxent"), torch.eye(4), mask)
+    rows = pd.read_csv(run.probes)
+    assert (len(rows), int(rows[list(watcher.columns)].notna().sum().sum())) == (1, 0)

@@ -226,3 +226,12 @@ def test_a_stack_that_does_not_fit_is_looked_at_batch_by_batch(
     found, rows = sweep("ntxent", per_query=True, part=8).run(embedded)
     pd.testing.assert_frame_equal(found, whole)
     assert sorted(rows["batch"]) == sorted([*range(8), *range(8)])
+
+
+def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: Embedded) -> None:
+    """`similarity --sampling images` was refused because ntxent takes one positive."""
+    found = sweep("triplet", sampling="images", probes=("similarity", "recall")).run(embedded)[0]
+    assert set(found["sampling"]) == {"images"}
+    assert found["objective"].isna().all()
+    with pytest.raises(InputError, match=r"which triplet:margin=0\.2 does not take"):
+        sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)

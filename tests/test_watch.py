@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +327,23 @@ def test_nothing_but_the_last_transfer_waits_for_the_device(S: Tensor) -> None:
     with Waits() as waits:
         _ = float(S.sum()), S[S > 0], S.nonzero()
     assert len(waits.seen) == 3
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("name", WITHIN)
+def test_embeddings_that_are_not_finite_are_noted_and_the_loop_goes_on(name: str, bad: float, S: Tensor) -> None:
+    images, captions = units(12, 0), units(12, 1)
+    scope = LossScope(NTXENT, (name,))
+    captions[3, 2] = bad
+    for given in (None, S):
+        row = scope.watch(given, images=images, captions=captions)
+        assert row is not None
+        assert row["finite"] == 0
+        assert all(math.isnan(value) for column, value in row.items() if column != "finite")
+
+
+def test_a_mask_of_the_other_direction_is_refused(S: Tensor) -> None:
+    mask = replace(pair_mask(torch.arange(12)), direction="t2i")
+    with pytest.raises(InputError, match=r"mask must be i2t, as S has images as rows; got t2i\. Give S\.T and mask\.t"):
+        LossScope(NTXENT).watch(S.T, mask)
+    same(LossScope(NTXENT).watch(S, mask.t()), LossScope(NTXENT).watch(S))

@@ -48,7 +48,7 @@ class _Number(Side):
         number = zeroed(self.number, usable).to(self.cut.dtype)
         none = torch.zeros_like(number)
         above, low = (number, none) if eps < 1 else (none, number)
-        return Counts(above, above, low, number, number, number, skipped=~usable)
+        return Counts(above, above, low, number, number.where(number > 0, torch.nan), skipped=~usable)
 
     def state(self) -> dict[str, Any]:
         return {"number": self.number}

@@ -15,6 +15,7 @@ from .base import Known, Side, zeroed
 from .cells import Cells
 from .space import Space
 
+_UP = 2.0**54  # on D before it is squared, so that the squares of e⁻⁸⁰ are still numbers
 _SLACK = 1e-5  # how much wider a window is while sums are incomplete, in similarity
 
 
@@ -35,7 +36,7 @@ class Ranks:
 
 
 class _Windows(Side):
-    """sums: (n, p, 3) Σ G, Σ G (1 − G) and Σ (G (1 − G))² of each positive, at first over the other positives."""
+    """sums: (n, p, 3) Σ G, Σ D and Σ (up D)², D = G (1 − G), of each positive, at first over the other positives."""
 
     def __init__(self, form: Ranks, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
@@ -52,7 +53,8 @@ class _Windows(Side):
     def _among(self) -> Tensor:
         """(n, p, 3) the sums over the other positives."""
         D, gap = self._steps(), self._gaps()
-        return torch.stack([gap.sigmoid().where(self._others, 0.0).sum(2), D.sum(2), D.square().sum(2)], 2)
+        squares = (D * _UP).square().sum(2)
+        return torch.stack([gap.sigmoid().where(self._others, 0.0).sum(2), D.sum(2), squares], 2)
 
     @property
     def _others(self) -> Tensor:
@@ -81,7 +83,7 @@ class _Windows(Side):
             self.sums[rows, i, 0] += self.space.total(G, dim)
             D = torch.addcmul(G, G, G, value=-1, out=self.space.like(tile, "second"))
             self.sums[rows, i, 1] += self.space.total(D, dim)
-            self.sums[rows, i, 2] += self.space.total(D.square_(), dim)
+            self.sums[rows, i, 2] += self.space.total(D.mul_(_UP).square_(), dim)
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
         truth = self.space.like(tile, "third")
@@ -107,11 +109,12 @@ class _Windows(Side):
         number = there.sum(1).clamp(min=1)
         above, high = (found[:, :, 0] * there).sum(1), (found[:, :, 1] / R.square() * there).sum(1)
         total = (self.sums[:, :, 1] / R.square() * there).sum(1)
-        square = (self.sums[:, :, 2] / R.pow(4) * there).sum(1)
+        square = (self.sums[:, :, 2] / R.pow(4) * there).sum(1) / _UP**2
         low = (total - high).clamp(min=0)
+        n_eff = (total.square() / square).where(square > 0, torch.nan)
         usable, columns = self.known.usable, (above, high, low, total)
         kept = [zeroed(column / number, usable).to(self.own.dtype) for column in columns]
-        return Counts(kept[0], kept[1], kept[2], kept[3], zeroed(total, usable), zeroed(square, usable), ~usable)
+        return Counts(kept[0], kept[1], kept[2], kept[3], n_eff.where(usable, torch.nan).to(self.own.dtype), ~usable)
 
     def state(self) -> dict[str, Any]:
         cells = None if self.again or self.cells is None else [c.all(self.own.device) for c in self.cells]

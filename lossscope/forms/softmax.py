@@ -15,7 +15,7 @@ from .base import Known, Side, zeroed
 from .cells import Cells
 from .space import Space
 
-_ABOVE, _BELOW = 36.0, 40.0  # exponents whose squares, and 200,000 of them together, stay within float32
+_ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
 _SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
 
 
@@ -38,32 +38,31 @@ class Softmax:
 
 
 class _Sums(Side):
-    """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − top)). top: (n,) the largest similarity met,
-    or one for all where everything that matters is in range of it: then both directions share exponentials."""
+    """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − top)). top: (n,) the hardest negative met, or
+    one for all where no query's is out of its range: then both directions share their exponentials."""
 
     def __init__(self, form: Softmax, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
         n, device = len(known.positives), known.positives.device
-        best = known.best
-        self.fixed = self._middle(known) if collect else None
-        start = best.where(best > -torch.inf, torch.finfo(best.dtype).min / 4)
-        self.top = start if self.fixed is None else torch.full_like(best, self.fixed)
+        best = known.best[known.usable]
+        self.fixed = float(best.median()) if collect and len(best) else None
+        start = torch.finfo(best.dtype).min / 4 if self.fixed is None else self.fixed
+        self.top = torch.full_like(known.best, start)
         self.low = torch.zeros(n, dtype=torch.float64, device=device)
         self.square = torch.zeros_like(self.low)
         self.cells = Cells(n) if collect else None
         self.found = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
 
-    def _middle(self, known: Known) -> float | None:
-        """The middle one of the positives, if exponents of the lowest stay in the range of float32 from there."""
-        best = known.best[known.usable]
-        if not len(best):
-            return None
-        middle, lowest = float(best.median()), float(best.min())
-        return middle if (middle - lowest) * self.form.scale <= _BELOW else None
+    def _in_range(self, tile: Tensor, fixed: float) -> bool:
+        """Whether the hardest negatives of a tile, of either direction, are where squares of exponentials do well."""
+        highest, lowest = self.space.extent(tile)
+        scale = self.form.scale
+        return (highest - fixed) * scale <= _ABOVE and (fixed - lowest) * scale <= _BELOW
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        if self.fixed is not None and (self.space.highest(tile) - self.fixed) * self.form.scale > _ABOVE:
+        if self.fixed is not None and not self._in_range(tile, self.fixed):
             self.fixed = None  # from here on every query has a top of its own
+            self.top = self.top.where(self.low > 0, torch.finfo(self.top.dtype).min / 4)
         if self.fixed is not None:
             E, square = self.space.exponentials(tile, self.form.scale, self.fixed)
             self.low[rows] += self.space.total(E, dim)
@@ -98,14 +97,13 @@ class _Sums(Side):
     def counts(self, eps: float) -> Counts:
         above, mass = self.found[eps] if self.again else self._of_cells(eps)
         form, usable = self.form, self.known.usable
-        Z = self._whole(slice(None))
-        low = (form.factor * self.low / Z).clamp(max=form.factor)
-        high = torch.minimum(form.factor * mass / Z, low)
+        share = (-self._log_whole(slice(None))).exp() * form.factor
+        low = (self.low * share).clamp(max=form.factor)
+        high = torch.minimum(mass * share, low)
         pull = low if form.pull is None else torch.full_like(low, form.pull)
-        square = form.factor**2 * self.square / Z.square()
-        columns = (above, high, low - high, pull)
-        kept = [zeroed(column, usable).to(self.top.dtype) for column in columns]
-        return Counts(kept[0], kept[1], kept[2], kept[3], zeroed(low, usable), zeroed(square, usable), ~usable)
+        n_eff = (self.low.square() / self.square).where(usable & (self.square > 0), torch.nan)
+        columns = [zeroed(column, usable).to(self.top.dtype) for column in (above, high, low - high, pull)]
+        return Counts(columns[0], columns[1], columns[2], columns[3], n_eff.to(self.top.dtype), ~usable)
 
     def state(self) -> dict[str, Any]:
         which, values = (None, None) if self.again or self.cells is None else self.cells.all(self.top.device)
@@ -133,12 +131,12 @@ class _Sums(Side):
         E = torch.sub(tile, top.unsqueeze(dim), out=self.space.like(tile))
         return E.mul_(self.form.scale).exp_()
 
-    def _whole(self, rows: slice) -> Tensor:
-        """(r,) the sum that divides, in units of exp(scale · top)."""
+    def _log_whole(self, rows: slice) -> Tensor:
+        """(r,) logarithm of the sum that divides, in units of exp(scale · top)."""
         if self.form.lead is None:
-            return self.low[rows]
+            return self.low[rows].log()
         own = (self.known.positives[rows] - self.top[rows, None]).mul_(self.form.scale)  # as in a tile
-        return self.low[rows] + (own.double() + self.form.lead).exp().sum(1)
+        return torch.logaddexp(self.low[rows].log(), (own.double() + self.form.lead).logsumexp(1))
 
     def _cut(self, eps: float, rows: slice) -> Tensor:
         """(r,) similarity above which a cell counts: two units of the last place above the exact one, so that a weight
@@ -150,7 +148,7 @@ class _Sums(Side):
         if eps == 0:
             return torch.full_like(self.low[rows], torch.finfo(self.top.dtype).min)
         least = math.log(eps / self.form.factor) + 4 * torch.finfo(self.top.dtype).eps
-        return self.top[rows].double() + (least + self._whole(rows).log()) / self.form.scale
+        return self.top[rows].double() + (least + self._log_whole(rows)) / self.form.scale
 
     def _lower(self, rows: slice) -> Tensor:
         """(r,) what no cut can go below any more."""

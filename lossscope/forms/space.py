@@ -20,18 +20,20 @@ class Space:
         self._ones: dict[tuple[int, torch.dtype, torch.device], Tensor] = {}
         self._sharing = False
         self._shared: tuple[float, float] | None = None
-        self._highest: float | None = None
+        self._extent: tuple[float, float] | None = None
 
     def next_tile(self) -> None:
         """Forget what the directions of the last tile shared."""
         self._sharing = True
-        self._shared = self._highest = None
+        self._shared = self._extent = None
 
-    def highest(self, tile: Tensor) -> float:
-        """The largest cell of a tile, looked for once."""
-        if self._highest is None or not self._sharing:
-            self._highest = float(tile.amax())
-        return self._highest
+    def extent(self, tile: Tensor) -> tuple[float, float]:
+        """The highest and the lowest of the maxima of all rows and columns of a tile, looked for once."""
+        if self._extent is None or not self._sharing:
+            tops = [tile.amax(1), tile.amax(0)]
+            lowest = min(float(top[top > -torch.inf].min()) if bool((top > -torch.inf).any()) else 0.0 for top in tops)
+            self._extent = (float(tops[0].max()), lowest)
+        return self._extent
 
     def exponentials(self, tile: Tensor, scale: float, top: float) -> tuple[Tensor, Tensor]:
         """exp(scale (s − top)) and its square, (r, w) each, made once for both directions of a tile."""

@@ -34,22 +34,17 @@ class Counts:
     """What a paper counts, per query.
 
     above: (q,) weights above eps. mass_above, mass_low: (q,) their sum, and the sum of the rest. positive: (q,)
-    counted weight on the positive. total, square: (q,) Σ w and Σ w² over the negatives. skipped: (q,) rows that had
-    no positive or no negative: zero everywhere, left out of every denominator.
+    counted weight on the positive. n_eff: (q,) (Σ w)² / Σ w² over the negatives: as many equal weights would be as
+    uneven; NaN without weight. skipped: (q,) rows that had no positive or no negative: zero everywhere, left out of
+    every denominator.
     """
 
     above: Tensor
     mass_above: Tensor
     mass_low: Tensor
     positive: Tensor
-    total: Tensor
-    square: Tensor
+    n_eff: Tensor
     skipped: Tensor
-
-    @property
-    def n_eff(self) -> Tensor:
-        """(q,) (Σ w)² / Σ w²: as many equal weights would be as uneven. NaN without weight."""
-        return torch.where(self.square > 0, self.total.double().square() / self.square, torch.nan).float()
 
 
 @dataclass(frozen=True)
@@ -79,8 +74,7 @@ class Counted:
             mass_above=(w * high).sum((1, 2)) / self.divisor,
             mass_low=(w * low).sum((1, 2)) / self.divisor,
             positive=self.positive,
-            total=self.total,
-            square=self.square,
+            n_eff=self.n_eff,
             skipped=self.skipped,
         )
 
@@ -99,9 +93,10 @@ class Counted:
         return self.weights.sum((1, 2))
 
     @cached_property
-    def square(self) -> Tensor:
-        """(q,) Σ w²."""
-        return torch.einsum("qpc,qpc->q", self.weights, self.weights)
+    def n_eff(self) -> Tensor:
+        """(q,) (Σ w)² / Σ w², of weights divided by their sum first: the squares of small ones would vanish."""
+        shares = self.weights / self.total[:, None, None]
+        return 1 / torch.einsum("qpc,qpc->q", shares, shares)
 
 
 class Objective(Protocol):
@@ -278,12 +273,16 @@ def taking_part(S: Tensor, mask: Mask) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-    """(q,) −log softmax(logits)[+] over the valid candidates, and (q, c) its gradient, softmax − match."""
+    """(q,) −log softmax(logits)[+] over the valid candidates, and (q, c) its gradient, softmax − match.
+
+    On the positive it is minus the sum of the others: 1 − p₊ itself would be rounding where p₊ is nearly 1.
+    """
     if not mask.whole:
         logits = logits.masked_fill(~mask.valid, -torch.inf)
     log_p = logits.log_softmax(1) if logits.is_contiguous() else logits.T.log_softmax(0).T  # a transpose needs no copy
     own = log_p.gather(1, mask.first_positive)
-    return own[:, 0].neg(), log_p.exp_().scatter_(1, mask.first_positive, own.expm1())
+    p = log_p.exp_().scatter_(1, mask.first_positive, 0.0)
+    return own[:, 0].neg(), p.scatter_(1, mask.first_positive, p.sum(1, keepdim=True).neg_())
 
 
 def single(weights: Tensor, mask: Mask) -> Counted:

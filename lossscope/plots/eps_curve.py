@@ -25,8 +25,9 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
     Read across: eps, logarithmic; up: samples with a weight above it, the mean over all queries. A steep line says
     that the weights are alike and any count between is an accident of eps; a flat one, that a few samples have all of
     the weight. Where two lines cross, the order of two losses is a matter of eps. Solid: image to text; dashed: text
-    to image. The thin line is at `at`, the eps of the paper. Weights of different papers have different scales, so
-    compare shapes across families, heights within one. Columns: see `COLUMNS`; unknown counts are NaN.
+    to image. The thin line is at `at`, the eps of the paper; 0 has no place on the axis and is not marked. Weights of
+    different papers have different scales, so compare shapes across families, heights within one. Columns: see
+    `COLUMNS`; unknown counts are NaN.
     """
     known = _known(frame)
     ax = style.axes(ax)
@@ -35,6 +36,16 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
         rows = rows.sort_values("eps")
         dash = _DIRECTIONS[str(direction)][0]
         ax.plot(rows["eps"], rows["mean"], color=tints[str(label)], linestyle=dash, label=f"{label} {direction}")
+    if at > 0:
+        _mark(ax, at)
+    _scale(ax, known, at)
+    ax.set(xlabel="threshold ε on the weight", ylabel="samples above ε per query")
+    _legend(ax, tints, list(map(str, known["direction"].unique())))
+    return ax
+
+
+def _mark(ax: Axes, at: float) -> None:
+    """A thin line at an eps, and its number."""
     ax.axvline(at, color="0.75", linewidth=0.8, zorder=0)
     above: dict[str, Any] = {
         "textcoords": "offset points",
@@ -44,10 +55,6 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
         "va": "top",
     }
     ax.annotate(f"ε = {at:g}", (at, 1), xycoords=("data", "axes fraction"), **above)
-    _scale(ax, known, at)
-    ax.set(xlabel="threshold ε on the weight", ylabel="samples above ε per query")
-    _legend(ax, tints, list(map(str, known["direction"].unique())))
-    return ax
 
 
 def alt(frame: pd.DataFrame, at: float = 0.01) -> str:
@@ -84,12 +91,12 @@ def _tints(labels: list[str]) -> dict[str, str]:
 
 
 def _scale(ax: Axes, known: pd.DataFrame, at: float) -> None:
-    """Where the lines move, `at` among it; counts linear up to 1 and logarithmic beyond."""
+    """Where the lines move, `at` among it if it is above 0; counts linear up to 1 and logarithmic beyond."""
     top = known.groupby(["label", "direction"], observed=True)["mean"].transform("max")
     moving = known.loc[(known["mean"] > 0) & (known["mean"] < 0.99 * top), "eps"]
-    low, high = (moving.min(), moving.max()) if len(moving) else (at, at)
+    shown = [*moving, *([at] if at > 0 else [])] or [*known["eps"]]
     ax.set_xscale("log")
-    ax.set_xlim(min(low, at) / 3, max(high, at) * 3)
+    ax.set_xlim(min(shown) / 3, max(shown) * 3)
     ax.set_yscale("symlog", linthresh=1, linscale=0.6)
     most = float(known["mean"].max())
     ticks = [0.0, *(base * 10.0**power for power in range(7) for base in (1, 3))]

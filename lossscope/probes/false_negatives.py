@@ -91,10 +91,11 @@ def _duplicates(rows: Rows, same_image: Tensor | None) -> Tensor | None:
 
 
 def _near(rows: Rows, least: float) -> Tensor | None:
-    """(k·q, c) whether a candidate's cosine with a positive is at least `least`."""
+    """(k·q, c) whether a candidate's cosine with a positive is at least `least`, within rounding."""
     if rows.candidates is None:
         return None
     vectors = normalise(rows.candidates)
+    least -= 4 * torch.finfo(vectors.dtype).eps
     k, _, d = vectors.shape
     found = torch.zeros_like(rows.mask.match)
     for column, there in _positives(rows.mask):

@@ -12,11 +12,13 @@ from ..objectives.base import Objective
 from ..view import View
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
 
-_STATISTICS = tuple(
-    Statistic(name, name, "mean", "1")
-    for name in ("share_pos", "share_neg", "share_hardest", "opposed", "largest", "cancellation")
+_STATISTICS = (
+    *(Statistic(f"share_{name}", f"share_{name}", "q50", "1") for name in ("pos", "neg", "hardest")),
+    *(Statistic(name, name, "q50", "1") for name in ("opposed", "largest")),
+    Statistic("cancellation", "cancellation", "mean", "1"),
+    Statistic("undirected", "undirected", "mean", "1"),
 )
-_ROUNDING = 16  # a sum this many times the rounding of its terms has a direction
+_LEAST = 1e-3  # cancellation below which rounding, and nothing else, may decide who made the update
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Influence:
     share_pos, share_neg: of the positives and of the negatives together. share_hardest: of the hardest negative.
     opposed: sum of the shares below 0. largest: the largest share. cancellation = |g| / Σ_c |W_c|, of unit vectors in
     [0, 1]: 1 where nothing cancels, 0 where all does.
-    Shares are NaN where g is no more than the rounding of its terms; cancellation where there is no weight.
+    Shares are of queries with a cancellation of at least 0.001; undirected: share of the queries that have less, as
+    those whose hardest negative is a copy of the positive. cancellation is NaN where there is no weight.
+    Reported are medians over queries of the shares: a mean would be that of the few whose terms nearly cancel.
     Raises InputError where the source has similarities only.
     """
 
@@ -39,10 +43,11 @@ class Influence:
     def tile(self, view: View) -> Accumulators:
         _, candidates = view.embeddings()
         W = view.W
+        W = W / W.abs().amax(1, keepdim=True)  # so that squares of small weights do not vanish
+        W = W / W.abs().sum(1, keepdim=True)
         g = torch.bmm(W.reshape(len(candidates), -1, W.shape[1]), candidates)
-        length, terms = g.norm(dim=2).flatten(), W.abs().sum(1)
-        sure = length > _ROUNDING * torch.finfo(W.dtype).eps * terms
-        scale = (1 / length.square()).where(sure, torch.nan)
+        length = g.norm(dim=2).flatten()
+        scale = (1 / length.square()).where(length >= _LEAST, torch.nan)
         shares = torch.bmm(g, candidates.transpose(1, 2)).flatten(0, 1).mul_(W).mul_(scale[:, None])
         positive = (shares * view.rows.mask.positives).sum(1)
         column = view.extremes.column
@@ -53,7 +58,8 @@ class Influence:
             "share_hardest": hardest.where(column >= 0, torch.nan),
             "opposed": shares.clamp(max=0).sum(1),
             "largest": shares.amax(1),
-            "cancellation": length / terms,
+            "cancellation": length,
+            "undirected": (length < _LEAST).to(W.dtype).where(~length.isnan(), torch.nan),
         }
         return {name: Accumulated(value) for name, value in columns.items()}
 

@@ -27,7 +27,8 @@ class Recall:
 
     R@k: queries with rank ≤ k, in per cent. medr, meanr: median and mean rank. MRR: mean of 1 / rank. ties: queries
     with a negative exactly as similar as the best positive, which does not worsen its rank. Queries without a positive
-    or without a negative are left out. A batch is easier than a whole split, whose recall `lossscope eval` gives.
+    or without a negative are left out, also where a re-ranking model left the pair unscored. A batch is easier than a
+    whole split, whose recall `lossscope eval` gives.
     """
 
     axis: ClassVar[Axis] = "query"

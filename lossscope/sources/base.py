@@ -158,14 +158,21 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
     bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
     if bool(bad.any()):
         raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
-    norms = torch.cat([block.norm(dim=1, keepdim=True) for block in blocks])
-    if bool((norms == 0).any()):
-        raise InputError(f"{what} must not be zero; row {int((norms == 0).squeeze(1).nonzero()[0])} is")
-    off = ((norms - 1).abs() > tolerance).squeeze(1)
+    zero = torch.cat([~block.any(1) for block in blocks])
+    if bool(zero.any()):
+        raise InputError(f"{what} must not be zero; row {int(zero.nonzero()[0])} is")
+    off = torch.cat([(block.norm(dim=1) - 1).abs() > tolerance for block in blocks])
     if not bool(off.any()):
         return x, None
-    scaled = x / norms.where(off[:, None], 1.0)
-    return (
-        scaled,
-        f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised",
-    )
+    scaled = x.clone()
+    for block, wrong in zip(torch.split(scaled, _BLOCK), torch.split(off, _BLOCK), strict=True):
+        block[wrong] = _scaled(block[wrong])
+    told = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
+    return scaled, told
+
+
+def _scaled(rows: Tensor) -> Tensor:
+    """x / |x| of rows that are not zero; their largest entry goes first, so that no square over- or underflows."""
+    rows = rows / rows.abs().amax(1, keepdim=True)
+    found: Tensor = rows / rows.norm(dim=1, keepdim=True)
+    return found

@@ -330,3 +330,9 @@ def test_lines_come_at_intervals_and_at_the_end(capsys: pytest.CaptureFixture[st
         "batches 7/10, 10 s each, 0:30 left",
         "batches 10/10, 10 s each",
     ]
+
+
+def test_a_curve_is_drawn_where_the_eps_asked_for_is_zero(dump: Path) -> None:
+    result = lossscope("cocos", dump, "--objective", "triplet", "--eps", "0", "--curve", "curve.png")
+    assert (result.exit_code, "Warning" in result.stderr) == (0, False)
+    assert Path("curve.png").stat().st_size > 1000

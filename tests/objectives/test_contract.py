@@ -402,8 +402,9 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     expected = objective.counted(S, mask).threshold(eps)
     found = whole(objective.tiled, objective, S, mask, [eps]).counts(eps)
     assert torch.equal(found.above.double(), expected.above.double())
-    for name in ("mass_above", "mass_low", "positive", "total", "square"):
+    for name in ("mass_above", "mass_low", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
+    torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("spec", TILED)
@@ -435,8 +436,10 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
         found = side.counts(eps)
         assert torch.equal(found.above, expected.above)
         assert torch.equal(found.skipped, expected.skipped)
-        for name in ("mass_above", "mass_low", "positive", "total"):
-            assert_close(getattr(found, name), getattr(expected, name), 2e-6 * max(1, float(expected.total.max())))
+        size = max(1, float(expected.positive.max()))
+        for name in ("mass_above", "mass_low", "positive"):
+            assert_close(getattr(found, name), getattr(expected, name), 2e-6 * size)
+        torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
 def look(S: Tensor, mask: Mask) -> Rows:
@@ -450,3 +453,35 @@ def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None
     expected = torch.as_tensor(np.asarray(expected), dtype=torch.float64)
     scale = max(1.0, float(expected.abs().max()))
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("spec", ["ntxent:tau=0.02", "vlc", "unified", "infonce:tau=0.01", "npair:scale=60"])
+def test_a_query_that_is_nearly_right_is_pulled_as_much_as_its_negatives_push(spec: str) -> None:
+    """1 − p₊ was taken from a log p₊ in float32, which is 0 or rounding where p₊ is nearly 1."""
+    objective = build("objectives", spec)
+    S = 0.1 + 0.1 * torch.rand(40, 40, generator=torch.Generator().manual_seed(0)) + 0.6 * torch.eye(40)
+    exact, found = (objective(s, pair_mask(torch.arange(40))).W for s in (S.double(), S))
+    torch.testing.assert_close(found.diag().double(), exact.diag(), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("spec", ["infonce:tau=0.01", "smoothap", "vlc", "unified", "dcl:tau=0.01"])
+def test_contributors_are_as_many_however_little_they_weigh(spec: str) -> None:
+    """Squares of small weights vanished in float32, and with them N_eff."""
+    objective = build("objectives", spec)
+    S = 0.1 + 0.1 * torch.rand(40, 40, generator=torch.Generator().manual_seed(0)) + 0.6 * torch.eye(40)
+    mask = pair_mask(torch.arange(40))
+    w = objective.counted(S.double(), mask).weights.flatten(1)
+    expected = w.sum(1).square() / w.square().sum(1)
+    for found in (objective.counts(S, mask, 0.01), whole(objective.tiled, objective, S, mask, [0.01]).counts(0.01)):
+        torch.testing.assert_close(found.n_eff.double(), expected, rtol=1e-3, atol=0)
+    side = objective.tiled.side(objective, known_of(S, mask), [0.01], Space(), True)
+    for left in range(0, 40, 9):
+        side.add((S + mask.hiding)[:, left : left + 9].contiguous(), slice(0, 40), 1)
+    torch.testing.assert_close(side.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("spec", [spec for spec in TILED if spec in ONE])
+def test_one_positive_is_asked_for_where_sums_are_enough_too(spec: str) -> None:
+    mask = group_mask(torch.arange(3), torch.arange(3).repeat_interleave(2))
+    with pytest.raises(InputError, match="each query must have one positive; row 0 has 2"):
+        look(torch.rand(3, 6), mask).counts(build("objectives", spec), 0.01)

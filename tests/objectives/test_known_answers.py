@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.retrieval import retrieve
 from lossscope.measure import measured
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import reduced as reduced_statistic
 from lossscope.registry import build
+from lossscope.retrieval import retrieve
 from lossscope.similarity import Mask, both_masks, group_mask, pair_mask
 from lossscope.sources.base import Request
 from lossscope.sources.dump import Dump

@@ -112,3 +112,12 @@ def test_frames_that_do_not_fit():
         eps_curve.draw(frame.assign(direction="both"))
     with pytest.raises(InputError, match="Every query was skipped"):
         eps_curve.draw(frame.assign(mean=np.nan))
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_an_eps_of_zero_is_not_marked_on_the_logarithmic_axis(flat):
+    frame = _frame("triplet").assign(mean=1.0) if flat else _frame("triplet")
+    ax = eps_curve.draw(frame, at=0.0)
+    assert not ax.texts and len(ax.lines) == len(_lines(ax)) == 2
+    low, high = ax.get_xlim()
+    assert 0 < low < 1e-4 < high

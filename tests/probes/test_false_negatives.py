@@ -119,3 +119,12 @@ def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request:
 def test_a_threshold_that_is_no_cosine_is_refused(near: float) -> None:
     with pytest.raises(InputError, match=r"near must be a cosine in \(-1, 1\]"):
         FalseNegatives(near=near)
+
+
+def test_exact_copies_are_near_at_one(lab: Any) -> None:
+    """The product of a float32 vector with its copy is 0.99999994 for many of them."""
+    one = lab.drawn(k=1, q=40, c=40, d=24, gaps=False)
+    half = one.candidates[:, :20].float()
+    assert bool((torch.bmm(half, half.transpose(1, 2)).diagonal(dim1=1, dim2=2) < 1).any())
+    rows = replace(one, queries=one.queries.float(), candidates=half.repeat(1, 2, 1)).rows()
+    assert lab.columns(lab.found("false_negatives:near=1", rows))["near"].tolist() == [1] * 40

@@ -260,3 +260,15 @@ def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: p
     assert torch.equal(load(folder).images, first.images)  # type: ignore[arg-type]
     assert kept.stat().st_mtime_ns == stamp
     assert load(folder, cache=False).images is not None
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e-25, 3e37, 1e-38])
+def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_path: Path) -> None:
+    images = unit(N, 0)
+    images[2:] *= np.float32(scale)
+    found = load(npz(tmp_path, arrays(images=images, captions=unit(M, 1) * np.float32(scale))))
+    assert found.images is not None and found.captions is not None
+    assert np.array_equal(found.images[:2].numpy(), images[:2])
+    np.testing.assert_allclose(found.images.numpy(), unit(N, 0), rtol=1e-5)
+    np.testing.assert_allclose(found.captions.numpy(), unit(M, 1), rtol=1e-5)
+    assert [notice[:8] for notice in found.notices] == ["4 of 6 r", "12 of 12"]
