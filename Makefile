@@ -11,9 +11,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
-test: lint types ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --cov --cov-report=term
+test: lint types ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
-quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m "not slow"
+quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
 lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 
