@@ -140,8 +140,14 @@ def test_ctrl_c_stops_a_run_whose_epochs_are_one_step(tmp_path: Path) -> None:
     assert len(table(tmp_path / "run" / "metrics.csv")) == 2
 
 
-def test_signal_handlers_and_determinism_are_put_back(unbroken: Run) -> None:
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+def test_signal_handlers_and_determinism_are_put_back(tmp_path: Path) -> None:
+    """A job in the background of a shell is started with Ctrl-C ignored, and stays so."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        train(recipe(epochs=1), tmp_path / "run")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not torch.are_deterministic_algorithms_enabled()
 
 
