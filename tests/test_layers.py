@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import lossscope_cli
@@ -120,18 +121,25 @@ def layer_of(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imported(file: Path) -> set[str]:
+@cache
+def parsed(file: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file."""
+    return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+
+
+@cache
+def imported(file: Path) -> frozenset[str]:
     """Absolute names of everything a file imports anywhere, type checking included."""
     package = ["lossscope", *file.relative_to(LIBRARY).parts[:-1]]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in parsed(file):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*start, *([node.module] if node.module else [])])
             found |= {member(base, alias.name) for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def member(base: str, name: str) -> str:
@@ -213,7 +221,7 @@ def test_the_core_stands_on_arrays_and_the_standard_library(name: str) -> None:
 
 @every_file
 def test_the_library_never_prints(file: Path) -> None:
-    calls = [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    calls = [node for node in parsed(file) if isinstance(node, ast.Call)]
     lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
     assert not lines, f"{module_of(file)} prints in lines {lines}"
 

@@ -115,6 +115,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
 
 
+@pytest.mark.slow
 def test_processes_know_each_other_and_agree(found: list[Mapping[str, Any]]) -> None:
     for rank, mine in enumerate(found):
         assert mine["rank"] == (rank, RANKS)
@@ -124,6 +125,7 @@ def test_processes_know_each_other_and_agree(found: list[Mapping[str, Any]]) -> 
         assert mine["any"] == [True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_rows_come_in_the_order_of_ranks_with_the_gradient_of_all_losses(
     name: str, found: list[Mapping[str, Any]]
@@ -144,6 +146,7 @@ def test_rows_come_in_the_order_of_ranks_with_the_gradient_of_all_losses(
             assert torch.equal(mine[f"{kind} {name}"], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", COUNTS)
 @pytest.mark.parametrize("name", NORMS)
 def test_batch_norm_of_many_is_that_of_one(name: str, shares: str, found: list[Mapping[str, Any]]) -> None:
@@ -160,12 +163,14 @@ def test_batch_norm_of_many_is_that_of_one(name: str, shares: str, found: list[M
             torch.testing.assert_close(one, alone[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {one} {alone[key]}")
 
 
+@pytest.mark.slow
 def test_one_value_of_all_processes_is_normalised_by_running_statistics(found: list[Mapping[str, Any]]) -> None:
     mine = found[1]["lonely norm"]
     assert not mine["running_mean"].any() and not mine["num_batches_tracked"]
     assert bool(mine["y 0"].isfinite().all()) and len(mine["y 0"]) == 1
 
 
+@pytest.mark.slow
 def test_gradients_add_up_and_none_stays_none_where_nobody_has_one(found: list[Mapping[str, Any]]) -> None:
     for mine in found:
         some, none, half = mine["gradients"]

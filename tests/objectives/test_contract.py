@@ -415,7 +415,7 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     levels=st.integers(1, 40),
     eps=st.sampled_from([1e-3, 0.05, 0.25]),
 )
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_tiles_of_any_shape_count_what_whole_rows_count(
     spec: str, collect: bool, heights: int, widths: int, levels: int, eps: float
 ) -> None:
