@@ -27,12 +27,12 @@ def explain(error: BaseException) -> int:
 
 
 def is_memory(error: BaseException) -> bool:
-    """Python's MemoryError, or torch's ways of saying the same."""
-    told = str(error)
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError)
-        and any(word in told for word in ("out of memory", "not enough memory", "can't allocate memory"))
-    )
+    """Whether memory ran out."""
+    if not isinstance(error, MemoryError | RuntimeError):
+        return False
+    from lossscope.memory import is_lack
+
+    return is_lack(error)
 
 
 def _say(message: str, code: int) -> int:

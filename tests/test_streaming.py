@@ -15,6 +15,7 @@ from lossscope import dense, large, memory
 from lossscope.errors import InputError
 from lossscope.forms.cells import Cells
 from lossscope.objectives.base import Objective
+from lossscope.processes import World
 from lossscope.registry import build
 from lossscope.relation import Relation
 from lossscope.sampling import Batch, Sampling
@@ -197,3 +198,20 @@ def test_runs_cover_everything_evenly(n: int, size: int) -> None:
     assert [i for part in found for i in range(part.start, part.stop)] == list(range(n))
     lengths = {part.stop - part.start for part in found}
     assert max(lengths) <= size and max(lengths) - min(lengths) <= 1
+
+
+def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others would wait for ever for what it tells of other tiles."""
+    embedded, tried = source("random", 20, 2), []
+
+    def scarce(self: Pass, *_: object) -> None:
+        tried.append(self.rows)
+        raise MemoryError
+
+    monkeypatch.setattr(Pass, "run", scarce)
+    for size, times in ((2, 1), (1, 5)):
+        tried.clear()
+        asking = large.Large([(build("objectives", "ntxent"), build("probes", "cocos"))], "keep", World(0, size))
+        with pytest.raises(MemoryError):
+            list(asking.measured(embedded, whole_batch(embedded, "pairs")))
+        assert len(tried) == times

@@ -235,3 +235,11 @@ def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: Embedded)
     assert found["objective"].isna().all()
     with pytest.raises(InputError, match=r"which triplet:margin=0\.2 does not take"):
         sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)
+
+
+def test_curves_stand_beside_probes_that_have_none(embedded: Embedded, tmp_path: Path) -> None:
+    plan = sweep("ntxent", probes=("similarity", "cocos:curve=true"))
+    rows = plan.run(embedded, Frame.open(tmp_path / "frame", {}))[1]
+    curves = rows[rows["probe"] == "cocos"]["curve"]
+    assert {len(curve) for curve in curves} == {101}
+    assert rows[rows["probe"] == "similarity"]["curve"].isna().all()
