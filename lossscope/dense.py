@@ -19,6 +19,7 @@ from .view import Gradients, Rows, Shape
 from .weights import Pair
 
 CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
+_GATHERED = 1 << 10  # embeddings that are gathered before they are multiplied, which finds them in a cache
 
 
 def stacks(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]]:
@@ -48,11 +49,10 @@ def looks(
     space: room that the next stack will use again.
     """
     images, captions = (np.stack([getattr(b, name) for b in stack]) for name in ("images", "captions"))
-    room = space or Space()
-    v, t = _gathered("images", embedded.images, images, room), _gathered("captions", embedded.captions, captions, room)
-    if v is not None and t is not None:
-        S = room.room("S", (len(stack), v.shape[1], t.shape[1]), v.dtype, v.device)
-        torch.bmm(v, t.transpose(1, 2), out=S)
+    v = t = None
+    if embedded.images is not None and embedded.captions is not None:
+        sources = embedded.images, embedded.captions
+        S, v, t = _product(*sources, images, captions, space or Space(), len(stack) if embeddings else None)
         sides = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
         masks = _masks(stack, embedded.caption_image, same_image, S.device)
         if embeddings and len(stack) == 1:
@@ -78,10 +78,24 @@ def _scored(embedded: Embedded, stack: Sequence[Batch], same_image: SameImage) -
     return Pair(i2t, t2i), Pair(first, second)
 
 
-def _gathered(name: str, side: Tensor | None, rows: Places, room: Space) -> Tensor | None:
+def _product(
+    v: Tensor, t: Tensor, images: Places, captions: Places, room: Space, batches: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(k, b, m) similarities of the batches, and the embeddings, (n, b, d) and (n, m, d), that were gathered last.
+
+    batches: how many are gathered at once; None: as many as a cache holds, where the product then finds them.
+    """
+    S = room.room("S", (len(images), images.shape[1], captions.shape[1]), v.dtype, v.device)
+    size = batches or max(_GATHERED // (images.shape[1] + captions.shape[1]), 1)
+    for start in range(0, len(images), size):
+        some = slice(start, start + size)
+        own = _gathered("images", v, images[some], room), _gathered("captions", t, captions[some], room)
+        torch.bmm(own[0], own[1].transpose(1, 2), out=S[some])
+    return S, *own
+
+
+def _gathered(name: str, side: Tensor, rows: Places, room: Space) -> Tensor:
     """(k, b, d) embeddings of the items of every batch."""
-    if side is None:
-        return None
     shape = (rows.size, side.shape[1])
     found = room.room(name, shape, side.dtype, side.device)
     torch.index_select(side, 0, torch.from_numpy(rows.reshape(-1)).to(side.device), out=found)

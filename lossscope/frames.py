@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from .errors import InputError
 from .files import replacing, write_text
 
-SCHEMA = "lossscope.frame/1"
+SCHEMA = "lossscope.frame/2"
 SUMMARY_SCHEMA = "lossscope.summary/1"
 SUMMARY = (
     "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "unit", "convention",
@@ -28,7 +29,8 @@ KEYS = ("source", "objective", "direction", "probe", "convention", "eps", "batch
 class Frame:
     """A folder: `manifest.json` and `part-NNNNN.parquet`, each written whole, one after every few batches.
 
-    A part is wide: one row per (batch, objective, direction, probe), columns are statistics. Parts of single
+    A part is wide: one row per (batch, objective, direction, probe), columns are statistics; `statistics` names those
+    that the row has. Parts of single
     queries, when asked for, are `query-NNNNN.parquet`.
     """
 
@@ -119,25 +121,37 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     A batch in which a statistic is undefined (NaN, or beyond all numbers) is left out of its mean; a statistic that an
     objective does not have is absent. Columns: SUMMARY.
     """
-    found = []
-    for keys, group in rows.groupby(list(KEYS), dropna=False, sort=False, observed=True):
-        for name, unit in units.items():
-            present = f"has_{name}"
-            if name not in group or (present in group and not group[present].any()):
-                continue
-            values = group[name].to_numpy(dtype=float)
-            defined = values[np.isfinite(values)]
-            some = len(defined) > 0
+    names = [name for name in units if name in rows]
+    values = rows[names].to_numpy(dtype=float).T
+    told, of_rows = told_by(rows)
+    keyed, found = rows[list(KEYS)], []
+    which = keyed.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
+    firsts = keyed.iloc[np.unique(which, return_index=True)[1]]
+    for number, keys in enumerate(firsts.itertuples(index=False)):
+        places = np.flatnonzero(which == number)
+        there = frozenset[str]().union(*(told[one] for one in np.unique(of_rows[places])))
+        for own in (place for place, name in enumerate(names) if name in there):
+            some = values[own, places]
+            defined = some[np.isfinite(some)]
             found.append({
                 **dict(zip(KEYS, keys, strict=True)),
-                "statistic": name,
-                "unit": unit,
-                "mean": float(defined.mean()) if some else math.nan,
-                "std": float(defined.std()) if some else math.nan,
-                "n": len(values),
+                "statistic": names[own],
+                "unit": units[names[own]],
+                "mean": float(defined.mean()) if len(defined) else math.nan,
+                "std": float(defined.std()) if len(defined) else math.nan,
+                "n": len(some),
                 "n_defined": len(defined),
             })  # fmt: skip
     return pd.DataFrame(found, columns=list(SUMMARY))
+
+
+def told_by(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.int64]]:
+    """The different sets of statistics that rows tell, and the place of each row's own among them.
+
+    `statistics` names those that a row has, by spaces; a statistic that it has may still be undefined (NaN).
+    """
+    places, found = pd.factorize(rows["statistics"])
+    return [frozenset(str(names).split()) for names in found], places
 
 
 def summary_document(rows: pd.DataFrame, command: Mapping[str, Any]) -> str:

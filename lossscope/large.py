@@ -40,7 +40,7 @@ class Large:
     tick: Tick | None = None
     precision: Literal["float32", "bf16"] = "float32"
 
-    def measured(self, embedded: Embedded, batch: Batch) -> Iterator[Found]:
+    def measured(self, embedded: Embedded, batch: Batch) -> Iterator[list[Found]]:
         """Answers of i2t, then of t2i, in the order of the questions; every process has them all."""
         matrix = Matrix(embedded, batch.images, batch.captions)
         relation = Relation.of(batch, embedded.caption_image, self.same_image)
@@ -51,7 +51,7 @@ class Large:
         for turned in (False, True):
             found = list(measured(passed.t2i if turned else passed.i2t, quick)) if passed else []
             found += self._panels(slow, matrix, relation, shapes, turned) if slow else []
-            yield from sorted(found, key=lambda one: self.questions.index((one.objective, one.probe)))
+            yield sorted(found, key=lambda one: self.questions.index((one.objective, one.probe)))
 
     def _passed(self, quick: Asked, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
         """One pass over S for all of them, with smaller tiles where memory does not suffice."""

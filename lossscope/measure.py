@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from .objectives.base import Objective
-from .probes.base import Accumulators, Probe, Statistic, joined
+from .probes.base import Accumulators, Axis, Probe, Reducer, Statistic, joined, reduced
 from .view import Look, Shape, View
 
 Asked = Sequence[tuple[Objective | None, Probe]]
+Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,43 @@ def measured(look: Look, questions: Asked) -> Iterator[Found]:
         if objective not in views:
             views[objective] = View(look, objective)
         yield Found(probe, objective, look.shape, probe.tile(views[objective]), look.skipped)
+
+
+def told(found: Sequence[Found]) -> list[dict[str, Values]]:
+    """Every statistic of each of the answers, (k,) numbers or (k, n) of a curve.
+
+    Columns of all looks that are reduced alike are reduced together, and those that several probes tell of, once.
+    """
+    groups: dict[tuple[Reducer, Axis, int, torch.Size], dict[int, _Column]] = {}
+    for place, one in enumerate(found):
+        columns = one.columns()
+        for statistic in one.statistics():
+            column = columns[statistic.column]
+            alike = statistic.reducer, one.probe.axis, len(column) // one.shape.batches, column.shape[1:]
+            group = groups.setdefault(alike, {})
+            group.setdefault(id(column), _Column(column, one)).names.append((place, statistic.name))
+    skipping = any(bool(skipped.any()) for skipped in {id(one.skipped): one.skipped for one in found}.values())
+    answers: list[dict[str, Values]] = [{} for _ in found]
+    for (reducer, axis, _, _), group in groups.items():
+        members = list(group.values())
+        many = {"all": torch.cat([member.values for member in members])}
+        if skipping and axis == "query":
+            many["skipped"] = torch.cat([member.of.skipped for member in members])
+        batches = [member.of.shape.batches for member in members]
+        values = reduced(Statistic("all", "all", reducer, ""), many, sum(batches)).cpu().numpy()
+        for member, own in zip(members, np.split(values, np.cumsum(batches)[:-1]), strict=True):
+            for place, name in member.names:
+                answers[place][name] = own
+    return [{s.name: own[s.name] for s in one.statistics()} for one, own in zip(found, answers, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of an answer, and the (answer, statistic) that it is reduced for."""
+
+    values: Tensor
+    of: Found
+    names: list[tuple[int, str]] = field(default_factory=list)
 
 
 def whole(parts: Sequence[Found], shape: Shape) -> Found:

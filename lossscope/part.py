@@ -1,13 +1,13 @@
-"""Some batches of a sweep: measured in stacks by one of the processes each, or in tiles by all of them."""
+"""Batches of a sweep: measured in stacks by one of the processes each, or in tiles by all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -15,9 +15,9 @@ from . import dense, large, memory
 from .errors import InputError
 from .forms.space import Space
 from .large import Large
-from .measure import Asked, Found, asked, measured
+from .measure import Asked, Found, Values, asked, measured, told
 from .objectives.base import Objective
-from .probes.base import Probe, reduced
+from .probes.base import Probe
 from .processes import World
 from .registry import brief, spec_of
 from .sampling import Batch, Sampling
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .sweep import Sweep
 
 Progress = Callable[[str, int, int], None]
+_TOGETHER = 16  # looks whose numbers are reduced together
 
 
 @dataclass(frozen=True)
@@ -41,28 +42,27 @@ class Part:
     world: World
     progress: Progress | None
 
-    def measured(self, start: int, stop: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Rows of the batches `start` to `stop`, and of single queries; every process has all of them."""
-        found: list[tuple[int, list[dict[str, list[Any]]], list[pd.DataFrame]]] = []
-        batches = islice(self.sampling.batches(self.embedded.caption_image, start=start), stop - start)
+    def measured(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Rows of batches, the first of which is `start`, and of single queries; every process has all of them."""
+        done: list[_Told] = []
+        looks: list[_Looked] = []
         index, space = start, Space()
-        for number, stack in enumerate(dense.stacks(list(batches), self._cells())):
+        for number, stack in enumerate(dense.stacks(batches, self._cells())):
             large = len(stack) == 1 and self._is_large(stack[0])
             if number % self.world.size == self.world.rank or large:
-                rows, queries = [], []
-                for place, one in self._large(stack[0], index) if large else self._small(stack, index, space):
-                    rows.append(self._rows(one, place, stack))
-                    if self.sweep.per_query and one.probe.axis == "query":
-                        queries.append(self._queries(one, place))
-                if self.world.main or not large:
-                    found.append((number, rows, queries))
+                for place, some in self._large(stack[0], index) if large else self._small(stack, index, space):
+                    if self.world.main or not large:
+                        looks.append(_Looked(number, place, len(stack[0].images), some))
+            if large or len(looks) >= _TOGETHER:
+                done += self._told(looks)
+                looks = []
             index += len(stack)
             if self.progress:
                 self.progress(f"{self.sampling.how} batches", index, total)
-        found = sorted((one for own in self.world.gather(found) for one in own), key=lambda one: one[0])
-        single = [frame for _, _, queries in found for frame in queries]
-        wide = _below([columns for _, rows, _ in found for columns in rows])
-        return wide, pd.concat(single) if single else pd.DataFrame()
+        done += self._told(looks)
+        every = sorted((one for own in self.world.gather(done) for one in own), key=lambda one: one.number)
+        queries = [frame for one in every for frame in one.queries]
+        return _below([row for one in every for row in one.rows]), pd.concat(queries) if queries else pd.DataFrame()
 
     @cached_property
     def questions(self) -> Asked:
@@ -84,33 +84,34 @@ class Part:
     def _reads(self) -> frozenset[str]:
         return frozenset[str]().union(*(probe.reads for _, probe in self.questions))
 
-    def _small(self, stack: Sequence[Batch], index: int, space: Space) -> list[tuple[int, Found]]:
-        """All questions about a stack, with the place of its first batch; batch by batch where memory does not do."""
+    def _small(self, stack: Sequence[Batch], index: int, space: Space) -> list[tuple[int, list[Found]]]:
+        """All questions about each direction of a stack, with the place of its first batch; batch by batch where
+        memory does not do."""
         try:
-            return [(index, one) for one in self._dense(stack, space)]
+            return [(index, some) for some in self._dense(stack, space)]
         except (MemoryError, RuntimeError) as error:
             if len(stack) == 1 or not memory.is_lack(error):
                 raise
         singles = [self._small([batch], index + place, Space()) for place, batch in enumerate(stack)]
-        return [one for single in singles for one in single]
+        return [some for single in singles for some in single]
 
-    def _dense(self, stack: Sequence[Batch], space: Space) -> list[Found]:
-        """All questions about a stack."""
+    def _dense(self, stack: Sequence[Batch], space: Space) -> list[list[Found]]:
+        """All questions about each direction of a stack."""
         reads = self._reads()
         wanted = "embeddings" in reads or any(objective.embeddings for objective in self.objectives)
         known = (wanted, "keys" in reads, space, "gradients" in reads)
         looks = dense.looks(self.embedded, stack, self.sweep.same_image, *known)
-        return [one for look in looks for one in measured(look, self.questions)]
+        return [list(measured(look, self.questions)) for look in looks]
 
-    def _large(self, batch: Batch, index: int) -> list[tuple[int, Found]]:
-        """All questions about a batch, by all processes."""
+    def _large(self, batch: Batch, index: int) -> list[tuple[int, list[Found]]]:
+        """All questions about each direction of a batch, by all processes."""
 
         def tick(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
         asking = Large(self.questions, self.sweep.same_image, self.world, tick, self.sweep.precision)
-        return [(index, one) for one in asking.measured(self.embedded, batch)]
+        return [(index, some) for some in asking.measured(self.embedded, batch)]
 
     def in_tiles(self) -> bool:
         """Whether anything about the first batch is answered from tiles."""
@@ -137,18 +138,18 @@ class Part:
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _rows(self, found: Found, index: int, stack: Sequence[Batch]) -> dict[str, list[Any]]:
-        """A row per batch, as columns: its key and its statistics."""
-        k = found.shape.batches
-        columns = found.columns()
-        row = {name: [value] * k for name, value in self._key(found).items()}
-        row |= {"batch": list(range(index, index + k)), "queries": [found.shape.queries] * k}
-        row |= {"batch_size": [self.sweep.batch_size or len(stack[0].images)] * k}
-        for statistic in found.statistics():
-            value = reduced(statistic, columns, k).cpu()
-            row[statistic.name] = list(value.numpy()) if statistic.reducer == "curve" else value.tolist()
-            row[f"has_{statistic.name}"] = [True] * k
-        return row
+    def _told(self, looks: Sequence[_Looked]) -> list[_Told]:
+        """What is told of the batches of several looks."""
+        answers, found = iter(told([one for look in looks for one in look.found])), []
+        for look in looks:
+            size = self.sweep.batch_size or look.images
+            rows = [
+                _Answer({**self._key(one), "queries": one.shape.queries, "batch_size": size}, look.place, next(answers))
+                for one in look.found
+            ]
+            single = [one for one in look.found if one.probe.axis == "query"] if self.sweep.per_query else []
+            found.append(_Told(look.number, rows, [self._queries(one, look.place) for one in single]))
+        return found
 
     def _queries(self, found: Found, index: int) -> pd.DataFrame:
         """A row per query."""
@@ -157,12 +158,16 @@ class Part:
         values = {k: v.float().cpu().numpy() for k, v in found.columns().items() if v.ndim == 1}
         return pd.DataFrame({**self._key(found), "batch": batches, "query": shape.query_ids.numpy(), **values})
 
+    @cached_property
+    def _specs(self) -> dict[Objective | None, str | None]:
+        return {None: None, **{objective: spec_of(objective) for objective in self.objectives}}
+
     def _key(self, found: Found) -> dict[str, Any]:
         return {
             "source": self.embedded.name,
             "sampling": self.sampling.how,
             "seed": self.sweep.seed,
-            "objective": None if found.objective is None else spec_of(found.objective),
+            "objective": self._specs[found.objective],
             "direction": found.shape.direction,
             "probe": self._labels[found.probe],
             "convention": getattr(found.probe, "convention", None),
@@ -170,15 +175,55 @@ class Part:
         }
 
 
-def _below(answers: Sequence[dict[str, list[Any]]]) -> pd.DataFrame:
-    """Columns of all answers one below the other; a statistic that an answer does not have is NaN, and not there."""
-    names = dict.fromkeys(name for columns in answers for name in columns)
-    whole: dict[str, list[Any]] = {name: [] for name in names}
-    for columns in answers:
-        size = len(columns["batch"])
-        for name, column in whole.items():
-            column += columns.get(name) or [False if name.startswith("has_") else float("nan")] * size
-    return pd.DataFrame(whole)
+@dataclass(frozen=True)
+class _Looked:
+    """Answers about one direction of a stack. number: of the stack. place: its first batch. images: of a batch."""
+
+    number: int
+    place: int
+    images: int
+    found: list[Found]
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The same as rows, which other processes can be sent. queries: frames of single queries."""
+
+    number: int
+    rows: list[_Answer]
+    queries: list[pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Statistics, (k,) or (k, n) each, of k batches from `start` on, and what they have in common."""
+
+    key: dict[str, Any]
+    start: int
+    statistics: dict[str, Values]
+
+    @property
+    def size(self) -> int:
+        """k."""
+        return len(next(iter(self.statistics.values())))
+
+
+def _below(answers: Sequence[_Answer]) -> pd.DataFrame:
+    """A row per batch and answer; a statistic that an answer does not have is NaN, and not among `statistics`."""
+    sizes = np.array([answer.size for answer in answers])
+    keys = pd.DataFrame([{**answer.key, "statistics": " ".join(answer.statistics)} for answer in answers])
+    rows = keys.loc[keys.index.repeat(sizes)].reset_index(drop=True)
+    ends = sizes.cumsum().tolist()
+    columns: dict[str, Values] = {}
+    batch = np.empty(ends[-1], dtype=np.int64)
+    for answer, end in zip(answers, ends, strict=True):
+        here = slice(end - answer.size, end)
+        batch[here] = np.arange(answer.start, answer.start + answer.size)
+        for name, values in answer.statistics.items():
+            if name not in columns:
+                columns[name] = np.full(ends[-1], np.nan, dtype=object if values.ndim > 1 else np.float64)
+            columns[name][here] = list(values) if values.ndim > 1 else values
+    return pd.concat([rows.assign(batch=batch), pd.DataFrame(columns)], axis=1)
 
 
 def _label(probe: Probe, probes: Sequence[Probe]) -> str:

@@ -62,9 +62,19 @@ class Mask:
         return torch.zeros(self.match.shape, device=self.match.device).masked_fill_(self.others, -torch.inf)
 
     @cached_property
+    def number_of_negatives(self) -> Tensor:
+        """(q,) negatives of each row."""
+        return self.negatives.sum(1)
+
+    @cached_property
     def usable(self) -> Tensor:
         """(q,) bool: rows with at least one positive and one negative; the others are skipped."""
         return self.positives.any(1) & self.negatives.any(1)
+
+    @cached_property
+    def skipped(self) -> Tensor:
+        """(q,) bool: the others."""
+        return ~self.usable
 
     @cached_property
     def number_usable(self) -> int:

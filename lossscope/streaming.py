@@ -10,8 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .forms.base import Known, Side, Undecided
+from .forms.base import Side, Undecided
 from .forms.space import Space
+from .forms.whole import Known
 from .half import Half, refuse
 from .objectives.base import Convention, Counts, Objective
 from .processes import World

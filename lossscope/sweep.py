@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import pandas as pd
 
 from .errors import InputError
-from .frames import Frame, summarise
+from .frames import Frame, summarise, told_by
 from .half import refuse
 from .objectives.base import Objective
 from .part import Part, Progress
@@ -21,6 +22,7 @@ from .similarity import SameImage
 from .sources.base import Embedded
 
 _PART_CELLS = 1 << 24  # similarities after which a part is written at the latest
+_SCORED_CELLS = 1 << 18  # the same where every pair is scored on its own
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Sweep:
     captions: str = "all"
     same_image: SameImage = "keep"
     per_query: bool = False
-    part: int = 64
+    part: int = 512
     engine: Literal["auto", "dense", "tiled"] = "auto"
     precision: Literal["float32", "bf16"] = "float32"
 
@@ -86,6 +88,12 @@ class Sweep:
         world = world or World()
         parts: list[pd.DataFrame] = []
         done = world.gather(frame.keys() if frame and world.main else set())[0]
+        expected = {key for sampling, _ in self.plans() for key in self._keys(sampling, embedded)}
+        if frame and not done <= expected:
+            raise InputError(
+                f"{frame.path} must hold parts of this sweep, such as {min(expected)}; it has {min(done - expected)}, "
+                "which another version or source made. Choose another --out or remove it"
+            )
         for sampling, objectives in self.plans():
             total = sampling.count(embedded.caption_image)
             if total == 0:
@@ -93,30 +101,41 @@ class Sweep:
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            size = self._part_size()
-            for start in range(0, total, size):
-                key = f"{sampling.how}-{start}"
+            part = Part(self, embedded, sampling, objectives, world, progress)
+            batches = sampling.batches(embedded.caption_image)
+            for key, (start, size) in self._keys(sampling, embedded).items():
+                own = list(islice(batches, size))
                 if key not in done:
-                    part = Part(self, embedded, sampling, objectives, world, progress)
-                    rows, queries = part.measured(start, min(start + size, total), total)
+                    rows, queries = part.measured(own, start, total)
                     parts.append(rows)
                     if frame and world.main:
                         frame.append(rows, key, queries if self.per_query else None)
         if frame and world.main:
             frame.finish()
-            parts = [frame.read()]
+            parts = [frame.read()] if done else parts
         rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         return (summarise(rows, self._units_of(rows)) if len(rows) else pd.DataFrame()), rows
 
-    def _part_size(self) -> int:
-        """Batches of a part: fewer of large ones, so that little is lost when a sweep is killed."""
-        return 1 if self.batch_size is None else max(min(self.part, _PART_CELLS // self.batch_size**2), 1)
+    def _keys(self, sampling: Sampling, embedded: Embedded) -> dict[str, tuple[int, int]]:
+        """Names of the parts; the first batch of each, and how many batches it has."""
+        total, size = sampling.count(embedded.caption_image), self._part_size(embedded)
+        parts = [(start, min(size, total - start)) for start in range(0, total, size)]
+        return {f"{sampling.how}-{start}-{number}": (start, number) for start, number in parts}
+
+    def _part_size(self, embedded: Embedded) -> int:
+        """Batches of a part: fewer where they are large or their pairs are scored one by one, so that little is lost
+        when a sweep is killed."""
+        if self.batch_size is None:
+            return 1
+        cells = _PART_CELLS if embedded.scorer is None else _SCORED_CELLS
+        return max(min(self.part, cells // self.batch_size**2), 1)
 
     def tried(self, embedded: Embedded) -> None:
         """Raise InputError when a probe can not look at the source, which a batch of two tells."""
         small = replace(self, batch_size=2, shuffle=False, drop_last=False, per_query=False)
         for sampling, objectives in small.plans():
-            Part(small, embedded, sampling, objectives, World(), None).measured(0, 1, 1)
+            first = list(islice(sampling.batches(embedded.caption_image), 1))
+            Part(small, embedded, sampling, objectives, World(), None).measured(first, 0, 1)
 
     def in_tiles(self, embedded: Embedded) -> bool:
         """Whether any batch is looked at in tiles, which `precision` is about."""
@@ -140,8 +159,8 @@ class Sweep:
     def _units_of(self, rows: pd.DataFrame) -> dict[str, str]:
         """Those, and that of the layers of a model, which only its gradients name."""
         units = self.units()
-        told = (str(name).removeprefix("has_") for name in rows if str(name).startswith("has_"))
-        layers = (name for name in told if name not in units and pd.api.types.is_numeric_dtype(rows[name]))
+        told = frozenset[str]().union(*told_by(rows)[0])
+        layers = (name for name in rows if name in told - units.keys() and pd.api.types.is_numeric_dtype(rows[name]))
         return {**units, **dict.fromkeys(layers, "norm")}
 
     @cached_property

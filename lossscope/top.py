@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .forms.base import Known, Undecided, around, leading
+from .forms.base import Undecided, around, leading
 from .forms.space import Space
+from .forms.whole import Known
 from .view import Extremes
 
 

@@ -11,8 +11,11 @@ import torch
 from torch import Tensor
 
 from .errors import InputError
-from .forms.base import Side, whole
-from .objectives.base import Convention, Counted, Counts, Objective, check
+from .forms.base import Answer
+from .forms.spread import Spread
+from .forms.whole import Whole
+from .objectives.base import Convention, Counted, Counts, Objective
+from .rowwise import highest
 from .similarity import Direction, Mask
 
 Gradients = Callable[[Tensor], Mapping[str, Tensor]]
@@ -99,40 +102,54 @@ class Rows(Look):
     everyone: Tensor | None = None
     gradients: Gradients | None = None
     _sums: dict[tuple[Objective, Convention], Counted] = field(default_factory=dict, init=False, repr=False)
-    _sides: dict[tuple[Objective, float], Side] = field(default_factory=dict, init=False, repr=False)
+    _answers: dict[Objective, Answer] = field(default_factory=dict, init=False, repr=False)
+    _counts: dict[tuple[Objective, float], Counts] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def whole(self) -> Whole:
+        """What objectives and extremes need of these rows."""
+        return Whole.of(self.S, self.mask)
 
     @cached_property
     def extremes(self) -> Extremes:
-        mask = self.mask
-        if mask.crowded is None:
-            positive = self.S.gather(1, mask.first_positive)
-        else:
-            positive = self.S.masked_fill(~mask.positives, -torch.inf).amax(1, keepdim=True)
-        positive = positive.where(mask.positives.any(1, keepdim=True), torch.nan)
-        negatives = self.S + mask.hiding
-        hardest, column = negatives.max(1)
-        none = hardest == -torch.inf
+        whole = self.whole
+        positive = whole.known.best
+        positive = positive.where(positive > -torch.inf, torch.nan)
+        none, truth = whole.hardest == -torch.inf, torch.empty_like(whole.negatives)
         return Extremes(
-            positive[:, 0],
-            hardest.where(~none, torch.nan),
-            column.where(~none, -1),
-            torch.gt(negatives, positive).sum(1),
-            torch.eq(negatives, positive).sum(1),
+            positive,
+            whole.hardest.where(~none, torch.nan),
+            highest(whole.negatives).where(~none, -1),
+            torch.gt(whole.negatives, positive[:, None], out=truth).sum(1).long(),
+            torch.eq(whole.negatives, positive[:, None], out=truth).sum(1).long(),
         )
 
     @property
     def skipped(self) -> Tensor:
-        return ~self.mask.usable
+        return self.mask.skipped
 
     def counts(self, objective: Objective, eps: float, convention: Convention = "corrected") -> Counts:
-        tiled = objective.tiled if convention == "corrected" else None
-        if tiled is None or set(objective.reads) & self.mask.info.keys():
+        answer = self._answer(objective, convention)
+        if answer is None:
             return self.counted(objective, convention).threshold(eps)
-        key = (objective, eps)
-        if key not in self._sides:
-            check(self.S, self.mask, objective.positives)
-            self._sides[key] = whole(tiled, objective, self.S, self.mask, [eps])
-        return self._sides[key].counts(eps)
+        if (objective, eps) not in self._counts:
+            self._counts[objective, eps] = answer.counts(eps)
+        return self._counts[objective, eps]
+
+    def spread(self, objective: Objective, convention: Convention = "corrected") -> Spread:
+        """How evenly the counted weights of each row are spread."""
+        answer = self._answer(objective, convention)
+        told = None if answer is None else answer.spread()
+        return Spread.of(self.counted(objective, convention)) if told is None else told
+
+    def _answer(self, objective: Objective, convention: Convention) -> Answer | None:
+        """What the objective's form says of the rows; None where only its weights do."""
+        if convention != "corrected" or objective.tiled is None or set(objective.reads) & self.mask.info.keys():
+            return None
+        if objective not in self._answers:
+            self.whole.check(objective.positives)
+            self._answers[objective] = objective.tiled.of(objective, self.whole)
+        return self._answers[objective]
 
     def counted(self, objective: Objective, convention: Convention = "corrected") -> Counted:
         """The weights that the objective's paper thresholds, (k·q, p, c)."""
@@ -216,6 +233,10 @@ class View:
     def counted(self, convention: Convention = "corrected") -> Counted:
         """The weights that the objective's paper thresholds, (k·q, p, c)."""
         return self.rows.counted(self.objective, convention)
+
+    def spread(self, convention: Convention = "corrected") -> Spread:
+        """How evenly the counted weights of each row are spread."""
+        return self.rows.spread(self.objective, convention)
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """(k, q, d) of the queries and (k, c, d) of the candidates. Raises InputError where there are none."""

@@ -22,7 +22,7 @@ def rows(values: list[float], **changes: Any) -> pd.DataFrame:
         "source": "a", "objective": "triplet", "direction": "i2t", "probe": "cocos", "convention": "corrected",
         "eps": 0.01, "batch_size": 4, "sampling": "pairs", "seed": 0,
     }  # fmt: skip
-    made = [{**key, "batch": batch, "C_q": value, "has_C_q": True} for batch, value in enumerate(values)]
+    made = [{**key, "batch": batch, "C_q": value, "statistics": "C_q"} for batch, value in enumerate(values)]
     return pd.DataFrame(made).assign(**changes)
 
 
@@ -34,7 +34,7 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
     assert frame.read("query")["q"].tolist() == [1]
     assert frame.keys() == {"pairs-0", "pairs-2"}
     manifest = frame.manifest()
-    assert manifest["schema"] == "lossscope.frame/1"
+    assert manifest["schema"] == "lossscope.frame/2"
     assert manifest["parts"] == [{"key": "pairs-0", "rows": 2}, {"key": "pairs-2", "rows": 1}]
     assert not manifest["done"]
     names = sorted(path.name for path in frame.path.iterdir())
@@ -72,9 +72,9 @@ def test_folders_of_other_things_are_refused(tmp_path: Path) -> None:
     [
         ("", "with a readable manifest.json"),
         ('{"schema": "loss', "with a readable manifest.json"),
-        ("[]", "must have the schema lossscope.frame/1; got None"),
-        ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
-        ('{"schema": "lossscope.frame/1"}', "must name the command and its parts"),
+        ("[]", "must have the schema lossscope.frame/2; got None"),
+        ('{"schema": "lossscope.frame/3"}', "got 'lossscope.frame/3'"),
+        ('{"schema": "lossscope.frame/2"}', "must name the command and its parts"),
     ],
 )
 def test_a_damaged_manifest_is_named(text: str, fragment: str, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_undefined_batches_are_left_out_and_counted() -> None:
 
 
 def test_statistics_an_objective_does_not_have_are_absent() -> None:
-    found = summarise(rows([1.0], has_C_q=False), {"C_q": "samples", "C_B": "samples"})
+    found = summarise(rows([1.0], statistics="C_0"), {"C_q": "samples", "C_B": "samples"})
     assert found.empty
     assert list(found) == list(SUMMARY)
 

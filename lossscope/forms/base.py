@@ -18,32 +18,23 @@ import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
-from ..similarity import Mask
 from .space import Space
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of the queries of one direction before any tile.
-
-    positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
-    """
-
-    positives: Tensor
-    negatives: Tensor
-
-    @property
-    def usable(self) -> Tensor:
-        """(n,) bool: rows with a positive and a negative."""
-        return (self.positives > -torch.inf).any(1) & (self.negatives > 0)
-
-    @property
-    def best(self) -> Tensor:
-        """(n,) the best positive; −inf where there is none."""
-        return self.positives.amax(1)
-
+from .spread import Spread
+from .whole import Known, Whole
 
 Undecided = tuple[Tensor, Tensor | None]  # (r,) lowest and, if any, highest rounded cell that is undecided
+
+
+class Answer(ABC):
+    """What an objective says of whole rows."""
+
+    @abstractmethod
+    def counts(self, eps: float) -> Counts:
+        """What the objective's paper counts."""
+
+    def spread(self) -> Spread | None:
+        """How evenly the weight is spread; None where only the weights one by one can tell."""
+        return None
 
 
 class Side(ABC):
@@ -96,6 +87,10 @@ class Form(Protocol):
         """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
         ...
 
+    def of(self, objective: Objective, whole: Whole) -> Answer:
+        """The same of whole rows, with the same decisions."""
+        ...
+
 
 def around(cut: Tensor, error: Tensor) -> Undecided:
     """Cells that may be on either side of a cut, (r,). To round to bfloat16 keeps the order, so bounds are rounded."""
@@ -113,28 +108,24 @@ def _rounded(bound: Tensor) -> Tensor:
     return bound.bfloat16().float().clamp(min=torch.finfo(torch.float32).min)  # −inf is no negative
 
 
-def known_of(S: Tensor, mask: Mask) -> Known:
-    """Of whole rows (q, c); p = the most positives of a row."""
-    negatives = mask.negatives.sum(1)
-    if mask.crowded is None:
-        own = S.gather(1, mask.first_positive)
-        return Known(own.where(mask.positives.any(1, keepdim=True), -torch.inf), negatives)
-    most = int(mask.positives.sum(1).max())
-    return Known(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, negatives)
+@dataclass(frozen=True, eq=False)
+class InOneTile(Answer):
+    """Whole rows counted as one tile: the same decisions as tile by tile."""
 
+    form: Form
+    objective: Objective
+    whole: Whole
 
-def whole(form: Form, objective: Objective, S: Tensor, mask: Mask, eps: Sequence[float]) -> Side:
-    """Whole rows, (q, c), as one tile: the same decisions as tile by tile."""
-    S = S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
-    negatives = S + mask.hiding
-    side = form.side(objective, known_of(S, mask), eps, Space(), collect=False)
-    rows = slice(0, len(S))
-    side.add(negatives, rows, 1)
-    if side.again:
-        side.recount(negatives, rows, 1)
-    return side
+    def counts(self, eps: float) -> Counts:
+        """What the objective's paper counts."""
+        side = self.form.side(self.objective, self.whole.known, [eps], Space(), collect=False)
+        rows = slice(0, len(self.whole.S))
+        side.add(self.whole.negatives, rows, 1)
+        if side.again:
+            side.recount(self.whole.negatives, rows, 1)
+        return side.counts(eps)
 
 
 def zeroed(values: Tensor, usable: Tensor) -> Tensor:
     """(n,) values, 0 in rows that are skipped."""
-    return values.where(usable, torch.zeros_like(values))
+    return values.where(usable, 0.0)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
-from .base import Known, Side, zeroed
+from .base import Answer, InOneTile, Side, zeroed
 from .cells import Cells
 from .space import Space
+from .whole import Known, Whole
 
 _UP = 2.0**54  # on D before it is squared, so that the squares of e⁻⁸⁰ are still numbers
 _SLACK = 1e-5  # how much wider a window is while sums are incomplete, in similarity
@@ -33,6 +34,10 @@ class Ranks:
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
         return _Windows(self, known, eps, space, collect)
+
+    def of(self, objective: Objective, whole: Whole) -> Answer:
+        """Sums of the rows as one tile."""
+        return InOneTile(self, objective, whole)
 
 
 class _Windows(Side):

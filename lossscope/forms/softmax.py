@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
-from .base import Known, Side, zeroed
+from ..rowwise import dot, exp_
+from .base import Answer, Side, zeroed
 from .cells import Cells
 from .space import Space
+from .spread import Spread
+from .whole import Known, Whole
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
 _SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
@@ -35,6 +39,87 @@ class Softmax:
     def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
         return _Sums(self, known, eps, space, collect)
+
+    def of(self, objective: Objective, whole: Whole) -> Answer:
+        """Exponentials of whole rows."""
+        return _Rows(self, whole)
+
+    def log_whole(self, low: Tensor, top: Tensor, positives: Tensor) -> Tensor:
+        """(r,) logarithm of the sum that divides, in units of exp(scale · top).
+
+        low: (r,) sum of the negatives' exponentials, in these units. positives: (r, p).
+        """
+        if self.lead is None:
+            return low.log()
+        if positives.shape[1] == 1:
+            own = (positives[:, 0] - top).mul_(self.scale).double()  # as in a tile
+        else:
+            own = (positives - top[:, None]).mul_(self.scale).double().logsumexp(1)
+        return torch.logaddexp(low.log(), own.add_(self.lead))
+
+    def exact(self, eps: float, top: Tensor, log_whole: Tensor) -> Tensor:
+        """(r,) similarity above which the weight is above eps, in float64."""
+        if eps == 0:
+            return torch.full_like(log_whole, torch.finfo(top.dtype).min)
+        least = math.log(eps / self.factor) + 4 * torch.finfo(top.dtype).eps
+        return top.double() + (least + log_whole) / self.scale
+
+    def cut(self, eps: float, top: Tensor, log_whole: Tensor) -> Tensor:
+        """(r,) similarity above which a cell counts: two units of the last place above the exact one, so that a weight
+        that IS eps never counts, whatever rounding its sum met."""
+        exact = self.exact(eps, top, log_whole)
+        return (exact + 2 * torch.finfo(top.dtype).eps * exact.abs()).to(top.dtype)
+
+    def counts(
+        self, above: Tensor, mass: Tensor, low: Tensor, log_whole: Tensor, n_eff: Tensor, usable: Tensor
+    ) -> Counts:
+        """Of cells above the cut and their exponentials, and the sum of all exponentials, (n,) each."""
+        share = log_whole.neg().exp_().mul_(self.factor)
+        every = (low * share).clamp_(max=self.factor)
+        high = torch.minimum(mass * share, every)
+        pull = every if self.pull is None else torch.full_like(every, self.pull)
+        columns = zeroed(torch.stack([above.double(), high, every - high, pull]), usable).to(n_eff.dtype)
+        return Counts(columns[0], columns[1], columns[2], columns[3], n_eff.where(usable, torch.nan), ~usable)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows(Answer):
+    """Sums of whole rows, in units of the hardest negative's exponential."""
+
+    form: Softmax
+    whole: Whole
+
+    @cached_property
+    def exponentials(self) -> Tensor:
+        """(n, c) e = exp(scale (s − top)), 0 where there is no negative."""
+        return exp_(self.whole.gaps * self.form.scale)
+
+    @cached_property
+    def low(self) -> Tensor:
+        """(n,) Σ e, added up in the order of `counts`: nothing is low where every negative counts."""
+        return dot(self.exponentials, torch.ones_like(self.exponentials[0]))
+
+    @cached_property
+    def n_eff(self) -> Tensor:
+        """(n,) (Σ e)² / Σ e²."""
+        return self.low.square() / dot(self.exponentials, self.exponentials)
+
+    def counts(self, eps: float) -> Counts:
+        """What the objective's paper counts."""
+        whole, low = self.whole, self.low.double()
+        log_whole = self.form.log_whole(low, whole.top, whole.known.positives)
+        cut = self.form.cut(eps, whole.top, log_whole)
+        truth = torch.gt(whole.negatives, cut[:, None], out=torch.empty_like(self.exponentials))
+        above, mass = truth.sum(1), dot(truth, self.exponentials)
+        return self.form.counts(above, mass, low, log_whole, self.n_eff, whole.usable)
+
+    def spread(self) -> Spread:
+        """From sums: Σ p ln p = Σ p scale (s − top) − ln Σ e."""
+        scale, whole, share = self.form.scale, self.whole, 1 / self.low
+        entropy = self.low.log() - dot(self.exponentials, whole.gaps).mul_(share).mul_(scale)
+        top5 = exp_(whole.largest * scale).sum(0).mul_(share).clamp_(max=1)
+        columns = torch.stack([self.n_eff, entropy.exp_(), share, top5])
+        return Spread(*columns.where(whole.usable, torch.nan).unbind())
 
 
 class _Sums(Side):
@@ -96,14 +181,8 @@ class _Sums(Side):
 
     def counts(self, eps: float) -> Counts:
         above, mass = self.found[eps] if self.again else self._of_cells(eps)
-        form, usable = self.form, self.known.usable
-        share = (-self._log_whole(slice(None))).exp() * form.factor
-        low = (self.low * share).clamp(max=form.factor)
-        high = torch.minimum(mass * share, low)
-        pull = low if form.pull is None else torch.full_like(low, form.pull)
-        n_eff = (self.low.square() / self.square).where(usable & (self.square > 0), torch.nan)
-        columns = [zeroed(column, usable).to(self.top.dtype) for column in (above, high, low - high, pull)]
-        return Counts(columns[0], columns[1], columns[2], columns[3], n_eff.to(self.top.dtype), ~usable)
+        n_eff = (self.low.square() / self.square).to(self.top.dtype)
+        return self.form.counts(above, mass, self.low, self._log_whole(slice(None)), n_eff, self.known.usable)
 
     def state(self) -> dict[str, Any]:
         which, values = (None, None) if self.again or self.cells is None else self.cells.all(self.top.device)
@@ -132,27 +211,15 @@ class _Sums(Side):
         return E.mul_(self.form.scale).exp_()
 
     def _log_whole(self, rows: slice) -> Tensor:
-        """(r,) logarithm of the sum that divides, in units of exp(scale · top)."""
-        if self.form.lead is None:
-            return self.low[rows].log()
-        own = (self.known.positives[rows] - self.top[rows, None]).mul_(self.form.scale)  # as in a tile
-        return torch.logaddexp(self.low[rows].log(), (own.double() + self.form.lead).logsumexp(1))
+        return self.form.log_whole(self.low[rows], self.top[rows], self.known.positives[rows])
 
     def _cut(self, eps: float, rows: slice) -> Tensor:
-        """(r,) similarity above which a cell counts: two units of the last place above the exact one, so that a weight
-        that IS eps never counts, whatever rounding its sum met."""
-        exact = self._exact(eps, rows)
-        return (exact + 2 * torch.finfo(self.top.dtype).eps * exact.abs()).to(self.top.dtype)
-
-    def _exact(self, eps: float, rows: slice) -> Tensor:
-        if eps == 0:
-            return torch.full_like(self.low[rows], torch.finfo(self.top.dtype).min)
-        least = math.log(eps / self.form.factor) + 4 * torch.finfo(self.top.dtype).eps
-        return self.top[rows].double() + (least + self._log_whole(rows)) / self.form.scale
+        return self.form.cut(eps, self.top[rows], self._log_whole(rows))
 
     def _lower(self, rows: slice) -> Tensor:
         """(r,) what no cut can go below any more."""
-        return (self._exact(min(self.eps), rows) - _SLACK * self.top[rows].abs().clamp(min=1)).to(self.top.dtype)
+        exact = self.form.exact(min(self.eps), self.top[rows], self._log_whole(rows))
+        return (exact - _SLACK * self.top[rows].abs().clamp(min=1)).to(self.top.dtype)
 
     def _thin(self, which: Tensor, values: Tensor) -> Tensor:
         return values > self._lower(slice(None))[which.long()]

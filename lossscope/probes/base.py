@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..objectives.base import Objective
+from ..rowwise import in_order
 from ..view import View
 
 Axis = Literal["query", "candidate", "batch", "layer"]
@@ -19,6 +20,7 @@ Reducer = Literal[
 ]
 Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
 _QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
+_QUICK = ("sum", "mean", "floor_median", *_QUANTILES)
 
 
 @dataclass(frozen=True)
@@ -109,34 +111,59 @@ def reduced(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -
     values = column.reshape(batches, -1, *column.shape[1:]).double()
     if statistic.reducer == "true":
         return values.sum(1)
+    quick = statistic.reducer in _QUICK and values.device.type == "cpu" and values.ndim == 2 and values.shape[1] > 0
+    if quick and "skipped" not in columns:
+        found = _of_all(statistic.reducer, values)
+        unsure = found.isnan()
+        if bool(unsure.any()):
+            found[unsure] = _of_some(statistic.reducer, values[unsure], ~values[unsure].isnan())
+        return found
     keep = ~values.isnan()
     if "skipped" in columns:
         left = ~columns["skipped"].reshape(batches, -1).bool()
         keep &= left if values.ndim == 2 else left[..., None]
-    if statistic.reducer == "sum":
+    return _of_some(statistic.reducer, values, keep)
+
+
+def _of_some(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
+    """(batches,) of what is kept."""
+    if reducer == "sum":
         return values.where(keep, 0.0).sum(1)
-    if statistic.reducer == "zeros":
+    if reducer == "zeros":
         return ((values == 0) & keep).sum(1).double()
-    if statistic.reducer == "mean_nonzero":
-        keep &= values > 0
-    if statistic.reducer == "floor_median":
+    if reducer == "mean_nonzero":
+        keep = keep & (values > 0)
+    if reducer == "floor_median":
         return _median(values, keep).floor()
-    if statistic.reducer in _QUANTILES:
-        return _quantile(values, keep, _QUANTILES[statistic.reducer])
+    if reducer in _QUANTILES:
+        return _quantile(values, keep, _QUANTILES[reducer])
     number = keep.sum(1).double()
-    if statistic.reducer in ("min", "max"):
-        worst = torch.inf if statistic.reducer == "min" else -torch.inf
+    if reducer in ("min", "max"):
+        worst = torch.inf if reducer == "min" else -torch.inf
         found = values.where(keep, worst)
-        return (found.amin(1) if statistic.reducer == "min" else found.amax(1)).where(number > 0, torch.nan)
+        return (found.amin(1) if reducer == "min" else found.amax(1)).where(number > 0, torch.nan)
     mean = values.where(keep, 0.0).sum(1) / number
-    if statistic.reducer == "std":
+    if reducer == "std":
         return ((values - mean[:, None]).where(keep, 0.0).square().sum(1) / number).sqrt()
     return mean
 
 
+def _of_all(reducer: Reducer, values: Tensor) -> Tensor:
+    """The same of all values in fewer passes; NaN where one of them is."""
+    n = values.shape[1]
+    if reducer == "sum":
+        return values.sum(1)
+    if reducer == "mean":
+        return values.mean(1)
+    ordered = in_order(values)
+    places = [(n - 1) // 2, n // 2] if reducer == "floor_median" else [round(_QUANTILES[reducer] * (n - 1))]
+    found = ordered[:, places].mean(1).where(~ordered[:, -1].isnan(), torch.nan)  # in order, NaN is last
+    return found.floor() if reducer == "floor_median" else found
+
+
 def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
     """(batches,) nearest-rank quantile of what is kept."""
-    ordered = values.where(keep, torch.inf).sort(1).values
+    ordered = in_order(values.where(keep, torch.inf))
     number = keep.sum(1)
     place = (q * (number - 1).clamp(min=0)).round().long()
     return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)
@@ -144,7 +171,7 @@ def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
 
 def _median(values: Tensor, keep: Tensor) -> Tensor:
     """(batches,) middle of what is kept, or the mean of the two in the middle; NaN of nothing."""
-    ordered = values.where(keep, torch.inf).sort(1).values
+    ordered = in_order(values.where(keep, torch.inf))
     number = keep.sum(1, keepdim=True)
     middle = torch.cat([(number - 1).clamp(min=0) // 2, (number // 2).clamp(max=values.shape[1] - 1)], 1)
     return ordered.gather(1, middle).mean(1).where(number[:, 0] > 0, torch.nan)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.forms.base import known_of, whole
 from lossscope.forms.space import Space
+from lossscope.forms.whole import Whole
 from lossscope.held import keeping
 from lossscope.measure import measured
 from lossscope.objectives.base import CONVENTIONS, Loss, Objective
@@ -400,7 +400,7 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     S, mask = random_batch(objective, queries=9, candidates=60)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = objective.counted(S, mask).threshold(eps)
-    found = whole(objective.tiled, objective, S, mask, [eps]).counts(eps)
+    found = objective.tiled.of(objective, Whole.of(S, mask)).counts(eps)
     assert torch.equal(found.above.double(), expected.above.double())
     for name in ("mass_above", "mass_low", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
@@ -423,9 +423,9 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
     objective = build("objectives", spec)
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
-    expected = whole(objective.tiled, objective, S, mask, [eps]).counts(eps)
+    expected = objective.tiled.of(objective, Whole.of(S, mask)).counts(eps)
     for dim in (0, 1):
-        side = objective.tiled.side(objective, known_of(S, mask), [eps], Space(), collect)
+        side = objective.tiled.side(objective, Whole.of(S, mask).known, [eps], Space(), collect)
         for meet in (side.add, side.recount):
             for top, left in product(range(0, 8, heights), range(0, 25, widths)):
                 tile = (S + mask.hiding)[top : top + heights, left : left + widths]
@@ -472,9 +472,9 @@ def test_contributors_are_as_many_however_little_they_weigh(spec: str) -> None:
     mask = pair_mask(torch.arange(40))
     w = objective.counted(S.double(), mask).weights.flatten(1)
     expected = w.sum(1).square() / w.square().sum(1)
-    for found in (objective.counts(S, mask, 0.01), whole(objective.tiled, objective, S, mask, [0.01]).counts(0.01)):
+    for found in (objective.counts(S, mask, 0.01), objective.tiled.of(objective, Whole.of(S, mask)).counts(0.01)):
         torch.testing.assert_close(found.n_eff.double(), expected, rtol=1e-3, atol=0)
-    side = objective.tiled.side(objective, known_of(S, mask), [0.01], Space(), True)
+    side = objective.tiled.side(objective, Whole.of(S, mask).known, [0.01], Space(), True)
     for left in range(0, 40, 9):
         side.add((S + mask.hiding)[:, left : left + 9].contiguous(), slice(0, 40), 1)
     torch.testing.assert_close(side.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)

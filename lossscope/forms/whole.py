@@ -1,0 +1,106 @@
+"""Whole rows of one direction, and what several objectives need of them, made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..objectives.base import check
+from ..rowwise import largest
+from ..similarity import Mask
+
+_TOP = 5
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the queries of one direction before any tile.
+
+    positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
+    """
+
+    positives: Tensor
+    negatives: Tensor
+
+    @cached_property
+    def usable(self) -> Tensor:
+        """(n,) bool: rows with a positive and a negative."""
+        return (self.positives > -torch.inf).any(1) & (self.negatives > 0)
+
+    @cached_property
+    def best(self) -> Tensor:
+        """(n,) the best positive; −inf where there is none."""
+        return self.positives.amax(1)
+
+
+def known_of(S: Tensor, mask: Mask) -> Known:
+    """Of whole rows (n, c); p = the most positives of a row."""
+    if mask.crowded is None:
+        own = S.gather(1, mask.first_positive)
+        whole = own if mask.all_usable else own.where(mask.positives.any(1, keepdim=True), -torch.inf)
+        return Known(whole, mask.number_of_negatives)
+    most = int(mask.positives.sum(1).max())
+    return Known(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, mask.number_of_negatives)
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """Rows of similarities, (n, c), in the precision they are counted in, and their mask."""
+
+    S: Tensor
+    mask: Mask
+    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(cls, S: Tensor, mask: Mask) -> Whole:
+        """Half precision becomes float32, where exponentials and counts are exact enough; others stay."""
+        return cls(S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach(), mask)
+
+    def check(self, positives: str) -> None:
+        """Raise InputError for what an objective with `one` or `many` positives can not take, looked for once."""
+        if positives not in self._kept:
+            self._kept[positives] = check(self.S, self.mask, positives)
+
+    @property
+    def usable(self) -> Tensor:
+        """(n,) bool: rows with a positive and a negative."""
+        return self.mask.usable
+
+    @cached_property
+    def known(self) -> Known:
+        """Positives, and the number of negatives."""
+        return known_of(self.S, self.mask)
+
+    @cached_property
+    def negatives(self) -> Tensor:
+        """(n, c) S, −inf where there is no negative."""
+        return self.S + self.mask.hiding
+
+    @cached_property
+    def hardest(self) -> Tensor:
+        """(n,) the hardest negative; −inf where there is none."""
+        return self.negatives.amax(1)
+
+    @cached_property
+    def top(self) -> Tensor:
+        """(n,) the hardest negative; a number far below all where there is none."""
+        return self.hardest.clamp(min=self.least)
+
+    @cached_property
+    def gaps(self) -> Tensor:
+        """(n, c) how far each negative is below the hardest, ≤ 0; a number far below all where there is none."""
+        return torch.sub(self.negatives, self.top[:, None]).clamp_(min=self.least)
+
+    @cached_property
+    def largest(self) -> Tensor:
+        """(≤ 5, n) the largest gaps, in any order."""
+        return largest(self.gaps, min(_TOP, self.gaps.shape[1])).T.contiguous()
+
+    @property
+    def least(self) -> float:
+        """A number below all similarities, which can still be multiplied by 0 and subtracted from."""
+        return torch.finfo(self.S.dtype).min / 4
