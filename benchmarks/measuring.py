@@ -1,4 +1,4 @@
-"""How the benchmarks measure: interleaved repeats, medians of CPU time of one thread, peak memory above the inputs."""
+"""How the benchmarks measure: interleaved repeats, medians of CPU time (wall time of many threads), peak memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lossscope.sources.base import Embedded
 
 
 def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device: str = "cpu") -> list[float]:
-    """Seconds of each, in turns, so that a noisy machine slows all alike; CPU time of one thread, wall on a GPU."""
+    """Seconds of each, in turns, so that a noisy machine slows all alike; CPU time of one thread, else wall time."""
     taken: list[list[float]] = [[] for _ in functions]
-    clock = time.process_time if device == "cpu" else time.perf_counter
+    clock = time.process_time if device == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
     for function in functions:
         function()
     for _ in range(repeats):
@@ -76,7 +76,9 @@ def machine(device: str = "cpu") -> str:
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
     capability = torch.backends.cpu.get_cpu_capability()
-    return f"one thread of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
+    threads = torch.get_num_threads()
+    many = "one thread" if threads == 1 else f"{threads} threads"
+    return f"{many} of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
 
 
 def _lines(path: str) -> list[str]:

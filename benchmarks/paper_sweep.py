@@ -1,20 +1,22 @@
 """A sweep of the paper's size: 29,000 images with five captions each, all 145,000 pairs in batches of 128, d = 1024.
 
-Embeddings in memory, both directions, the frame written to a folder. bare: rows gathered and multiplied, nothing else,
-once with a product for each batch and once with one for many into room that is used again; ratios are to the faster.
-plain: the same numbers batch by batch in plain torch (benchmarks/plain.py); their means are first compared with ours.
-five: NT-Xent, triplet, triplet SH, Unified, VLC. cheap: all probes that `--probes cheap` takes.
+Embeddings in memory, both directions, the numbers of every batch written to a file. bare: rows gathered and multiplied,
+nothing else, once with a product for each batch and once with one for four into room that is used again; ratios are to
+the faster. plain: the same numbers batch by batch in plain torch (benchmarks/plain.py); their means and deviations are
+first compared with ours. five: NT-Xent, triplet, triplet SH, Unified, VLC. cheap: all probes that `--probes cheap`
+takes. First one thread (CPU time), then as many as there are cores, which is what a user gets (wall time).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
 import torch
 from measuring import machine, medians, peak, source, table
-from plain import FIVE, NTXENT
+from plain import FIVE, NTXENT, Key, summary
 from plain import sweep as plain_sweep
 
 from lossscope.frames import Frame
@@ -68,44 +70,58 @@ class Case:
 
 
 def compared(embedded: Embedded) -> int:
-    """How many means of the plain way are ours, to 1e-4. Raises AssertionError when one is not."""
-    theirs = plain_sweep(embedded, FIVE, everything=True)
+    """How many means and deviations of the plain way are ours, to 1e-4. Raises AssertionError when one is not."""
+    theirs = plainly(embedded, FIVE, everything=True)
     rows = Sweep(FIVE, CHEAP).run(embedded)[0]
     specs = dict(zip(rows["objective"].dropna().unique(), FIVE, strict=True))
     for row in rows.to_dict("records"):
         key = (specs.get(row["objective"]), row["direction"], row["statistic"])
-        assert abs(row["mean"] - theirs[key]) <= 1e-4 * max(1.0, abs(theirs[key])), (key, row["mean"], theirs[key])
-    return len(rows)
+        for name, expected in zip(("mean", "std"), theirs[key], strict=True):
+            assert abs(row[name] - expected) <= 1e-4 * max(1.0, abs(expected)), (key, name, row[name], expected)
+    return 2 * len(rows)
+
+
+def plainly(embedded: Embedded, objectives: tuple[str, ...], everything: bool) -> dict[Key, tuple[float, float]]:
+    """The plain way, into a file."""
+    with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
+        return summary(plain_sweep(embedded, objectives, everything), Path(folder) / "numbers.parquet")
 
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--pairs", type=int, default=145_000, help="a multiple of 5")
     asked.add_argument("--width", type=int, default=1024)
-    asked.add_argument("--repeats", type=int, default=3)
+    asked.add_argument("--repeats", type=int, default=5)
     asked.add_argument("--device", default="cpu")
     given = asked.parse_args()
     torch.set_num_threads(1)
     same = compared(source(400, 5, 64, noise=2.0, device=given.device))
+    print(f"{given.pairs} pairs, d = {given.width}, batches of {SIZE}, medians of {given.repeats}")
+    print(f"probes of `cheap`: {', '.join(CHEAP)}; {same} means and deviations compared")
     case = Case(given.pairs, given.width, given.device)
+    for threads in sorted({1, os.cpu_count() or 1}) if given.device == "cpu" else (1,):
+        torch.set_num_threads(threads)
+        print(f"\n{machine(given.device)}\n\n{measured(case, given.repeats, given.device)}")
+
+
+def measured(case: Case, repeats: int, device: str) -> str:
+    """The table."""
     work = {
         "bare, a product a batch": case.one_by_one,
-        "bare, a product for many": case.together,
+        "bare, a product for four": case.together,
         "NT-Xent, cocos": lambda: case.ours((NTXENT,), ("cocos",)),
-        "plain: NT-Xent, cocos": lambda: plain_sweep(case.embedded, (NTXENT,), everything=False),
+        "plain: NT-Xent, cocos": lambda: plainly(case.embedded, (NTXENT,), everything=False),
         "five, cheap": lambda: case.ours(FIVE, CHEAP),
-        "plain: five, cheap": lambda: plain_sweep(case.embedded, FIVE, everything=True),
+        "plain: five, cheap": lambda: plainly(case.embedded, FIVE, everything=True),
     }
-    seconds = dict(zip(work, medians(list(work.values()), given.repeats, given.device), strict=True))
+    seconds = dict(zip(work, medians(list(work.values()), repeats, device), strict=True))
     bare = min(seconds[name] for name in work if name.startswith("bare"))
     rows = []
     for name, taken in seconds.items():
         other = seconds.get(f"plain: {name}")
         plain = "" if other is None else f"{other / taken:.1f}"
-        rows.append((name, f"{taken:.2f}", f"{taken / bare:.2f}", plain, f"{peak(work[name], given.device):.0f}"))
-    print(f"{given.pairs} pairs, d = {given.width}, batches of {SIZE}, medians of {given.repeats}; ", end="")
-    print(f"{machine(given.device)}\nprobes of `cheap`: {', '.join(CHEAP)}; {same} means compared\n")
-    print(table(("", "s", "to bare", "plain / ours", "MB"), rows))
+        rows.append((name, f"{taken:.2f}", f"{taken / bare:.2f}", plain, f"{peak(work[name], device):.0f}"))
+    return table(("", "s", "to bare", "plain / ours", "MB"), rows)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from statistics import fmean
+from pathlib import Path
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -22,8 +23,10 @@ NTXENT = f"ntxent:tau={TAU}"
 FIVE = (NTXENT, "triplet", "triplet-sh", "unified", "vlc")
 
 
-def sweep(embedded: Embedded, objectives: Sequence[str], everything: bool, batch_size: int = 128) -> dict[Key, float]:
-    """Means over batches, of those where a number is defined. everything: all cheap probes, or cocos alone."""
+def sweep(
+    embedded: Embedded, objectives: Sequence[str], everything: bool, batch_size: int = 128
+) -> dict[Key, list[float]]:
+    """Numbers of every batch, NaN where one is not defined. everything: all cheap probes, or cocos alone."""
     assert embedded.images is not None and embedded.captions is not None
     found: dict[Key, list[float]] = defaultdict(list)
     for batch in Sampling("pairs", batch_size).batches(embedded.caption_image):
@@ -40,7 +43,15 @@ def sweep(embedded: Embedded, objectives: Sequence[str], everything: bool, batch
             numbers = torch.stack([value.float() for value in told.values()]).tolist()
             for (asked, name), number in zip(told, numbers, strict=True):
                 found[asked, direction, name].append(number)
-    return {key: fmean(v for v in values if v == v) for key, values in found.items()}
+    return found
+
+
+def summary(found: dict[Key, list[float]], file: Path) -> dict[Key, tuple[float, float]]:
+    """Mean and standard deviation over batches, of those where a number is defined; all numbers go to a file."""
+    frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in found.items()})
+    frame.to_parquet(file)
+    both = zip(found, frame.mean(), frame.std(ddof=0), strict=True)
+    return {key: (float(mean), float(std)) for key, mean, std in both}
 
 
 def weights(objective: str, S: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -60,27 +61,30 @@ def told(found: Sequence[Found]) -> list[dict[str, Values]]:
 
     Columns of all looks that are reduced alike are reduced together, and those that several probes tell of, once.
     """
-    groups: dict[tuple[Reducer, Axis, int, torch.Size], dict[int, _Column]] = {}
+    groups: dict[tuple[Reducer, Axis, tuple[int, ...]], dict[int, _Column]] = {}
+    statistics = [one.statistics() for one in found]
     for place, one in enumerate(found):
-        columns = one.columns()
-        for statistic in one.statistics():
+        columns, axis, k = one.columns(), one.probe.axis, one.shape.batches
+        for statistic in statistics[place]:
             column = columns[statistic.column]
-            alike = statistic.reducer, one.probe.axis, len(column) // one.shape.batches, column.shape[1:]
-            group = groups.setdefault(alike, {})
-            group.setdefault(id(column), _Column(column, one)).names.append((place, statistic.name))
+            size, *rest = column.shape
+            group = groups.setdefault((statistic.reducer, axis, (size // k, *rest)), {})
+            if id(column) not in group:
+                group[id(column)] = _Column(column, one)
+            group[id(column)].names.append((place, statistic.name))
     skipping = any(bool(skipped.any()) for skipped in {id(one.skipped): one.skipped for one in found}.values())
     answers: list[dict[str, Values]] = [{} for _ in found]
-    for (reducer, axis, _, _), group in groups.items():
+    for (reducer, axis, _), group in groups.items():
         members = list(group.values())
         many = {"all": torch.cat([member.values for member in members])}
         if skipping and axis == "query":
             many["skipped"] = torch.cat([member.of.skipped for member in members])
         batches = [member.of.shape.batches for member in members]
         values = reduced(Statistic("all", "all", reducer, ""), many, sum(batches)).cpu().numpy()
-        for member, own in zip(members, np.split(values, np.cumsum(batches)[:-1]), strict=True):
+        for member, number, end in zip(members, batches, accumulate(batches), strict=True):
             for place, name in member.names:
-                answers[place][name] = own
-    return [{s.name: own[s.name] for s in one.statistics()} for one, own in zip(found, answers, strict=True)]
+                answers[place][name] = values[end - number : end]
+    return [{s.name: own[s.name] for s in told} for told, own in zip(statistics, answers, strict=True)]
 
 
 @dataclass(frozen=True)

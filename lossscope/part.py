@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .sweep import Sweep
 
 Progress = Callable[[str, int, int], None]
-_TOGETHER = 16  # looks whose numbers are reduced together
 
 
 @dataclass(frozen=True)
@@ -45,21 +44,16 @@ class Part:
     def measured(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows of batches, the first of which is `start`, and of single queries; every process has all of them."""
         done: list[_Told] = []
-        looks: list[_Looked] = []
         index, space = start, Space()
         for number, stack in enumerate(dense.stacks(batches, self._cells())):
             large = len(stack) == 1 and self._is_large(stack[0])
             if number % self.world.size == self.world.rank or large:
-                for place, some in self._large(stack[0], index) if large else self._small(stack, index, space):
-                    if self.world.main or not large:
-                        looks.append(_Looked(number, place, len(stack[0].images), some))
-            if large or len(looks) >= _TOGETHER:
-                done += self._told(looks)
-                looks = []
+                looks = self._large(stack[0], index) if large else self._small(stack, index, space)
+                if self.world.main or not large:
+                    done.append(self._told(number, looks, len(stack[0].images)))
             index += len(stack)
             if self.progress:
                 self.progress(f"{self.sampling.how} batches", index, total)
-        done += self._told(looks)
         every = sorted((one for own in self.world.gather(done) for one in own), key=lambda one: one.number)
         queries = [frame for one in every for frame in one.queries]
         return _below([row for one in every for row in one.rows]), pd.concat(queries) if queries else pd.DataFrame()
@@ -138,18 +132,17 @@ class Part:
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _told(self, looks: Sequence[_Looked]) -> list[_Told]:
-        """What is told of the batches of several looks."""
-        answers, found = iter(told([one for look in looks for one in look.found])), []
-        for look in looks:
-            size = self.sweep.batch_size or look.images
-            rows = [
-                _Answer({**self._key(one), "queries": one.shape.queries, "batch_size": size}, look.place, next(answers))
-                for one in look.found
-            ]
-            single = [one for one in look.found if one.probe.axis == "query"] if self.sweep.per_query else []
-            found.append(_Told(look.number, rows, [self._queries(one, look.place) for one in single]))
-        return found
+    def _told(self, number: int, looks: Sequence[tuple[int, list[Found]]], images: int) -> _Told:
+        """What is told of the batches of a stack, which have so many images."""
+        answers = iter(told([one for _, found in looks for one in found]))
+        size, rows, queries = self.sweep.batch_size or images, [], []
+        for place, found in looks:
+            for one in found:
+                key = {**self._key(one), "queries": one.shape.queries, "batch_size": size}
+                rows.append(_Answer(key, place, next(answers)))
+                if self.sweep.per_query and one.probe.axis == "query":
+                    queries.append(self._queries(one, place))
+        return _Told(number, rows, queries)
 
     def _queries(self, found: Found, index: int) -> pd.DataFrame:
         """A row per query."""
@@ -176,18 +169,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """Answers about one direction of a stack. number: of the stack. place: its first batch. images: of a batch."""
-
-    number: int
-    place: int
-    images: int
-    found: list[Found]
-
-
-@dataclass(frozen=True)
 class _Told:
-    """The same as rows, which other processes can be sent. queries: frames of single queries."""
+    """Rows of the batches of a stack. number: of the stack. queries: frames of single queries."""
 
     number: int
     rows: list[_Answer]

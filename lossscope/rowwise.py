@@ -1,23 +1,27 @@
-"""Passes over rows, (n, c), that numpy makes several times as fast as torch on a CPU."""
+"""Passes over rows, (n, c), each by what is fastest on a CPU: mostly numpy, several times as fast as torch."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import torch
 from torch import Tensor
 
+LN2 = math.log(2)
+_WIDE = 4096  # products that are added up in the precision of the rows
 
-def exp_(x: Tensor) -> Tensor:
-    """Exponentials, in place."""
-    if x.device.type != "cpu":
-        return x.exp_()
-    array = x.numpy()
-    np.exp(array, out=array)
-    return x
+
+def exp_(x: Tensor, scale: float) -> Tensor:
+    """exp(scale · x), in place; as powers of 2, which torch makes several times as fast on a CPU."""
+    return x.mul_(scale / LN2).exp2_()
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """(n,) Σ x y of each row."""
+    """(n,) Σ x y of each row; y: (n, c) or (c,). Wide rows in pieces, which are added up in float64."""
+    if x.shape[-1] > _WIDE:
+        pieces = zip(torch.split(x, _WIDE, -1), torch.split(y, _WIDE, -1), strict=True)
+        return torch.stack([dot(*piece).double() for piece in pieces]).sum(0).to(x.dtype)
     if x.device.type != "cpu":
         found: Tensor = torch.linalg.vecdot(x, y)
         return found

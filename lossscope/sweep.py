@@ -21,8 +21,8 @@ from .sampling import How, Sampling
 from .similarity import SameImage
 from .sources.base import Embedded
 
-_PART_CELLS = 1 << 24  # similarities after which a part is written at the latest
-_SCORED_CELLS = 1 << 18  # the same where every pair is scored on its own
+# similarities after which a part is written at the latest: with cheap probes, with others, with a model in every batch
+_CHEAP_CELLS, _CELLS, _SLOW_CELLS = 1 << 24, 1 << 21, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Sweep:
 
     objectives, probes: specs. sampling: `pairs`, `images`, or None for what each objective needs (one sweep each).
     batch_size None: all in one. same_image: what another caption of the same image is. per_query: keep every row.
-    part: batches after which a part is written. engine: `dense` holds the matrix of a batch, `tiled` never does; `auto`
-    goes by its size. precision: of tiles; bf16 makes them in bfloat16 and what that leaves undecided again, exactly.
-    Batches that are not looked at in tiles, and panels of whole rows, are always float32.
+    part: batches after which a part is written at the latest. engine: `dense` holds the matrix of a batch, `tiled`
+    never does; `auto` goes by its size. precision: of tiles; bf16 makes them in bfloat16 and what that leaves undecided
+    again, exactly. Batches that are not looked at in tiles, and panels of whole rows, are always float32.
     """
 
     objectives: tuple[str, ...]
@@ -90,9 +90,10 @@ class Sweep:
         done = world.gather(frame.keys() if frame and world.main else set())[0]
         expected = {key for sampling, _ in self.plans() for key in self._keys(sampling, embedded)}
         if frame and not done <= expected:
+            known, other = min(expected, default="none"), min(done - expected)
             raise InputError(
-                f"{frame.path} must hold parts of this sweep, such as {min(expected)}; it has {min(done - expected)}, "
-                "which another version or source made. Choose another --out or remove it"
+                f"{frame.path} must hold parts of this sweep, such as {known}; it has {other}, which another version "
+                "or source made. Choose another --out or remove it"
             )
         for sampling, objectives in self.plans():
             total = sampling.count(embedded.caption_image)
@@ -123,11 +124,12 @@ class Sweep:
         return {f"{sampling.how}-{start}-{number}": (start, number) for start, number in parts}
 
     def _part_size(self, embedded: Embedded) -> int:
-        """Batches of a part: fewer where they are large or their pairs are scored one by one, so that little is lost
-        when a sweep is killed."""
+        """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
         if self.batch_size is None:
             return 1
-        cells = _PART_CELLS if embedded.scorer is None else _SCORED_CELLS
+        cheap = all(probe.cheap for probe in self.built_probes)
+        slow = embedded.scorer is not None or any("gradients" in probe.reads for probe in self.built_probes)
+        cells = _SLOW_CELLS if slow else _CHEAP_CELLS if cheap else _CELLS
         return max(min(self.part, cells // self.batch_size**2), 1)
 
     def tried(self, embedded: Embedded) -> None:

@@ -115,13 +115,13 @@ class Rows(Look):
         whole = self.whole
         positive = whole.known.best
         positive = positive.where(positive > -torch.inf, torch.nan)
-        none, truth = whole.hardest == -torch.inf, torch.empty_like(whole.negatives)
+        none = whole.hardest == -torch.inf
         return Extremes(
             positive,
             whole.hardest.where(~none, torch.nan),
             highest(whole.negatives).where(~none, -1),
-            torch.gt(whole.negatives, positive[:, None], out=truth).sum(1).long(),
-            torch.eq(whole.negatives, positive[:, None], out=truth).sum(1).long(),
+            whole.above(positive).sum(1).long(),
+            whole.level(positive).sum(1).long(),
         )
 
     @property

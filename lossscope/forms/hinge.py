@@ -45,9 +45,7 @@ class _Violations(Answer):
     @cached_property
     def number(self) -> Tensor:
         """(n,) negatives above the cut."""
-        truth = torch.empty_like(self.whole.negatives)
-        torch.gt(self.whole.negatives, self.form.cut(self.whole.known.best)[:, None], out=truth)
-        return zeroed(truth.sum(1), self.whole.usable)
+        return zeroed(self.whole.above(self.form.cut(self.whole.known.best)).sum(1), self.whole.usable)
 
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..objectives.base import Counts, Objective
-from ..rowwise import dot, exp_
+from ..rowwise import LN2, dot, exp_
 from .base import Answer, Side, zeroed
 from .cells import Cells
 from .space import Space
@@ -52,10 +52,14 @@ class Softmax:
         if self.lead is None:
             return low.log()
         if positives.shape[1] == 1:
-            own = (positives[:, 0] - top).mul_(self.scale).double()  # as in a tile
+            own = self._exponents(positives[:, 0] - top)
         else:
-            own = (positives - top[:, None]).mul_(self.scale).double().logsumexp(1)
+            own = self._exponents(positives - top[:, None]).logsumexp(1)
         return torch.logaddexp(low.log(), own.add_(self.lead))
+
+    def _exponents(self, gaps: Tensor) -> Tensor:
+        """scale · gap, rounded as `exp_` rounds it."""
+        return gaps.mul_(self.scale / LN2).double().mul_(LN2)
 
     def exact(self, eps: float, top: Tensor, log_whole: Tensor) -> Tensor:
         """(r,) similarity above which the weight is above eps, in float64."""
@@ -90,36 +94,36 @@ class _Rows(Answer):
     whole: Whole
 
     @cached_property
-    def exponentials(self) -> Tensor:
-        """(n, c) e = exp(scale (s − top)), 0 where there is no negative."""
-        return exp_(self.whole.gaps * self.form.scale)
+    def sums(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(n,) each: Σ e, Σ e², Σ e (s − top), e = exp(scale (s − top)).
 
-    @cached_property
-    def low(self) -> Tensor:
-        """(n,) Σ e, added up in the order of `counts`: nothing is low where every negative counts."""
-        return dot(self.exponentials, torch.ones_like(self.exponentials[0]))
+        The first is added up in the order of `counts`: nothing is low where every negative counts.
+        """
+        E = self.whole.exponentials(self.form.scale)
+        return dot(E, torch.ones_like(E[0])), dot(E, E), dot(E, self.whole.gaps)
 
     @cached_property
     def n_eff(self) -> Tensor:
         """(n,) (Σ e)² / Σ e²."""
-        return self.low.square() / dot(self.exponentials, self.exponentials)
+        low, square, _ = self.sums
+        return low.square() / square
 
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""
-        whole, low = self.whole, self.low.double()
+        whole, low = self.whole, self.sums[0].double()
         log_whole = self.form.log_whole(low, whole.top, whole.known.positives)
-        cut = self.form.cut(eps, whole.top, log_whole)
-        truth = torch.gt(whole.negatives, cut[:, None], out=torch.empty_like(self.exponentials))
-        above, mass = truth.sum(1), dot(truth, self.exponentials)
+        truth = whole.above(self.form.cut(eps, whole.top, log_whole))
+        above, mass = truth.sum(1), dot(truth, whole.exponentials(self.form.scale))
         return self.form.counts(above, mass, low, log_whole, self.n_eff, whole.usable)
 
     def spread(self) -> Spread:
         """From sums: Σ p ln p = Σ p scale (s − top) − ln Σ e."""
-        scale, whole, share = self.form.scale, self.whole, 1 / self.low
-        entropy = self.low.log() - dot(self.exponentials, whole.gaps).mul_(share).mul_(scale)
-        top5 = exp_(whole.largest * scale).sum(0).mul_(share).clamp_(max=1)
+        (low, _, fallen), scale = self.sums, self.form.scale
+        share = 1 / low
+        entropy = low.log() - fallen * share * scale
+        top5 = exp_(self.whole.largest.clone(), scale).sum(0).mul_(share).clamp_(max=1)
         columns = torch.stack([self.n_eff, entropy.exp_(), share, top5])
-        return Spread(*columns.where(whole.usable, torch.nan).unbind())
+        return Spread(*columns.where(self.whole.usable, torch.nan).unbind())
 
 
 class _Sums(Side):
@@ -208,7 +212,7 @@ class _Sums(Side):
 
     def _exponentials(self, tile: Tensor, top: Tensor, dim: int) -> Tensor:
         E = torch.sub(tile, top.unsqueeze(dim), out=self.space.like(tile))
-        return E.mul_(self.form.scale).exp_()
+        return exp_(E, self.form.scale)
 
     def _log_whole(self, rows: slice) -> Tensor:
         return self.form.log_whole(self.low[rows], self.top[rows], self.known.positives[rows])

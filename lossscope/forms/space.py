@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..rowwise import exp_
+
 
 class Space:
     """Contiguous buffers by name, grown to the largest tile met; what a buffer held before is overwritten.
@@ -39,7 +41,7 @@ class Space:
         """exp(scale (s − top)) and its square, (r, w) each, made once for both directions of a tile."""
         E, square = self.like(tile, "shared"), self.like(tile, "square")
         if self._shared != (scale, top) or not self._sharing:
-            torch.sub(tile, top, out=E).mul_(scale).exp_()
+            exp_(torch.sub(tile, top, out=E), scale)
             torch.mul(E, E, out=square)
             self._shared = (scale, top)
         return E, square

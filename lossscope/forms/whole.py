@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..objectives.base import check
-from ..rowwise import largest
+from ..rowwise import LN2, largest
 from ..similarity import Mask
+from .space import Space
 
 _TOP = 5
 
@@ -53,7 +53,9 @@ class Whole:
 
     S: Tensor
     mask: Mask
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    _checked: set[str] = field(default_factory=set, init=False, repr=False)
+    _space: Space = field(default_factory=Space, init=False, repr=False)
+    _scale: list[float] = field(default_factory=list, init=False, repr=False)  # that of the exponentials in the room
 
     @classmethod
     def of(cls, S: Tensor, mask: Mask) -> Whole:
@@ -62,8 +64,9 @@ class Whole:
 
     def check(self, positives: str) -> None:
         """Raise InputError for what an objective with `one` or `many` positives can not take, looked for once."""
-        if positives not in self._kept:
-            self._kept[positives] = check(self.S, self.mask, positives)
+        if positives not in self._checked:
+            check(self.S, self.mask, positives)
+            self._checked.add(positives)
 
     @property
     def usable(self) -> Tensor:
@@ -94,6 +97,22 @@ class Whole:
     def gaps(self) -> Tensor:
         """(n, c) how far each negative is below the hardest, ≤ 0; a number far below all where there is none."""
         return torch.sub(self.negatives, self.top[:, None]).clamp_(min=self.least)
+
+    def exponentials(self, scale: float) -> Tensor:
+        """(n, c) exp(scale · gap), 0 where there is no negative; the room is used again for the next scale."""
+        E = self._space.like(self.negatives, "exponentials")
+        if self._scale != [scale]:
+            torch.mul(self.gaps, scale / LN2, out=E).exp2_()
+            self._scale[:] = [scale]
+        return E
+
+    def above(self, cut: Tensor) -> Tensor:
+        """(n, c) 1 where a negative is above the cut, (n,), else 0; the room is used again for the next cut."""
+        return torch.gt(self.negatives, cut[:, None], out=self._space.like(self.negatives, "truth"))
+
+    def level(self, cut: Tensor) -> Tensor:
+        """(n, c) 1 where a negative is at the cut, likewise."""
+        return torch.eq(self.negatives, cut[:, None], out=self._space.like(self.negatives, "truth"))
 
     @cached_property
     def largest(self) -> Tensor:

@@ -165,7 +165,7 @@ def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
     """(batches,) nearest-rank quantile of what is kept."""
     ordered = in_order(values.where(keep, torch.inf))
     number = keep.sum(1)
-    place = (q * (number - 1).clamp(min=0)).round().long()
+    place = (q * (number - 1).clamp(min=0).double()).round().long()
     return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)
 
 
