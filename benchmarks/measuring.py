@@ -76,9 +76,7 @@ def machine(device: str = "cpu") -> str:
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
     capability = torch.backends.cpu.get_cpu_capability()
-    threads = torch.get_num_threads()
-    many = "one thread" if threads == 1 else f"{threads} threads"
-    return f"{many} of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
+    return f"one thread of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
 
 
 def _lines(path: str) -> list[str]:

@@ -96,16 +96,20 @@ def main() -> None:
     given = asked.parse_args()
     torch.set_num_threads(1)
     same = compared(source(400, 5, 64, noise=2.0, device=given.device))
-    print(f"{given.pairs} pairs, d = {given.width}, batches of {SIZE}, medians of {given.repeats}")
-    print(f"probes of `cheap`: {', '.join(CHEAP)}; {same} means and deviations compared")
     case = Case(given.pairs, given.width, given.device)
-    for threads in sorted({1, os.cpu_count() or 1}) if given.device == "cpu" else (1,):
+    many = sorted({1, os.cpu_count() or 1}) if given.device == "cpu" else [1]
+    rows: list[tuple[str, ...]] = []
+    for threads in many:
         torch.set_num_threads(threads)
-        print(f"\n{machine(given.device)}\n\n{measured(case, given.repeats, given.device)}")
+        rows += [(str(threads), *row) for row in measured(case, given.repeats, given.device)]
+    print(f"{given.pairs} pairs, d = {given.width}, batches of {SIZE}, medians of {given.repeats}; ", end="")
+    print(f"{machine(given.device)}" + "".join(f", and {n} threads" for n in many[1:]))
+    print(f"probes of `cheap`: {', '.join(CHEAP)}; {same} means and deviations compared\n")
+    print(table(("threads", "", "s", "to bare", "plain / ours", "MB"), rows))
 
 
-def measured(case: Case, repeats: int, device: str) -> str:
-    """The table."""
+def measured(case: Case, repeats: int, device: str) -> list[tuple[str, ...]]:
+    """Rows of the table."""
     work = {
         "bare, a product a batch": case.one_by_one,
         "bare, a product for four": case.together,
@@ -116,12 +120,12 @@ def measured(case: Case, repeats: int, device: str) -> str:
     }
     seconds = dict(zip(work, medians(list(work.values()), repeats, device), strict=True))
     bare = min(seconds[name] for name in work if name.startswith("bare"))
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, taken in seconds.items():
         other = seconds.get(f"plain: {name}")
         plain = "" if other is None else f"{other / taken:.1f}"
         rows.append((name, f"{taken:.2f}", f"{taken / bare:.2f}", plain, f"{peak(work[name], device):.0f}"))
-    return table(("", "s", "to bare", "plain / ours", "MB"), rows)
+    return rows
 
 
 if __name__ == "__main__":

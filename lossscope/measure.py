@@ -84,7 +84,7 @@ def told(found: Sequence[Found]) -> list[dict[str, Values]]:
         for member, number, end in zip(members, batches, accumulate(batches), strict=True):
             for place, name in member.names:
                 answers[place][name] = values[end - number : end]
-    return [{s.name: own[s.name] for s in told} for told, own in zip(statistics, answers, strict=True)]
+    return [{one.name: own[one.name] for one in names} for names, own in zip(statistics, answers, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class Part:
         for place, found in looks:
             for one in found:
                 key = {**self._key(one), "queries": one.shape.queries, "batch_size": size}
-                rows.append(_Answer(key, place, next(answers)))
+                rows.append(_Answer(key, place, one.shape.batches, next(answers)))
                 if self.sweep.per_query and one.probe.axis == "query":
                     queries.append(self._queries(one, place))
         return _Told(number, rows, queries)
@@ -179,16 +179,12 @@ class _Told:
 
 @dataclass(frozen=True)
 class _Answer:
-    """Statistics, (k,) or (k, n) each, of k batches from `start` on, and what they have in common."""
+    """Statistics, (k,) or (k, n) each, of k = `size` batches from `start` on, and what they have in common."""
 
     key: dict[str, Any]
     start: int
+    size: int
     statistics: dict[str, Values]
-
-    @property
-    def size(self) -> int:
-        """k."""
-        return len(next(iter(self.statistics.values())))
 
 
 def _below(answers: Sequence[_Answer]) -> pd.DataFrame:

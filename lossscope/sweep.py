@@ -89,11 +89,11 @@ class Sweep:
         parts: list[pd.DataFrame] = []
         done = world.gather(frame.keys() if frame and world.main else set())[0]
         expected = {key for sampling, _ in self.plans() for key in self._keys(sampling, embedded)}
-        if frame and not done <= expected:
-            known, other = min(expected, default="none"), min(done - expected)
+        if not done <= expected:  # in every process, so that none waits for the others
+            name, known = frame.path if frame else "the frame", min(expected, default="none")
             raise InputError(
-                f"{frame.path} must hold parts of this sweep, such as {known}; it has {other}, which another version "
-                "or source made. Choose another --out or remove it"
+                f"{name} must hold parts of this sweep, such as {known}; it has {min(done - expected)}, which another "
+                "version or source made. Choose another --out or remove it"
             )
         for sampling, objectives in self.plans():
             total = sampling.count(embedded.caption_image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,21 @@ def test_a_stopped_sweep_goes_on_without_doing_anything_twice(after: int, embedd
     again: list[int] = []
     same(plan.run(embedded, frame, lambda *_: again.append(1))[0], whole)
     assert again == []
+
+
+def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: Embedded, tmp_path: Path) -> None:
+    """Its parts were named by their first batch alone, so those of another size were taken for finished."""
+    sweep("triplet").run(embedded, Frame.open(tmp_path / "frame", {}))
+    with pytest.raises(InputError, match=r"parts of this sweep, such as pairs-0-5; it has pairs-0-2, which another"):
+        sweep("triplet", part=5).run(embedded, Frame.open(tmp_path / "frame", {}))
+
+
+@pytest.mark.parametrize(
+    ("probe", "scored", "batches"), [("cocos", False, 512), ("effective_rank", False, 128), ("cocos", True, 16)]
+)
+def test_parts_are_small_where_batches_take_long(probe: str, scored: bool, batches: int, embedded: Embedded) -> None:
+    source = replace(embedded, scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
+    assert Sweep(("ntxent",), (probe,))._part_size(source) == batches
 
 
 def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 from lossscope.forms.space import Space
+from lossscope.forms.spread import Spread
 from lossscope.forms.whole import Whole
 from lossscope.held import keeping
 from lossscope.measure import measured
@@ -405,6 +406,37 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     for name in ("mass_above", "mass_low", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
     torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("spec", TILED)
+@pytest.mark.parametrize("width", [1e-3, 0.12, 0.6])
+@pytest.mark.parametrize("candidates", [5, 60])
+def test_sums_over_a_row_say_how_its_weights_are_spread(spec: str, width: float, candidates: int) -> None:
+    objective = build("objectives", spec)
+    S, mask = random_batch(objective, queries=9, candidates=candidates)
+    S = 0.3 + (S - 0.3) * width / 0.12
+    expected = Spread.of(objective.counted(S, mask))
+    found = objective.tiled.of(objective, Whole.of(S, mask)).spread()
+    assert (found is None) == (objective.positives == "many")  # what has several blocks is asked for its weights
+    if found is not None:
+        for name in ("n_eff", "perplexity", "top1", "top5"):
+            torch.testing.assert_close(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=0, equal_nan=True)
+
+
+def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> None:
+    """Objectives and thresholds use the same room one after the other."""
+    whole, specs = (
+        random_batch(build("objectives", "ntxent"), queries=9, candidates=40),
+        ["ntxent", "unified", "triplet", "vlc"],
+    )
+    asked = [(spec, eps) for eps in (0.01, 0.2) for spec in specs]
+    shared = Whole.of(*whole)
+    answers = {spec: (one := build("objectives", spec)).tiled.of(one, shared) for spec in specs}
+    for spec, eps in [*asked, *reversed(asked)]:
+        one = build("objectives", spec)
+        alone = one.tiled.of(one, Whole.of(*whole)).counts(eps)
+        for name, value in vars(answers[spec].counts(eps)).items():
+            torch.testing.assert_close(value, getattr(alone, name), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("spec", TILED)
