@@ -66,7 +66,10 @@ class Frame:
             raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             schema = found.get("schema") if isinstance(found, dict) else None
-            raise InputError(f"{self.path} must have the schema {SCHEMA}; got {schema!r}")
+            raise InputError(
+                f"{self.path} must have the schema {SCHEMA}; got {schema!r}. Where another version made it, choose "
+                "another --out or remove it"
+            )
         if not isinstance(found.get("command"), dict) or not isinstance(found.get("parts"), list):
             raise InputError(f"manifest.json of {self.path} must name the command and its parts; it does not")
         return found

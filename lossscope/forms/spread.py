@@ -10,7 +10,7 @@ from torch import Tensor
 from ..objectives.base import Counted
 from ..rowwise import dot, largest
 
-_TOP = 5
+TOP = 5  # entries that `top5` adds up
 _LEAST = -200.0  # in place of log 0, which times 0 would be no number
 
 
@@ -30,7 +30,7 @@ class Spread:
     def of(cls, counted: Counted) -> Spread:
         """Of weights one by one. p is taken before it is squared: squares of weights of 1e-30 would vanish."""
         p = (counted.weights / counted.total[:, None, None]).flatten(1)
-        few = largest(p, min(_TOP, p.shape[1]))
+        few = largest(p, min(TOP, p.shape[1]))
         perplexity = p.log().clamp_(min=_LEAST).mul_(p).sum(1).neg_().exp_()
         return cls(1 / dot(p, p), perplexity, few.amax(1), few.sum(1))
 
@@ -38,4 +38,4 @@ class Spread:
     def even(cls, number: Tensor) -> Spread:
         """Of so many equal weights, (n,)."""
         some = number.where(number > 0, torch.nan)
-        return cls(some, some, 1 / some, some.clamp(max=_TOP) / some)
+        return cls(some, some, 1 / some, some.clamp(max=TOP) / some)

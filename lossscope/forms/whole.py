@@ -12,8 +12,7 @@ from ..objectives.base import check
 from ..rowwise import LN2, largest
 from ..similarity import Mask
 from .space import Space
-
-_TOP = 5
+from .spread import TOP
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class Whole:
     @cached_property
     def largest(self) -> Tensor:
         """(≤ 5, n) the largest gaps, in any order."""
-        return largest(self.gaps, min(_TOP, self.gaps.shape[1])).T.contiguous()
+        return largest(self.gaps, min(TOP, self.gaps.shape[1])).T.contiguous()
 
     @property
     def least(self) -> float:
