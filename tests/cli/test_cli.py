@@ -80,6 +80,7 @@ def test_diagram_exactly_as_promised(tmp_path: Path) -> None:
         assert min(picture.size) > 200
 
 
+@pytest.mark.slow
 def test_the_promised_lines_work_in_a_shell(ckpt: Path, tmp_path: Path) -> None:
     shell: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120, "check": True}
     command = [sys.executable, "-m", "lossscope_cli"]
@@ -230,6 +231,7 @@ def test_list_names_everything_there_is(kind: str) -> None:
     assert all(item["name"] in text.stdout for item in found)
 
 
+@pytest.mark.slow
 def test_diagrams_of_everything(tmp_path: Path) -> None:
     assert lossscope("diagram", "--points", "11").stdout.split() == ["diagram.png", "diagram-pairs.png"]
     assert lossscope("diagram", "--pair", "lin", "--points", "11", "-o", "a.svg").stdout == "a.svg\n"
@@ -314,6 +316,7 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     assert result.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."
 
 
+@pytest.mark.slow
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "lossscope_cli", "eval", "none.pt"]
     short = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)

@@ -409,8 +409,7 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
 
 
 @pytest.mark.parametrize("spec", TILED)
-@pytest.mark.parametrize("width", [1e-3, 0.12, 0.6])
-@pytest.mark.parametrize("candidates", [5, 60])
+@pytest.mark.parametrize(("width", "candidates"), [(1e-3, 60), (0.12, 5), (0.6, 60)])
 def test_sums_over_a_row_say_how_its_weights_are_spread(spec: str, width: float, candidates: int) -> None:
     objective = build("objectives", spec)
     S, mask = random_batch(objective, queries=9, candidates=candidates)
