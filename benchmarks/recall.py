@@ -78,7 +78,7 @@ def main() -> None:
     asked.add_argument("--images", type=int, default=5000, help="each with five captions")
     asked.add_argument("--width", type=int, default=1024)
     asked.add_argument("--slice", type=int, default=100, help="images that are also ranked by sorting")
-    asked.add_argument("--repeats", type=int, default=3)
+    asked.add_argument("--repeats", type=int, default=5)
     asked.add_argument("--device", default="cpu")
     given = asked.parse_args()
     torch.set_num_threads(1)
