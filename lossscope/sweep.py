@@ -21,8 +21,9 @@ from .sampling import How, Sampling
 from .similarity import SameImage
 from .sources.base import Embedded
 
-# similarities after which a part is written at the latest: with cheap probes, with others, with a model in every batch
-_CHEAP_CELLS, _CELLS, _SLOW_CELLS = 1 << 24, 1 << 21, 1 << 18
+# similarities after which a part is written at the latest: of pairs with what is counted from sums and cheap probes, of
+# anything else, with a model in every batch
+_CHEAP_CELLS, _CELLS, _SLOW_CELLS = 1 << 24, 1 << 20, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -119,15 +120,16 @@ class Sweep:
 
     def _keys(self, sampling: Sampling, embedded: Embedded) -> dict[str, tuple[int, int]]:
         """Names of the parts; the first batch of each, and how many batches it has."""
-        total, size = sampling.count(embedded.caption_image), self._part_size(embedded)
+        total, size = sampling.count(embedded.caption_image), self._part_size(sampling, embedded)
         parts = [(start, min(size, total - start)) for start in range(0, total, size)]
         return {f"{sampling.how}-{start}-{number}": (start, number) for start, number in parts}
 
-    def _part_size(self, embedded: Embedded) -> int:
+    def _part_size(self, sampling: Sampling, embedded: Embedded) -> int:
         """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
         if self.batch_size is None:
             return 1
-        cheap = all(probe.cheap for probe in self.built_probes)
+        from_sums = all(build("objectives", spec).tiled is not None for spec in self.objectives)
+        cheap = sampling.how != "images" and from_sums and all(probe.cheap for probe in self.built_probes)
         slow = embedded.scorer is not None or any("gradients" in probe.reads for probe in self.built_probes)
         cells = _SLOW_CELLS if slow else _CHEAP_CELLS if cheap else _CELLS
         return max(min(self.part, cells // self.batch_size**2), 1)

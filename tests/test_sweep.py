@@ -93,11 +93,22 @@ def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: Embedded, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("probe", "scored", "batches"), [("cocos", False, 512), ("effective_rank", False, 128), ("cocos", True, 16)]
+    ("objective", "probe", "scored", "batches"),
+    [
+        ("ntxent", "cocos", False, 512),
+        ("ntxent", "effective_rank", False, 64),
+        ("circle", "cocos", False, 64),
+        ("smoothap", "cocos", False, 64),
+        ("ntxent", "cocos", True, 16),
+    ],
 )
-def test_parts_are_small_where_batches_take_long(probe: str, scored: bool, batches: int, embedded: Embedded) -> None:
+def test_parts_are_small_where_batches_take_long(
+    objective: str, probe: str, scored: bool, batches: int, embedded: Embedded
+) -> None:
     source = replace(embedded, scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
-    assert Sweep(("ntxent",), (probe,))._part_size(source) == batches
+    asked = Sweep((objective,), (probe,))
+    ((sampling, _),) = asked.plans()
+    assert asked._part_size(sampling, source) == batches
 
 
 def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> None:
