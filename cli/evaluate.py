@@ -21,10 +21,13 @@ from .app import (
     VocabularyFile,
     chosen,
     command,
+    usage,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lossscope.sources.base import Embedded
 
 
 @command("eval")
@@ -39,6 +42,10 @@ def evaluate(
     device: Device = "auto",
     format: Format = "table",
     out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
+    run_files: Annotated[
+        Path | None, typer.Option(help="Folder for TREC run files and qrels, to check the numbers elsewhere.")
+    ] = None,
+    run_top: Annotated[str, typer.Option(help="Candidates of each query in them, or `all`.")] = "100",
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
@@ -57,6 +64,8 @@ def evaluate(
 
     `lossscope eval coco_5k.npz --folds 5`
 
+    `lossscope eval ckpt.pt --run-files trec --run-top all`
+
     Ranks count strictly higher candidates; `ties` tells how many queries have a non-relevant candidate exactly as
     high as the best relevant one.
     """
@@ -65,6 +74,9 @@ def evaluate(
     from lossscope.tables import retrieval
 
     chosen(format, show.FORMATS, "--format")
+    if run_files is not None and (ensemble or folds > 1):
+        raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
+    top = _top(run_top)
     asked: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
@@ -73,6 +85,8 @@ def evaluate(
         found = [reading.embedded(source, bar, quiet, device, **asked) for source in sources]
         groups = [found] if ensemble else [[one] for one in found]
         rows = join(measure(group, folds) for group in groups)
+        for place, one in enumerate(found if run_files is not None else ()):
+            _write_run_files(one, Path(str(run_files)), top, place if len(found) > 1 else None, bar, quiet)
     _tell_ties(rows, quiet)
     arguments = {
         "name": "eval",
@@ -82,6 +96,25 @@ def evaluate(
         "ensemble": ensemble,
     }
     show.results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
+
+
+def _top(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise usage(f"--run-top must be a number of at least 1, or all; got {text!r}")
+    return int(text)
+
+
+def _write_run_files(
+    one: Embedded, folder: Path, top: int | None, place: int | None, bar: show.Progress | None, quiet: bool
+) -> None:
+    """Into the folder; of several sources each into a folder of its own."""
+    from lossscope.runfiles import run_files
+
+    own = folder if place is None else folder / f"{place:02d}-{Path(one.name).stem}"
+    run_files(one, own, top, Path(one.name).stem, bar)
+    show.notice(f"Wrote {own}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
 
 
 def _tell_ties(rows: pd.DataFrame, quiet: bool) -> None:

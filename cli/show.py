@@ -29,19 +29,20 @@ def results(
     command: Mapping[str, Any],
     format: str,
     out: Path | None = None,
+    schema: str | None = None,
 ) -> None:
     """Summary rows as JSON or CSV, or their tables as text, Markdown or LaTeX; to the file `out`, else to stdout.
 
-    Of many processes the first one writes them.
+    Of many processes the first one writes them. schema: of the JSON document, where the rows are of another kind.
     """
     from lossscope.files import write_text
-    from lossscope.frames import summary_document
+    from lossscope.frames import SUMMARY_SCHEMA, summary_document
 
     chosen(format, FORMATS, "--format")
     if not launching.speaks():
         return
     if format == "json":
-        text = summary_document(rows, command)
+        text = summary_document(rows, command, schema or SUMMARY_SCHEMA)
     elif format == "csv":
         text = str(rows.to_csv(index=False, lineterminator="\n"))
     else:

@@ -9,10 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["LossScope", "load", "objective", "probe", "weight_field"]
+__all__ = ["LossScope", "diagnose", "load", "objective", "per_query", "probe", "weight_field"]
+
+_PLACES = {
+    "LossScope": "watch",
+    "diagnose": "diagnosis",
+    "load": "sources.base",
+    "per_query": "queries",
+    "weight_field": "diagram",
+}
 
 if TYPE_CHECKING:
+    from .diagnosis import diagnose
     from .diagram import weight_field
+    from .queries import per_query
     from .sources.base import load
     from .watch import LossScope
 
@@ -32,18 +42,10 @@ def probe(spec: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":
-        from .sources.base import load
+    if name in _PLACES:
+        from importlib import import_module
 
-        return load
-    if name == "weight_field":
-        from .diagram import weight_field
-
-        return weight_field
-    if name == "LossScope":
-        from .watch import LossScope
-
-        return LossScope
+        return getattr(import_module(f".{_PLACES[name]}", __name__), name)
     raise AttributeError(f"module 'lossscope' has no attribute {name!r}")
 
 

@@ -48,6 +48,16 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, progress: Progress | 
     return pd.DataFrame(rows, columns=list(SUMMARY))
 
 
+def retrieved(
+    embedded: Embedded, images: Rows, captions: Rows, progress: Progress | None = None
+) -> tuple[Retrieval, Retrieval]:
+    """i2t and t2i of a run of images, by rows, and their captions: in tiles where S is a product of vectors."""
+    owner = embedded.caption_image[captions] - images[0]
+    if embedded.images is not None:
+        return retrieve_by_tiles(Matrix(embedded, images, captions), owner, progress)
+    return retrieve(embedded.both(images, captions), owner)
+
+
 def numbers(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
     """`i2t_R@1` ... `t2i_ties`, `rsum` of both directions of S: what training looks at after each epoch."""
     found = _directions(*retrieve(S, caption_image))
@@ -75,12 +85,11 @@ def _folds(
         if not len(captions):
             told = f"none in fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
             raise InputError(f"every fold must have captions; images have {told}. Use fewer --folds")
-        owner = first.caption_image[captions] - images[0]
-        if len(embedded) == 1 and first.images is not None:
-            yield retrieve_by_tiles(Matrix(first, images, captions), owner, progress)
+        if len(embedded) == 1:
+            yield retrieved(first, images, captions, progress)
             continue
-        S = torch.stack([e.block(images, captions) for e in embedded]).mean(0) if len(embedded) > 1 else None
-        yield retrieve(first.both(images, captions) if S is None else Pair(S, S.T), owner)
+        S = torch.stack([e.block(images, captions) for e in embedded]).mean(0)
+        yield retrieve(Pair(S, S.T), first.caption_image[captions] - images[0])
 
 
 def _split(embedded: Embedded) -> str | None:

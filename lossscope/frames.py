@@ -157,10 +157,10 @@ def told_by(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.in
     return [frozenset(str(names).split()) for names in found], places
 
 
-def summary_document(rows: pd.DataFrame, command: Mapping[str, Any]) -> str:
+def summary_document(rows: pd.DataFrame, command: Mapping[str, Any], schema: str = SUMMARY_SCHEMA) -> str:
     """The JSON document of a command: schema, command, rows; NaN is written as null."""
     records = [{key: _plain(value) for key, value in row.items()} for row in rows.to_dict("records")]
-    return json.dumps({"schema": SUMMARY_SCHEMA, "command": dict(command), "rows": records}, indent=1)
+    return json.dumps({"schema": schema, "command": dict(command), "rows": records}, indent=1)
 
 
 def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -39,7 +39,11 @@ class Retrieval:
         return 100.0 * float((self.ranks < k).mean())
 
     def average_precision(self, k: int, divisor: str = "relevant") -> float:
-        """mAP@k in [0, 1]. divisor `relevant`: min(k, |P|), the standard; `hits`: hits inside the k (E10).
+        """mAP@k in [0, 1], the mean of `precisions`. Raises InputError where they do."""
+        return float(self.precisions(k, divisor).mean())
+
+    def precisions(self, k: int, divisor: str = "relevant") -> npt.NDArray[np.float64]:
+        """AP@k of every query (q,). divisor `relevant`: min(k, |P|), the standard; `hits`: hits inside the k (E10).
 
         Raises InputError unless 1 <= k <= 10, and for another divisor.
         """
@@ -49,7 +53,8 @@ class Retrieval:
         ranks = np.arange(1, hits.shape[1] + 1)
         found = (np.cumsum(hits, axis=1) / ranks * hits).sum(1)
         by = np.minimum(k, self.relevant) if divisor == "relevant" else hits.sum(1)
-        return float((found / np.maximum(by, 1)).mean())
+        each: npt.NDArray[np.float64] = found / np.maximum(by, 1)
+        return each
 
     def statistics(self) -> dict[str, float]:
         """medr = floor(median) + 1 and meanr = mean + 1, as published; MRR of the best positive."""

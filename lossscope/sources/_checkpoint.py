@@ -69,6 +69,7 @@ def by_checkpoint(
         scorer=scorer,
         inputs=partial(keys_of, split, request.progress),
         live=Live(make if scorer is None else lambda: (model, sentences)),
+        recipe=checkpoint.training,
     )
 
 

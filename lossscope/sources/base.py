@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -33,6 +33,7 @@ class Embedded:
     name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
     inputs: numbers of the images and of the captions that are equal where the inputs (pixels, words) were equal.
     live: of the rows of a batch, in both directions dL/dS -> gradient norm of each layer; None where no model is left.
+    recipe: how it was trained, by the names of the recipe's choices; empty where the source does not say.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Embedded:
     scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
     inputs: Callable[[], Pair[Rows | None]] | None = None
     live: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:
@@ -90,7 +92,7 @@ class Embedded:
 
     def to(self, device: torch.device) -> Embedded:
         """The same with its tensors on a device."""
-        own: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        own: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in own.items()}
         return Embedded(**moved)
 

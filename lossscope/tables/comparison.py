@@ -1,0 +1,119 @@
+"""Which differences between systems are more than chance? Tests over images and over seeds, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..errors import InputError
+from .base import Cell, Table
+
+NEEDED = (
+    "data", "encoder", "system", "against", "statistic", "direction", "unit", "difference", "images", "ci_low",
+    "ci_high", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm", "d_seeds",
+    "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
+)  # fmt: skip
+_WORDS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "against": "against"}
+_MOST = 8  # decimals of a p
+_NOTES = (
+    "p, images: paired permutation test, the sign of each image's difference flipped; CI: percentile bootstrap over "
+    "images. An image goes with all its captions; values are averaged over seeds first. p (t): paired t-test over "
+    "seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5. d: mean / standard "
+    "deviation of the paired differences (d_z), over images or over seeds.",
+)
+
+
+def build(frame: pd.DataFrame) -> Table:
+    """Rows of `lossscope.compare.compare` -> a row per metric and pair of systems.
+
+    Difference = system − against, in points of per cent, or of [0, 1] for MRR and mAP@5. Raises InputError for a frame
+    without its columns or rows.
+    """
+    _require(frame)
+    rows = frame.assign(metric=_metrics(frame))
+    words = [name for name in _WORDS if name in ("system", "against") or rows[name].nunique() > 1]
+    level = _percent(rows)
+    heads = [
+        *(("", _WORDS[name]) for name in words), ("", "difference"),
+        ("images", f"{level} CI"), ("images", "p"), ("images", "d"),
+        ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
+    ]  # fmt: skip
+    body = tuple(_line(row, words) for _, row in rows.iterrows())
+    return Table("comparison", _caption(rows, words), tuple(heads), body, (*_NOTES, *_gaps(rows)))
+
+
+def _line(row: pd.Series, words: Sequence[str]) -> tuple[Cell, ...]:
+    digits = 2 if row["unit"] == "%" else 4
+    undefined = pd.isna(row["ci_low"])
+    interval = "–" if undefined else f"[{row['ci_low']:.{digits}f}, {row['ci_high']:.{digits}f}]".replace("-", "−")
+    over_seeds = row["difference"] if row["n_seeds"] > 1 else None
+    return (
+        *(Cell(text=str(row[name])) for name in words),
+        Cell(mean=row["difference"], digits=digits),
+        Cell(text=interval),
+        _p(row["p_images_holm"]),
+        Cell(mean=row["d_images"], digits=2),
+        Cell(mean=over_seeds, std=row["sd_seeds"], digits=digits),
+        _p(row["p_t_holm"]),
+        _p(row["p_flips_holm"]),
+        Cell(mean=row["d_seeds"], digits=2),
+        Cell(mean=float(row["n_seeds"]), digits=0),
+    )
+
+
+def _p(value: float) -> Cell:
+    """With so many decimals that it is not printed as 0."""
+    digits = 4
+    while digits < _MOST and value < 10.0**-digits:
+        digits += 1
+    return Cell(mean=value, digits=digits)
+
+
+def _caption(rows: pd.DataFrame, words: Sequence[str]) -> str:
+    same = [str(rows[name].iloc[0]) for name in ("data", "encoder", "metric") if name not in words]
+    sizes = _span(rows["family"]), _span(rows["family_seeds"])
+    family = f"{sizes[0]} comparison{'' if sizes[0] == '1' else 's'} of a metric" + (
+        "" if sizes[0] == sizes[1] else f" ({sizes[1]} over seeds)"
+    )
+    seeds = "; ".join(told for told in dict.fromkeys(rows["seeds"]) if told)
+    parts = [
+        f"Differences between systems: {', '.join(same)}" if same else "Differences between systems",
+        f"paired over n = {_span(rows['images'])} images (permutation test and bootstrap, {_span(rows['resamples'])} "
+        f"resamples, seed {_span(rows['seed'])}) and over seeds {seeds or '–'} (t-test, sign flips)",
+        f"p corrected by Holm over {family}",
+        f"CI {_percent(rows)}, over images, not corrected; mean ± sample standard deviation over seeds",
+    ]
+    return "; ".join(parts) + "."
+
+
+def _gaps(rows: pd.DataFrame) -> list[str]:
+    """Footnotes on what is not a number, and on runs that have no partner."""
+    told: dict[str, list[str]] = {}
+    for column, start in (("note", ""), ("left_out", "left out: ")):
+        for _, row in rows[rows[column] != ""].iterrows():
+            pairs = told.setdefault(f"{start}{row[column]}", [])
+            pairs.append(f"{row['system']} against {row['against']}")
+    return [f"{', '.join(dict.fromkeys(pairs))}: {words}." for words, pairs in told.items()]
+
+
+def _metrics(rows: pd.DataFrame) -> list[str]:
+    pairs = zip(rows["direction"], rows["statistic"], strict=True)
+    return [statistic if direction == "both" else f"{direction} {statistic}" for direction, statistic in pairs]
+
+
+def _percent(rows: pd.DataFrame) -> str:
+    return " and ".join(f"{100 * level:g} %" for level in sorted(rows["level"].unique()))
+
+
+def _span(values: pd.Series) -> str:
+    low, high = int(values.min()), int(values.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _require(frame: pd.DataFrame) -> None:
+    missing = [name for name in NEEDED if name not in frame]
+    if missing:
+        raise InputError(f"comparison rows must have the columns {', '.join(NEEDED)}; missing {', '.join(missing)}")
+    if frame.empty:
+        raise InputError("table comparison must have rows; got none. Run `lossscope compare`")

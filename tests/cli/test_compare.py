@@ -1,0 +1,169 @@
+"""From the command line: compare runs and dumps, write run files; what can not be compared says why."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import Result
+from lossscope_cli import app
+from lossscope_cli.compare import METRICS as OFFERED
+from typer.testing import CliRunner
+
+from lossscope.checkpoint import Checkpoint
+from lossscope.compare import compare
+from lossscope.imagewise import METRICS
+from lossscope.paired import Chance
+from lossscope.queries import per_query
+from lossscope.sources.base import load
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> None:
+    """Four models: two objectives with two seeds, made of the epochs of one run and noise."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    base = Checkpoint.load(tiny_run / "best.pt")
+    for objective in ("ntxent:tau=0.1", "triplet:margin=0.2"):
+        for seed in (0, 1):
+            torch.manual_seed(seed)
+            noise = 1.0 if objective.startswith("triplet") else 0.1
+            weights = {
+                k: v * (1 + noise * torch.rand_like(v)) if v.is_floating_point() else v for k, v in base.weights.items()
+            }
+            told = {"objective": objective, "training": {**base.training, "objective": objective, "seed": seed}}
+            name = f"{objective.partition(':')[0]}-{seed}.pt"
+            Checkpoint(**{**vars(base), "weights": weights, **told}).save(tmp_path / name)
+
+
+def lossscope(words: str) -> Result:
+    return CliRunner().invoke(app, words.split())
+
+
+ALL = "compare ntxent-0.pt ntxent-1.pt triplet-0.pt triplet-1.pt --resamples 199"
+
+
+def test_the_command_offers_the_metrics_there_are() -> None:
+    assert tuple(METRICS) == OFFERED
+
+
+def test_rows_are_those_of_the_library() -> None:
+    result = lossscope(f"{ALL} --format csv --metric rsum --metric i2t_MRR")
+    assert result.exit_code == 0, result.stderr
+    found = pd.read_csv(io.StringIO(result.stdout), keep_default_na=False, na_values=[""])
+    parts = []
+    for name in ("ntxent", "triplet"):
+        for seed in (0, 1):
+            who = {"run": f"{name}{seed}", "data": "d", "encoder": "e", "trained": name, "seed": seed}
+            parts.append(per_query(load(f"{name}-{seed}.pt", split="test")).assign(**who))
+    expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], chance=Chance(199))
+    numbers = expected.select_dtypes("number").columns
+    pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12)
+    assert found["system"].tolist() == expected["system"].tolist()
+    assert found["seeds"].tolist() == ["0, 1"] * 2
+
+
+def test_json_is_one_document_and_a_table_goes_to_a_file() -> None:
+    found = json.loads(lossscope(f"{ALL} --format json").stdout)
+    assert found["schema"] == "lossscope.comparison/1"
+    assert found["command"]["metrics"] == ["rsum"]
+    assert found["rows"][0]["n_seeds"] == 2
+    result = lossscope(f"{ALL} --format latex --metric all --out tables/all.tex")
+    assert (result.exit_code, result.stdout) == (0, "")
+    text = Path("tables/all.tex").read_text()
+    assert r"\toprule" in text
+    assert text.count("ntxent &") == len(METRICS)
+
+
+def test_a_baseline_is_a_system_or_one_of_its_runs() -> None:
+    for name in ("triplet", "triplet-1.pt"):
+        rows = json.loads(lossscope(f"{ALL} --baseline {name} --format json").stdout)["rows"]
+        assert [(row["system"], row["against"]) for row in rows] == [("ntxent", "triplet")]
+
+
+def test_a_missing_seed_is_named() -> None:
+    result = lossscope("compare ntxent-0.pt ntxent-1.pt triplet-1.pt --resamples 99")
+    assert result.exit_code == 0
+    assert "Note: left out, because the other system has no such seed: seed 0 of ntxent." in result.stderr
+    assert "one seed: nothing is known of seeds" in result.stdout
+    assert lossscope("compare ntxent-0.pt ntxent-1.pt triplet-1.pt --resamples 99 --quiet").stderr == ""
+
+
+def dump(name: str, n: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 8))
+    np.savez(name, images=x, captions=x + rng.normal(size=(n, 8)))
+
+
+def test_dumps_are_systems_of_their_own_names() -> None:
+    dump("saf.npz", 30, 0)
+    dump("sgr.npz", 30, 1)
+    result = lossscope("compare saf.npz sgr.npz --all-pairs --resamples 99 --format json --quiet")
+    row = json.loads(result.stdout)["rows"][0]
+    assert {row["system"], row["against"]} == {"saf.npz", "sgr.npz"}
+    assert row["p_t"] is None
+    assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("compare ntxent-0.pt", 1, "at least two systems with the same data and encoder; got ntxent"),
+        ("compare ntxent-0.pt ntxent-1.pt", 1, "at least two systems with the same data and encoder; got ntxent"),
+        ("compare ntxent-0.pt ntxent-0.pt", 1, "runs must be given once each; got ntxent-0.pt several times"),
+        (
+            "compare ntxent-0.pt copy.pt triplet-0.pt",
+            1,
+            "ntxent must have different seeds; ntxent-0.pt and copy.pt both",
+        ),
+        ("compare ntxent-0.pt triplet-0.pt --baseline x", 1, "baseline must be one of ntxent, triplet"),
+        ("compare ntxent-0.pt other.npz", 1, "the same queries to be paired; ntxent-0.pt and other.npz were not"),
+        ("compare ntxent-0.pt gone.pt", 1, "source must exist; there is nothing at gone.pt"),
+        ("compare ntxent-0.pt triplet-0.pt --metric R@1", 2, "--metric must be one of rsum, i2t_R@1"),
+        ("compare ntxent-0.pt triplet-0.pt --level 2", 1, "level must be between 0 and 1; got 2"),
+        ("compare ntxent-0.pt triplet-0.pt --resamples 5", 2, "greater than or equal to 99"),
+        ("compare ntxent-0.pt triplet-0.pt --baseline ntxent --all-pairs", 2, "exclude each other"),
+        ("compare", 2, "Missing argument"),
+    ],
+)
+def test_what_can_not_be_compared_is_told(words: str, code: int, message: str) -> None:
+    Path("copy.pt").write_bytes(Path("ntxent-0.pt").read_bytes())
+    dump("other.npz", 7, 0)
+    result = lossscope(words)
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert result.stdout == ""
+
+
+def test_eval_writes_run_files_beside_its_numbers() -> None:
+    plain = lossscope("eval ntxent-0.pt --format json --quiet").stdout
+    result = lossscope("eval ntxent-0.pt --run-files trec --run-top 7 --format json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["rows"] == json.loads(plain)["rows"]
+    assert "Wrote trec/i2t.run, t2i.run, i2t.qrels and t2i.qrels." in result.stderr
+    assert len(Path("trec/i2t.run").read_text().splitlines()) == 20 * 7
+    assert len(Path("trec/t2i.qrels").read_text().splitlines()) == 100
+    assert Path("trec/i2t.run").read_text().splitlines()[0].endswith(" ntxent-0")
+    assert lossscope("eval ntxent-0.pt triplet-0.pt --run-files both -q").exit_code == 0
+    assert sorted(p.name for p in Path("both").iterdir()) == ["00-ntxent-0", "01-triplet-0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("eval ntxent-0.pt triplet-0.pt --ensemble --run-files trec", "leave out --ensemble and --folds"),
+        ("eval ntxent-0.pt --folds 2 --run-files trec", "leave out --ensemble and --folds"),
+        ("eval ntxent-0.pt --run-files trec --run-top none", "--run-top must be a number of at least 1, or all"),
+        ("eval ntxent-0.pt --run-files ntxent-0.pt", "must be a folder for run files; it is a file"),
+    ],
+)
+def test_run_files_that_can_not_be_written_are_told(words: str, message: str) -> None:
+    result = lossscope(words)
+    assert result.exit_code in (1, 2)
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert not Path("trec").exists()

@@ -1,0 +1,40 @@
+"""Paired tests the slow way: every sign, every subset of hypotheses, every caption by itself."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+
+
+def flipped(differences: list[float]) -> float:
+    """Two-sided p of the mean difference: the part of all 2^n signs that give one at least as far from 0."""
+    observed = abs(sum(differences))
+    every = product((1, -1), repeat=len(differences))
+    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in every]
+    return sum(one >= observed - 1e-9 for one in sums) / len(sums)
+
+
+def closed(p: list[float]) -> list[float]:
+    """Closed testing with Bonferroni: the largest p · size of all sets of hypotheses that hold this one."""
+    places = [i for i, one in enumerate(p) if not math.isnan(one)]
+    sets = [s for size in range(1, len(places) + 1) for s in combinations(places, size)]
+    return [
+        max((min(1.0, len(s) * min(p[j] for j in s)) for s in sets if i in s), default=math.nan) for i in range(len(p))
+    ]
+
+
+def t_of_pairs(a: list[float], b: list[float]) -> tuple[float, float]:
+    """t and d_z of paired differences."""
+    d = [x - y for x, y in zip(a, b, strict=True)]
+    mean = sum(d) / len(d)
+    sd = math.sqrt(sum((x - mean) ** 2 for x in d) / (len(d) - 1))
+    return mean / (sd / math.sqrt(len(d))), mean / sd
+
+
+def rsum(rows: list[tuple[str, int]]) -> float:
+    """Six recalls of (direction, rank) of every query."""
+    total = 0.0
+    for side in ("i2t", "t2i"):
+        ranks = [rank for direction, rank in rows if direction == side]
+        total += sum(100 * sum(rank < k for rank in ranks) / len(ranks) for k in (1, 5, 10))
+    return total

@@ -1,0 +1,124 @@
+"""`lossscope.diagnose`: the numbers of a sweep, from a path or from arrays, and what a notebook shows of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import lossscope
+from lossscope.diagnosis import Diagnosis
+from lossscope.errors import InputError
+from lossscope.sources.base import Embedded, load
+from lossscope.sweep import Sweep
+
+RNG = np.random.default_rng(0)
+IMAGES, CAPTIONS = (RNG.normal(size=(n, 6)) for n in (12, 24))
+UNIT = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (IMAGES, CAPTIONS)]
+OWNER = np.repeat(np.arange(12), 2)
+
+
+def test_a_checkpoint_is_looked_at_as_a_sweep_looks(tiny_checkpoint: Path) -> None:
+    found = lossscope.diagnose(tiny_checkpoint, ["cocos", "similarity"], batch_size=16, seed=3, split="test")
+    sweep = Sweep(("ntxent:tau=0.1",), ("cocos:eps=0.01,convention=corrected", "similarity"), batch_size=16, seed=3)
+    rows, batches = sweep.run(load(tiny_checkpoint, split="test"))
+    pd.testing.assert_frame_equal(found.rows, rows)
+    pd.testing.assert_frame_equal(found.batches, batches)
+    assert found.notes == ()
+
+
+def test_arrays_tensors_and_embeddings_of_one_kind_are_one_source() -> None:
+    ids = [str(i) for i in range(12)], [str(i) for i in range(24)]
+    sides = [torch.from_numpy(x) for x in UNIT]
+    sources: list[Any] = [
+        tuple(UNIT),
+        tuple(x.requires_grad_() for x in sides),
+        [x.tolist() for x in UNIT],
+        Embedded("arrays", *(x.detach() for x in sides), None, OWNER, *ids, "f"),
+    ]
+    found = [lossscope.diagnose(one, "cocos", "ntxent", caption_image=OWNER).rows for one in sources]
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other)
+    assert found[0]["mean"].notna().any()
+
+
+def test_who_captions_belong_to_changes_what_is_found() -> None:
+    one, other = (
+        lossscope.diagnose(tuple(UNIT), "similarity", caption_image=owner).rows.set_index(["direction", "statistic"])
+        for owner in (OWNER, OWNER[::-1])
+    )
+    expected = (UNIT[0][OWNER] * UNIT[1]).sum(1).mean()
+    assert one["mean"]["t2i", "s_pos"] == pytest.approx(expected)
+    assert other["mean"]["t2i", "s_pos"] != pytest.approx(expected)
+
+
+def test_the_usual_objectives_and_cheap_probes_are_taken_and_that_is_said() -> None:
+    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]))
+    specs = ["triplet:margin=0.2", "triplet_sh:margin=0.2", "ntxent:tau=0.1"]
+    assert list(found.rows["objective"].dropna().unique()) == specs
+    assert {"cocos", "similarity", "recall"} <= set(found.rows["probe"])
+    assert "the source does not say what it was trained with: looked at through triplet, triplet-sh, ntxent" in (
+        found.notes
+    )
+    assert any("12 of 12 rows of images were not of unit length" in note for note in found.notes)
+
+
+def test_what_can_not_look_is_named_and_the_rest_looks() -> None:
+    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "all", "ntxent")
+    assert "parameter_gradients" not in set(found.rows["probe"])
+    assert any(note.startswith("parameter_gradients is left out: ") for note in found.notes)
+
+
+def test_ranges_of_objectives_are_written_out() -> None:
+    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "cocos", "ntxent:tau=0.1..0.3/3")
+    assert list(found.rows["objective"].unique()) == ["ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"]
+
+
+def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
+    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), ["cocos", "similarity"], ["ntxent", "triplet"])
+    assert isinstance(found, Diagnosis)
+    first = repr(found).splitlines()[0]
+    assert first == (
+        f"<Diagnosis of arrays: {len(found.rows)} statistics of similarity, cocos; objectives ntxent:tau=0.1, "
+        "triplet:margin=0.2>"
+    )
+    page = found._repr_html_()
+    assert page.count("<table") == len(found.tables()) == 2
+    assert "<p>12 of 12 rows of images" in page
+    shown = {row.plain() for table in found.tables() for line in table.rows for row in line[1:2]}
+    assert shown == set(found.rows["statistic"]) - {"skipped"}
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "message"),
+    [
+        (
+            (IMAGES, CAPTIONS),
+            {},
+            "caption_image must be given, .* unless they are pairs; got 24 captions for 12 images",
+        ),
+        (
+            (IMAGES, CAPTIONS),
+            {"caption_image": OWNER[:5]},
+            r"caption_image must be 24 integers, .*; got \(5,\) of int64",
+        ),
+        ((IMAGES, CAPTIONS), {"caption_image": OWNER * 1.0}, "must be 24 integers, .* of float64"),
+        ((IMAGES, CAPTIONS), {"caption_image": OWNER + 1}, r"must be rows 0..11; got 1..12"),
+        ((IMAGES, CAPTIONS[:12, :3]), {}, r"must have one width; got \(12, 6\) and \(12, 3\)"),
+        ((IMAGES[0], CAPTIONS), {}, r"images must be a matrix \(items, width\) of floats; got \(6,\)"),
+        ((IMAGES, OWNER[:, None]), {}, "captions must be a matrix .* of torch.int64"),
+        ((IMAGES * np.nan, CAPTIONS[:12]), {}, "images must be finite; row 0 is not"),
+        ((IMAGES, CAPTIONS[:12]), {"split": "test"}, "split must be left out unless source is a path"),
+        (IMAGES, {}, r"source must be a path, loaded embeddings or \(images, captions\); got ndarray"),
+        ("gone.pt", {}, "source must exist; there is nothing at gone.pt"),
+        ((IMAGES, CAPTIONS[:12]), {"probes": ["parameter_gradients"]}, "parameter_gradients|gradients of"),
+        ((IMAGES, CAPTIONS[:12]), {"objectives": ["nonsense"]}, "nonsense"),
+    ],
+)
+def test_what_can_not_be_looked_at_is_told(source: Any, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        lossscope.diagnose(source, **more)
