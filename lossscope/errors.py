@@ -7,6 +7,10 @@ class InputError(ValueError):
     """Something the user gave (a file, a value, a folder) can not be used. Shown without a traceback."""
 
 
+class NoRows(InputError):
+    """A frame has no rows of what was asked for; where that is optional it is left out."""
+
+
 class Interrupted(Exception):
     """Work was asked to stop; everything finished so far has been kept."""
 

@@ -22,6 +22,11 @@ _LATEX = {
     "≥": r"$\geq$",
     "≤": r"$\leq$",
     "→": r"$\to$",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "§": r"\S{}",
+    "¶": r"\P{}",
     "×": r"$\times$",
     "τ": r"$\tau$",
     "ε": r"$\epsilon$",
@@ -96,7 +101,7 @@ def latex(table: Table) -> str:
         *(_latex_groups(groups) if any(group for group, _ in groups) else []),
         " & ".join(heads) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_latex_cell, row)) + r" \\" for row in table.rows),
+        *(" & ".join(map(_latex_marked, row)) + r" \\" for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}}",
         *(rf"\par\smallskip{{\footnotesize {latex_text(note)}\par}}" for note in table.notes),
@@ -160,13 +165,18 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\underline{{${number}$}}" if cell.second else f"${number}$"
 
 
+def _latex_marked(cell: Cell) -> str:
+    return _latex_cell(cell) + (rf"\textsuperscript{{{latex_text(cell.mark)}}}" if cell.mark else "")
+
+
 def _text_cell(cell: Cell) -> str:
-    return cell.plain() + ("*" if cell.best else "+" if cell.second else "")
+    return cell.plain() + ("*" if cell.best else "+" if cell.second else "") + (f"[{cell.mark}]" if cell.mark else "")
 
 
 def _markdown_cell(cell: Cell) -> str:
     words = _markdown_text(cell.plain())
-    return f"**{words}**" if cell.best else f"<u>{words}</u>" if cell.second else words
+    words = f"**{words}**" if cell.best else f"<u>{words}</u>" if cell.second else words
+    return words + (_markdown_text(f"[{cell.mark}]") if cell.mark else "")
 
 
 def _markdown_text(words: str) -> str:
@@ -197,6 +207,8 @@ def _html_row(row: tuple[Cell, ...], words: list[bool]) -> str:
         shown = escape(cell.plain())
         if cell.best or cell.second:
             shown = f"<strong>{shown}</strong>" if cell.best else f"<u>{shown}</u>"
+        if cell.mark:
+            shown += f"<sup>{escape(cell.mark)}</sup>"
         if place == 0 and words[0]:
             cells.append(f'<th scope="row">{shown}</th>')
         elif words[place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import InputError, NoRows
 from ..frames import SUMMARY
-from .base import Better, Cell, Table, marked
+from .base import DASH, Better, Cell, Table, marked
 
 COLUMNS = tuple(column for column in SUMMARY if column != "n_defined")
 SETTINGS = ("convention", "eps", "batch_size", "sampling")
@@ -43,19 +44,19 @@ class Row:
     rows: pd.DataFrame
 
     def cell(self, column: Column) -> Cell:
-        """The number of a column: one measurement, or the mean and deviation over seeds."""
-        for statistic in column.statistics:
-            found = self.rows[(self.rows["statistic"] == statistic) & (self.rows["direction"] == column.direction)]
-            means = found["mean"].dropna().astype(float)
-            if len(means) == 1:
-                return Cell(
-                    mean=float(means.iloc[0]),
-                    std=_float(found.loc[means.index[0], "std"]),
-                    digits=column.digits,
-                )
-            if len(means) > 1:
-                return Cell(mean=float(means.mean()), std=float(np.std(means)), digits=column.digits)
-        return Cell()
+        """The number of a column: one measurement, or the mean and sample deviation over seeds."""
+        found = self.found(column)
+        means = found["mean"].dropna().astype(float)
+        if means.empty:
+            return Cell()
+        std = means.std(ddof=1) if len(means) > 1 else _float(found.loc[means.index[0], "std"])
+        return Cell(mean=float(means.mean()), std=_float(std), digits=column.digits)
+
+    def found(self, column: Column) -> pd.DataFrame:
+        """The rows behind a cell: of the first statistic that has a value, those without one included."""
+        own = self.rows[self.rows["direction"] == column.direction]
+        parts = (own[own["statistic"] == statistic] for statistic in column.statistics)
+        return next((part for part in parts if part["mean"].notna().any()), own[:0])
 
     @property
     def seeds(self) -> int:
@@ -67,7 +68,7 @@ def complete(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """The rows of all probes, each once. Raises InputError naming missing columns, or when there is no row."""
     _require(frame)
     if frame.empty:
-        raise InputError(f"table {what} must have rows; got none. Run `lossscope probe`")
+        raise NoRows(f"table {what} must have rows; got none. Run `lossscope probe`")
     return frame.drop_duplicates()
 
 
@@ -85,7 +86,7 @@ def select(frame: pd.DataFrame, probe: str, what: str) -> pd.DataFrame:
     rows = frame[frame["probe"] == probe]
     if rows.empty:
         command = "eval" if probe == "recall" else probe
-        raise InputError(
+        raise NoRows(
             f"table {what} must have rows of the probe {probe!r}; got {listed(frame['probe'])}. "
             f"Run `lossscope {command}`"
         )
@@ -105,7 +106,7 @@ def only(rows: pd.DataFrame, names: Sequence[str], what: str) -> pd.DataFrame:
     """The rows of some objectives, whatever their parameters. Raises InputError when there are none."""
     kept = rows[[name_of(spec) in names for spec in rows["objective"]]]
     if kept.empty:
-        raise InputError(
+        raise NoRows(
             f"table {what} must have rows of {' or '.join(names)}; got {listed(rows['objective'])}. "
             f"Run `lossscope cocos SOURCE --objective {names[0]}`"
         )
@@ -135,7 +136,19 @@ def table(name: str, caption: str, rows: list[Row], columns: Sequence[Column], n
     better: list[Better] = [None] * len(keys)
     better += [columns[place].better for place in kept]
     heads = [("", _NAMES.get(key, key)) for key in keys] + [columns[place].header for place in kept]
-    return Table(name, caption, tuple(heads), marked(body, better), tuple(notes))
+    kept_columns = [columns[place] for place in kept]
+    return Table(name, caption, tuple(heads), marked(body, better), (*notes, *_gaps(rows, kept_columns)))
+
+
+def _gaps(rows: list[Row], columns: Sequence[Column]) -> list[str]:
+    """A footnote on runs without a value, left out of a mean over several."""
+    told = []
+    for row, column in itertools.product(rows, columns):
+        found = row.found(column)
+        defined = found["mean"].notna().sum()
+        if defined < len(found):
+            told.append(f"{row.key.get('objective', DASH)} {' '.join(column.header).strip()} {defined} of {len(found)}")
+    return [f"Runs in which a value is defined: {'; '.join(told)}. Others are left out of its mean."] if told else []
 
 
 def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objective")) -> str:
@@ -184,7 +197,8 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     counts = sorted({int(n) for n in rows.loc[rows["std"].notna(), "n"].dropna()})
     if sizes[-1] > 1:
         each = f", {_span(counts)} {per} each" if counts else ""
-        return f"mean ± population standard deviation over n = {_span(sizes)} runs (seeds){each}"
+        alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
+        return f"mean ± sample standard deviation over n = {_span(sizes)} runs (seeds){alone}{each}"
     if not counts:
         return "one measurement"
     return f"mean ± population standard deviation over n = {_span(counts)} {per}"

@@ -6,7 +6,7 @@ Cells with numbers in them, marked best and second, written as text, Markdown, L
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -25,6 +25,9 @@ _MOST = 8  # decimals
 class Cell:
     """One entry: words (`text`), or a number (`mean`, perhaps with `std`) with `digits` decimals.
 
+    std_digits: decimals of the deviation where they are others. mark: letters of footnotes and signs such as †, printed
+    raised in LaTeX and HTML and in brackets elsewhere.
+
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
     """
@@ -35,6 +38,8 @@ class Cell:
     digits: int = 1
     best: bool = False
     second: bool = False
+    std_digits: int | None = None
+    mark: str = ""
 
     @property
     def missing(self) -> bool:
@@ -51,7 +56,8 @@ class Cell:
         if self.text is not None or self.missing:
             return DASH if self.text is None else self.text
         number = f"{self.mean:.{self.digits}f}"
-        return f"{number}{between}{self.std:.{self.digits}f}" if self.spread else number
+        digits = self.digits if self.std_digits is None else self.std_digits
+        return f"{number}{between}{self.std:.{digits}f}" if self.spread else number
 
 
 @dataclass(frozen=True)
@@ -82,7 +88,7 @@ class Table:
         return tuple(f"{group} {column}".strip() for group, column in self.columns)
 
     def to_text(self) -> str:
-        """For a terminal: aligned columns; `*` marks the best of a column, `+` the second."""
+        """For a terminal: aligned columns; `*` marks the best of a column or block, `+` the second."""
         return _formats.text(self)
 
     def to_markdown(self) -> str:
@@ -98,11 +104,16 @@ class Table:
         return _formats.html(self)
 
     def to_csv(self) -> str:
-        """For another program: raw means, and deviations in columns of their own."""
-        return str(self.to_frame().to_csv(index=False, lineterminator="\n"))
+        """For another program: raw means; deviations and marks in columns of their own; words on one line."""
+        one_line = self.to_frame().map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
+        return str(one_line.to_csv(index=False, lineterminator="\n"))
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the table."""
+        return self.to_html()
 
     def to_frame(self) -> pd.DataFrame:
-        """The raw numbers: a column per heading, and `<heading> std` where there are deviations."""
+        """The raw numbers: a column per heading; `<heading> std` and `<heading> mark` where there are such."""
         columns: dict[str, list[str | float | None]] = {}
         for place, heading in enumerate(self.headings):
             cells = [row[place] for row in self.rows]
@@ -110,6 +121,8 @@ class Table:
             columns[heading] = [cell.text if words else _number(cell.mean) for cell in cells]
             if any(cell.spread for cell in cells):
                 columns[f"{heading} std"] = [_number(cell.std) for cell in cells]
+            if any(cell.mark for cell in cells):
+                columns[f"{heading} mark"] = [cell.mark for cell in cells]
         return pd.DataFrame(columns)
 
 
@@ -121,22 +134,31 @@ def decimals(unit: str, value: float | None) -> int:
     return min(math.ceil(-math.log10(abs(value))) + 1, _MOST)
 
 
-def marked(rows: Sequence[Sequence[Cell]], better: Sequence[Better]) -> tuple[tuple[Cell, ...], ...]:
+def marked(
+    rows: Sequence[Sequence[Cell]], better: Sequence[Better], blocks: Sequence[Hashable] | None = None
+) -> tuple[tuple[Cell, ...], ...]:
     """Which entry of each column is best, which second? As printed, so that equal numbers are marked alike.
 
-    `better` has one word per column: "higher", "lower", or None for a column without a winner. A column with
-    fewer than two different numbers has none either.
+    `better` has one word per column: "higher", "lower", or None for a column without a winner. `blocks` has a key per
+    row: only rows with the same key compete. A column of a block with fewer than two different numbers has no winner.
     """
     done = [list(row) for row in rows]
-    for place, sense in enumerate(better):
-        values = {number for row in done if (number := _printed(row[place])) is not None}
-        if sense is None or len(values) < 2:
-            continue
-        ranked = sorted(values, reverse=sense == "higher")
-        for row in done:
-            number = _printed(row[place])
-            row[place] = replace(row[place], best=number == ranked[0], second=number == ranked[1])
+    keys = list(blocks) if blocks is not None else [None] * len(done)
+    for block in dict.fromkeys(keys):
+        own = [row for row, key in zip(done, keys, strict=True) if key == block]
+        for place, sense in enumerate(better):
+            for row, cell in zip(own, ranked([row[place] for row in own], sense), strict=True):
+                row[place] = cell
     return tuple(tuple(row) for row in done)
+
+
+def ranked(cells: Sequence[Cell], better: Better) -> list[Cell]:
+    """The same cells, the best and the second of them marked, as printed; none where there is no contest."""
+    order = sorted({n for cell in cells if (n := _printed(cell)) is not None}, reverse=better == "higher")
+    if better is None or len(order) < 2:
+        return list(cells)
+    numbers = [_printed(cell) for cell in cells]
+    return [replace(c, best=n == order[0], second=n == order[1]) for c, n in zip(cells, numbers, strict=True)]
 
 
 def _printed(cell: Cell) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..errors import InputError
+from ..errors import NoRows
 from . import _summary
 from ._summary import Column
 from .base import Table
@@ -24,7 +24,7 @@ def build(frame: pd.DataFrame) -> Table:
     rows = _summary.select(frame, "cocos", "cocos_softmax")
     names = sorted({_summary.name_of(spec) for spec in rows.loc[rows["statistic"] == "C_neg", "objective"]})
     if not names:
-        raise InputError(
+        raise NoRows(
             "table cocos_softmax must have rows of the statistic C_neg; got "
             f"{_summary.listed(rows['statistic'])}. "
             "Run `lossscope cocos SOURCE --objective ntxent`"

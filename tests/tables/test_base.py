@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from lossscope.errors import InputError
+from lossscope.tables import _formats
 from lossscope.tables.base import Cell, Table, marked
 
 # the whole float, as it must be, character for character
@@ -129,3 +133,44 @@ def test_unknown_letters_are_named_not_fatal():
 def test_ragged_rows_are_refused():
     with pytest.raises(InputError, match="row 0 of table 't' must have 1 cells; got 0"):
         Table("t", "c", (("", "a"),), ((),))
+
+
+def test_marks_are_raised_or_bracketed_and_have_a_column():
+    cells = ((Cell(text="a_b", mark="a"), Cell(mean=1.0, std=0.5, std_digits=2, best=True, mark="b,†")),)
+    table = Table("t", "c", (("", "loss"), ("", "R@1")), cells, ("[a] said",))
+    assert r"a\_b\textsuperscript{a} & $\mathbf{1.0 \pm 0.50}$\textsuperscript{b,$\dagger$} \\" in table.to_latex()
+    assert "<sup>a</sup></th>" in table.to_html() and "<strong>1.0 ± 0.50</strong><sup>b,†</sup>" in table.to_html()
+    assert "| a\\_b\\[a\\] | **1.0 ± 0.50**\\[b,†\\] |" in table.to_markdown()
+    assert "a_b[a]  1.0 ± 0.50*[b,†]" in table.to_text()
+    frame = pd.read_csv(io.StringIO(table.to_csv()))
+    assert frame.iloc[0].to_dict() == {"loss": "a_b", "loss mark": "a", "R@1": 1.0, "R@1 std": 0.5, "R@1 mark": "b,†"}
+
+
+def test_a_notebook_shows_the_html():
+    assert _table()._repr_html_() == _table().to_html()
+
+
+_ESCAPED = sorted({*_formats._LATEX.values()}, key=len, reverse=True)
+_LATEX_TOKEN = re.compile(
+    "|".join([*map(re.escape, _ESCAPED), r"\\texttt\{U\+[0-9A-F]{4,6}\}", r"[^\\{}$&#^_~%<>|\"`*]"])
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(label=st.text() | st.text("\\{}$&#^_~%<>|\"'`*[]-–†∞ ab"))
+@example(label="a\rb")  # csv readers take a carriage return without quotes for the end of a row
+def test_no_label_breaks_a_format(label):
+    """Every character of a label is an escape or harmless, in each of the formats, and comes back where it can."""
+    table = Table("t", label, (("", "loss"), ("", "R@1")), ((Cell(text=label), Cell(mean=1.0)),), (label,))
+    assert re.fullmatch(f"(?:{_LATEX_TOKEN.pattern})*", _formats.latex_text(label), re.S)
+    latex = table.to_latex().splitlines()
+    assert latex[latex.index(r"\midrule") + 1] == f"{_formats.latex_text(label)} & $1.0$ \\\\"
+    reader = _Reader()
+    reader.feed(table.to_html())
+    reader.close()
+    made = {"div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p"}
+    assert {tag for tag, _ in reader.tags} <= made
+    assert "".join(reader.data).count(label) >= 3
+    (row,) = [line for line in table.to_markdown().splitlines() if line.endswith("| 1.0 |")]
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3
+    assert pd.read_csv(io.StringIO(table.to_csv()), keep_default_na=False, dtype=str).shape == (1, 2)

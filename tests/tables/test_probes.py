@@ -105,7 +105,7 @@ def test_sources_and_samplings_have_tables_of_their_own():
 def test_seeds_are_averaged():
     frame = _frame(*(_rows("similarity", None, {"s_pos": s}, seed=s) for s in (1, 3)))
     (table,) = probes.build(frame)
-    assert _texts(table)[0][2] == "2.00 ± 1.00"
+    assert _texts(table)[0][2] == "2.00 ± 1.41"
     assert "seeds 1, 3" in table.caption
 
 
