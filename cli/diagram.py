@@ -1,16 +1,33 @@
-"""`lossscope diagram`: the weight field and the pair-weight curves of an objective."""
+"""`lossscope diagram`: the weight field and the pair-weight curves of an objective, and where data are on them."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import Debug, Format, Objectives, Quiet, chosen, command, usage
+from . import reading, show
+from .app import (
+    DataSpec,
+    Debug,
+    Device,
+    Format,
+    Objectives,
+    Quiet,
+    Seed,
+    TrustCode,
+    batch_size_of,
+    chosen,
+    command,
+    usage,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+STYLES = ("screen", "paper")
 
 
 @command()
@@ -37,6 +54,24 @@ def diagram(
             help="Grid points along each axis. Default 201; 41 for a loss called once a point.", min=2, max=2001
         ),
     ] = None,
+    arrows: Annotated[bool, typer.Option("--arrows", help="Also where a step of descent moves each triplet.")] = False,
+    overlay: Annotated[
+        list[Path] | None,
+        typer.Option(help="Source whose queries are drawn on the field, as clouds; repeat for several."),
+    ] = None,
+    path: Annotated[
+        bool, typer.Option("--path", help="The cloud of every epoch; --overlay is then one run folder.")
+    ] = False,
+    data: DataSpec = None,
+    split: Annotated[str, typer.Option(help="Split that is drawn over.")] = "train",
+    batch_size: Annotated[
+        str, typer.Option(help="Pairs of a batch, of which the negative is the hardest; or `all`.")
+    ] = ("128"),
+    direction: Annotated[str, typer.Option(help="Queries drawn over: i2t, t2i or both.")] = "both",
+    seed: Seed = 0,
+    device: Device = "auto",
+    trust_code: TrustCode = False,
+    look: Annotated[str, typer.Option("--style", help="screen, or paper: 8 pt, columns of 3.3 inches.")] = "screen",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = None,
     format: Format = "table",
     quiet: Quiet = False,
@@ -50,88 +85,106 @@ def diagram(
 
     `lossscope diagram --pair lin --pair sig -o pairs.pdf`
 
-    `lossscope diagram --objective unified:gamma=60 --objective triplet-sh`
+    `lossscope diagram --objective unified:gamma=60 --objective triplet-sh --arrows`
+
+    `lossscope diagram --triplet nca --overlay checkpoints/tiny.pt --low 0`
+
+    `lossscope diagram --triplet nca --overlay runs/mine --path --style paper -o path.pdf`
 
     `lossscope diagram` alone draws GOAL's Figures 2 and 3. The path of each picture is printed; `--format csv`
     prints the numbers drawn instead.
     """
-    from lossscope.diagram import PAIRS, TRIPLETS
+    import pandas as pd
+
+    from lossscope.density import DIRECTIONS
+    from lossscope.diagram import FINE, PAIRS, TRIPLETS, fields, goal_specs, objective_curves, pair_curves, weights_of
+    from lossscope.registry import expand
 
     chosen(format, ("table", "csv"), "--format")
+    chosen(look, STYLES, "--style")
+    chosen(direction, DIRECTIONS, "--direction")
     if objective and (triplet or pair):
         raise usage("--objective draws any objective; give it alone, or --triplet and --pair")
+    if path and len(overlay or []) != 1:
+        raise usage("--path needs one --overlay, a run folder")
     for value in triplet or []:
         chosen(value, TRIPLETS, "--triplet")
     for value in pair or []:
         chosen(value, PAIRS, "--pair")
     everything = not (triplet or pair or objective)
-    options = f",tau={tau!r},margin={margin!r},alpha={alpha!r},beta={beta!r},lam={lam!r}"
-    named = _goal(triplet or (list(TRIPLETS) if everything else []), pair, options, tau, margin, relative)
-    fields = _fields(named or {spec: spec for spec in objective or []}, low, high, points)
-    pairs = pair or (list(PAIRS) if everything else [])
-    curves = _curves(pairs, objective or [], options, relative, low, high, points)
+    goal = {"tau": tau, "margin": margin, "alpha": alpha, "beta": beta, "lam": lam}
+    specs = {spec: spec for spec in objective or []} or goal_specs(
+        TRIPLETS if everything else triplet or [], pair or [], goal, relative
+    )
+    frames: dict[str, pd.DataFrame] = {}
+    if specs:
+        frames["fields"] = fields(specs, low, high, points)
+    held = None
+    if overlay:
+        asked = {"data": data, "split": split, "trust_code": trust_code}
+        settings = {"batch_size": batch_size_of(batch_size), "seed": seed, "direction": direction}
+        cloud = frames["cloud"] = _clouds(overlay, path, quiet, device, asked, settings)
+        held = (float(cloud["s_pos"].median()), float(cloud["s_neg"].median()))
+    if pair or everything:
+        words = "".join(f",{name}={value!r}" for name, value in goal.items())
+        frames["pairs"] = pair_curves(pair or PAIRS, words, relative, max(low, 0.0), high, points or FINE)
+    elif objective:
+        each = [one for spec in objective for one in expand("objectives", spec)]
+        frames["pairs"] = pd.concat([objective_curves(one, low, high, points, held) for one in each])
+    if overlay and specs:
+        frames["weights"] = weights_of(specs, cloud)
     if format == "csv":
-        shown = [frame.to_csv(index=False, lineterminator="\n") for frame in (fields, curves) if frame is not None]
+        shown = [frame.to_csv(index=False, lineterminator="\n") for frame in frames.values()]
         typer.echo("\n".join(shown).rstrip("\n"))
         return
-    _draw(fields, curves, out or Path("diagram.png"))
+    margins = {title: margin for title in specs if title.startswith("T con, margin")}
+    _draw(frames, out or Path("diagram.png"), look, arrows, margins)
 
 
-def _goal(
-    triplets: list[str], pairs: list[str] | None, options: str, tau: float, margin: float, m: float
-) -> dict[str, str]:
-    """Title -> spec of each triplet weight, times each pair weight if any are asked for."""
-    found = {}
-    for triplet in triplets:
-        title = f"T {triplet}, " + (f"margin {margin:g}" if triplet == "con" else f"tau {tau:g}")
-        for pair in pairs or ["con"]:
-            relative = f",m_plus={m!r},m_minus={m!r}" if pair.endswith("-ms") else ""
-            spec = f"goal:triplet={triplet},pair={pair}{options}{relative}"
-            found[f"{title}, P {pair}" if pairs else title] = spec
-    return found
+def _clouds(
+    overlay: list[Path], path: bool, quiet: bool, device: str, asked: dict[str, Any], settings: dict[str, Any]
+) -> pd.DataFrame:
+    """(s+, hardest s-) of the queries of each source, or of each epoch of one run."""
+    from lossscope.density import density, epochs, join
+
+    sources = (
+        [(float(epoch), file) for epoch, file in epochs(overlay[0])] if path else [(math.nan, one) for one in overlay]
+    )
+    found = []
+    with show.progress(quiet, False) as bar:
+        for epoch, file in sources:
+            embedded = reading.embedded(file, bar, quiet, device, **asked)
+            cloud = density(embedded, **settings, progress=bar, epoch=epoch)
+            found.append(cloud.assign(source=str(overlay[0])) if path else cloud)
+    return join(found)
 
 
-def _fields(specs: dict[str, str], low: float, high: float, points: int | None) -> pd.DataFrame | None:
-    """The weight field of every spec, ranges written out, under its title."""
-    import pandas as pd
+def _draw(frames: dict[str, pd.DataFrame], out: Path, look: str, arrows: bool, margins: dict[str, float]) -> None:
+    """Save each picture beside the first, and print where it is."""
+    from lossscope.plots import direction_field, overlay, pair_cloud, pair_curves, style, triplet_field
 
-    from lossscope.diagram import weight_field
-    from lossscope.registry import expand
-
-    frames = []
-    for title, spec in specs.items():
-        each = expand("objectives", spec)
-        for one in each:
-            field = weight_field(one, low, high, points)
-            frames.append(field.assign(objective=title if len(each) == 1 else one))
-    return pd.concat(frames, ignore_index=True) if frames else None
-
-
-def _curves(
-    pairs: list[str], objectives: list[str], options: str, m: float, low: float, high: float, points: int | None
-) -> pd.DataFrame | None:
-    """GOAL's pair weights, or those of any objective with the other similarity held at the middle of the range."""
-    import pandas as pd
-
-    from lossscope.diagram import FINE, objective_curves, pair_curves
-    from lossscope.registry import expand
-
-    if pairs:
-        return pair_curves(pairs, options, m, max(low, 0.0), high, points or FINE)
-    frames = [objective_curves(one, low, high, points) for spec in objectives for one in expand("objectives", spec)]
-    return pd.concat(frames, ignore_index=True) if frames else None
-
-
-def _draw(fields: pd.DataFrame | None, curves: pd.DataFrame | None, out: Path) -> None:
-    from lossscope.plots import pair_curves as lines
-    from lossscope.plots import style, triplet_field
-
-    several = fields is not None and curves is not None
-    with style.screen():
+    fields, curves, cloud, weights = (frames.get(name) for name in ("fields", "pairs", "cloud", "weights"))
+    with style.paper() if look == "paper" else style.screen():
+        drawn: list[tuple[str, Any, str]] = []
         if fields is not None:
-            style.save(triplet_field.draw_many(fields), out)
-            typer.echo(out)
+            figure = triplet_field.draw_many(fields, margin=margins, pale=cloud is not None)
+            told = triplet_field.alt(fields)
+            if cloud is not None:
+                put = overlay.draw_path if cloud["epoch"].nunique() > 1 else overlay.draw
+                for ax in triplet_field.panels(figure):
+                    put(cloud, ax)
+                overlay.legend(figure, cloud)
+                told = f"{told} {overlay.alt(cloud)}"
+            drawn.append(("fields", figure, told))
+            if arrows:
+                drawn.append(("arrows", direction_field.draw_many(fields), direction_field.alt(fields)))
         if curves is not None:
-            place = out.with_name(f"{out.stem}-pairs{out.suffix}") if several else out
-            style.save(lines.draw_many(curves), place)
-            typer.echo(place)
+            figure = pair_curves.draw_many(curves)
+            if cloud is not None:
+                for ax, similarity in zip(list(figure.axes), ("s_pos", "s_neg"), strict=True):
+                    pair_cloud.beneath(cloud[similarity], ax)
+            drawn.append(("pairs", figure, pair_curves.alt(curves)))
+        if weights is not None:
+            drawn.append(("weights", pair_cloud.draw_many(weights), pair_cloud.alt(weights)))
+        for place, (name, figure, told) in enumerate(drawn):
+            typer.echo(style.save(figure, out.with_name(f"{out.stem}-{name}{out.suffix}") if place else out, told))

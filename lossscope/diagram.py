@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pandas as pd
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from .errors import InputError
 from .objectives.base import Objective
-from .registry import brief, build, spec_of
+from .registry import brief, build, expand, spec_of
 from .similarity import Mask, pair_mask
 
 TRIPLETS = ("con", "nca", "cir")
@@ -34,6 +35,37 @@ def weight_field(
     columns = {"s_pos": s_pos, "s_neg": s_neg, "w_pos": W[:, 0], "w_neg": W[:, 1]}
     frame = pd.DataFrame({name: values.numpy() for name, values in columns.items()})
     return frame.assign(objective=spec_of(objective))
+
+
+def fields(specs: Mapping[str, str], low: float = -1.0, high: float = 1.0, points: int | None = None) -> pd.DataFrame:
+    """The weight field of every spec, ranges written out, under its title."""
+    frames = []
+    for title, spec in specs.items():
+        each = expand("objectives", spec)
+        for one in each:
+            frames.append(weight_field(one, low, high, points).assign(objective=title if len(each) == 1 else one))
+    return pd.concat(frames, ignore_index=True)
+
+
+def goal_specs(
+    triplets: Sequence[str] = TRIPLETS,
+    pairs: Sequence[str] = (),
+    options: Mapping[str, float] = MappingProxyType({}),
+    m: float = 0.1,
+) -> dict[str, str]:
+    """Title -> spec of each triplet weight, times each pair weight if any are named. options: fields of goal.
+
+    Without options they are those of GOAL Figure 2: margin 0.2, tau 10. m: both relative terms of the -ms pairs.
+    """
+    given = {"tau": 10.0, "margin": 0.2, **options}
+    words = "".join(f",{name}={value!r}" for name, value in given.items())
+    found = {}
+    for triplet in triplets:
+        title = f"T {triplet}, " + (f"margin {given['margin']:g}" if triplet == "con" else f"tau {given['tau']:g}")
+        for pair in pairs or ["con"]:
+            relative = f",m_plus={m!r},m_minus={m!r}" if pair.endswith("-ms") else ""
+            found[f"{title}, P {pair}" if pairs else title] = f"goal:triplet={triplet},pair={pair}{words}{relative}"
+    return found
 
 
 def pair_curves(
@@ -61,22 +93,60 @@ def pair_curves(
 
 
 def objective_curves(
-    objective: str | Objective, low: float = -1.0, high: float = 1.0, points: int | None = None
+    objective: str | Objective,
+    low: float = -1.0,
+    high: float = 1.0,
+    points: int | None = None,
+    held: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """Columns label, side, s, weight of any objective: |dL/ds₊| against s₊ and |dL/ds₋| against s₋.
 
-    The other similarity is held at the middle of the range, which the label says.
+    held: the s₊ and the s₋ at which the other curve is taken, such as the medians of data; the middle of the range
+    unless given. The label says them.
     """
     objective = _built(objective)
     steps = _steps(low, high, points or FINE)
-    middle = torch.full_like(steps, (low + high) / 2)
-    label = f"{brief(objective)} (other {float(middle[0]):g})"
-    positive = _two_candidates(objective, steps, middle)[:, 0].abs()
-    negative = _two_candidates(objective, middle, steps)[:, 1].abs()
+    s_pos, s_neg = held or ((low + high) / 2, (low + high) / 2)
+    other = f"other {s_neg:g}" if s_pos == s_neg else f"held: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
+    positive = _two_candidates(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
+    negative = _two_candidates(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
     parts = [
-        pd.DataFrame({"label": label, "side": side, "s": steps.numpy(), "weight": weight.numpy()})
+        pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
         for side, weight in (("positive", positive), ("negative", negative))
     ]
+    return pd.concat(parts, ignore_index=True).assign(label=f"{brief(objective)} ({other})")
+
+
+def weights_at(objective: str | Objective, density: pd.DataFrame, most: int = 2000) -> pd.DataFrame:
+    """W of each query's own (s₊, hardest s₋): what an objective makes of data that are where they are.
+
+    density: columns s_pos, s_neg, which are kept with its others; adds objective, w_pos = dL/ds₊ and w_neg = dL/ds₋ of
+    a query with these two candidates. Of a loss that is called once a point (coupled, a black box) `most` rows, evenly
+    spaced, are taken. Other negatives than the hardest take no part here; the probes have those.
+    Raises InputError for a coupled objective whose relative terms are not given.
+    """
+    made = _built(objective)
+    if made.coupled and len(density) > most:
+        density = density.iloc[torch.linspace(0, len(density) - 1, most).round().long().numpy()]
+    s_pos, s_neg = (torch.tensor(density[name].to_numpy(), dtype=torch.float64) for name in ("s_pos", "s_neg"))
+    W = _two_candidates(made, s_pos, s_neg).numpy()
+    return density.assign(objective=spec_of(made), w_pos=W[:, 0], w_neg=W[:, 1]).reset_index(drop=True)
+
+
+def weights_of(specs: Mapping[str, str], density: pd.DataFrame, most: int = 2000) -> pd.DataFrame:
+    """`weights_at` of every spec, ranges written out, under its title, source by source.
+
+    Of a path, whose rows have several epochs: at the first and the last of them.
+    """
+    if density["epoch"].nunique() > 1:
+        ends = density[density["epoch"].isin([density["epoch"].min(), density["epoch"].max()])]
+        density = ends.assign(source=ends["source"] + ends["epoch"].map(", epoch {:g}".format))
+    parts = []
+    for title, spec in specs.items():
+        each = expand("objectives", spec)
+        for one in each:
+            for _, own in density.groupby("source", sort=False):
+                parts.append(weights_at(one, own, most).assign(objective=title if len(each) == 1 else one))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from lossscope.diagram import PAIRS, objective_curves, pair_curves, weight_field
+from lossscope.diagram import (
+    PAIRS,
+    fields,
+    goal_specs,
+    objective_curves,
+    pair_curves,
+    weight_field,
+    weights_at,
+    weights_of,
+)
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 
@@ -109,6 +119,17 @@ def test_curves_of_an_objective_hold_the_other_similarity_in_the_middle() -> Non
     assert set(curves["label"]) == {"ntxent:tau=0.5 (other 0)"}
 
 
+def test_curves_can_hold_the_similarities_of_data() -> None:
+    curves = objective_curves("ntxent:tau=0.5", -1, 1, 5, held=(0.8, 0.6))
+    for side, weight in (
+        ("positive", lambda s: 1 / (1 + np.exp(2 * (s - 0.6)))),
+        ("negative", lambda s: 1 / (1 + np.exp(2 * (0.8 - s)))),
+    ):
+        s, found = columns(curves[curves["side"] == side], "s", "weight")
+        np.testing.assert_allclose(found, 2 * weight(s))
+    assert set(curves["label"]) == {"ntxent:tau=0.5 (held: s₋ 0.60, s₊ 0.80)"}
+
+
 @pytest.mark.parametrize(("low", "high", "points"), [(0.5, 0.5, 9), (0.5, -0.5, 9), (-2, 1, 9), (0, 1.5, 9), (0, 1, 1)])
 def test_an_empty_range_raises(low: float, high: float, points: int) -> None:
     with pytest.raises(InputError, match=r"within -1..1 with at least 2 points"):
@@ -121,3 +142,70 @@ def test_a_full_field_of_given_relative_terms_needs_no_queries_by_queries_matrix
     frame = weight_field(f"goal:triplet=cir,pair={pair},m_plus=0.1,m_minus=0.1")
     assert len(frame) == 201 * 201
     assert np.isfinite(frame["w_neg"]).all()
+
+
+def test_the_specs_of_figure_2_are_its_parameters() -> None:
+    assert goal_specs() == {
+        "T con, margin 0.2": "goal:triplet=con,pair=con,tau=10.0,margin=0.2",
+        "T nca, tau 10": "goal:triplet=nca,pair=con,tau=10.0,margin=0.2",
+        "T cir, tau 10": "goal:triplet=cir,pair=con,tau=10.0,margin=0.2",
+    }
+
+
+def test_specs_of_pairs_state_their_relative_terms() -> None:
+    specs = goal_specs(["nca"], ["lin", "sig-ms"], {"tau": 5.0}, m=0.3)
+    assert list(specs) == ["T nca, tau 5, P lin", "T nca, tau 5, P sig-ms"]
+    assert specs["T nca, tau 5, P sig-ms"].endswith("margin=0.2,m_plus=0.3,m_minus=0.3")
+    assert "m_plus" not in specs["T nca, tau 5, P lin"]
+
+
+def test_fields_have_their_titles_and_ranges_are_written_out() -> None:
+    found = fields({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, points=3)
+    assert list(found["objective"].unique()) == ["mine", "ntxent:tau=0.1", "ntxent:tau=0.2"]
+    assert len(found) == 27
+
+
+def points_of(number: int = 50) -> pd.DataFrame:
+    s_pos, s_neg = np.random.default_rng(0).uniform(-1, 1, (2, number))
+    return pd.DataFrame({"source": "a.pt", "s_pos": s_pos, "s_neg": s_neg})
+
+
+def test_weights_at_points_are_the_printed_formulas() -> None:
+    points = points_of()
+    found = weights_at("goal:triplet=cir,pair=sig", points)
+    p, n, w_pos, w_neg = columns(found, "s_pos", "s_neg", "w_pos", "w_neg")
+    np.testing.assert_array_equal(p, points["s_pos"])
+    np.testing.assert_allclose(w_pos, -T["cir"](p, n) * POSITIVE["sig"](p), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(w_neg, T["cir"](p, n) * NEGATIVE["sig"](n), rtol=0, atol=1e-12)
+    assert set(found["source"]) == {"a.pt"}
+
+
+@pytest.mark.parametrize("name", names("objectives"))
+def test_weights_at_the_points_of_a_field_are_the_field(name: str) -> None:
+    field = weight_field(name, points=5)
+    found = weights_at(name, field[["s_pos", "s_neg"]])
+    pd.testing.assert_frame_equal(found[field.columns], field)
+
+
+def test_weights_of_a_loss_that_is_called_once_a_point_are_of_a_sample(tmp_path: Path) -> None:
+    """All rows would be a call each; those taken are evenly spaced, first and last among them."""
+    loss = tmp_path / "mine.py"
+    loss.write_text(
+        "import torch\n\n\ndef loss(similarity: torch.Tensor) -> torch.Tensor:\n"
+        "    return torch.nn.functional.cross_entropy(10 * similarity, torch.arange(len(similarity)))\n"
+    )
+    points = points_of(25)
+    found = weights_at(f"{loss}:loss", points, most=7)
+    np.testing.assert_array_equal(found["s_pos"], points["s_pos"].iloc[[0, 4, 8, 12, 16, 20, 24]])
+    assert (found["w_pos"] <= 0).all() and (found["w_neg"] >= 0).all()
+    assert len(weights_at("ntxent", points, most=7)) == 25
+
+
+def test_weights_of_a_path_are_at_its_ends() -> None:
+    path = pd.concat([points_of(10).assign(epoch=float(epoch)) for epoch in (1, 2, 3)])
+    found = weights_of({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, path)
+    assert list(found["source"].unique()) == ["a.pt, epoch 1", "a.pt, epoch 3"]
+    assert found.groupby("objective", sort=False).size().to_dict() == {
+        "mine": 20, "ntxent:tau=0.1": 20, "ntxent:tau=0.2": 20
+    }  # fmt: skip
+    assert list(weights_of({"mine": "triplet"}, points_of(4).assign(epoch=np.nan))["source"].unique()) == ["a.pt"]

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from ..errors import InputError
-from . import style
+from . import naming, style
 
 COLUMNS = ("label", "direction", "count", "rsum")
 _MARKERS = {"i2t": ("o", "image to text"), "t2i": ("s", "text to image")}
@@ -49,7 +49,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _scale(ax, float(known["count"].max()))
     ax.margins(y=0.12)
     ax.set(xlabel="negatives counted per query", ylabel="rsum")
-    style.end_labels(ax, *map(list, zip(*ends, strict=True)))
+    naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
     _legend(ax)
     return ax
 

@@ -7,11 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..errors import InputError
-from . import style
+from . import naming, style
 
 COLUMNS = ("label", "side", "s", "weight")
 SIDES = {"positive": "positive similarity $s_+$", "negative": "negative similarity $s_-$"}
 _WHAT = "pair_curves"
+_FAR = 4  # times the next line: further above and the axis turns logarithmic
+_SHORT = 14  # letters: longer names would take the width of the panels
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
@@ -20,11 +22,19 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
     A line that falls to the right on the positive side lets go of positives that are already close; a line
     that rises on the negative side saves its strength for hard negatives; a flat line treats all alike. One
-    side of GOAL Figure 3; when the frame has both, the sides are told apart by name. Columns: label, side
-    ("positive" or "negative"), s, weight.
+    side of GOAL Figure 3; when the frame has both, the sides are told apart by name. Where one line rises far above
+    all others the axis is logarithmic above 1, which its label says. Columns: label, side ("positive" or "negative"),
+    s, weight.
     """
+    ax, ends = _paint(frame, style.axes(ax))
+    if ends:
+        naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
+    return ax
+
+
+def _paint(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[tuple[float, float, str, str]]]:
+    """The lines; where each ends, its name and colour."""
     _check(frame)
-    ax = style.axes(ax)
     labels = list(map(str, frame["label"].unique()))
     tints = style.colours(labels)
     both = len(frame["side"].unique()) > 1
@@ -40,23 +50,27 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
     ax.set_ylabel("weight of the pair")
     ax.margins(x=0)
-    if ends:
-        style.end_labels(ax, *map(list, zip(*ends, strict=True)))
-    return ax
+    _scale(ax, frame)
+    return ax, ends
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
     """How do pair weights differ on the two sides?
 
-    Left P+ against s+, right P- against s- (GOAL Figure 3).
+    Left P+ against s+, right P- against s- (GOAL Figure 3). Long names are in a legend under both.
     """
     _check(frame)
     sides = [side for side in SIDES if (frame["side"] == side).any()]
     fig = style.canvas(width=0.15 + 0.85 * len(sides), height=0.85)
+    short = frame["label"].astype(str).str.len().max() <= _SHORT
     for place, side in enumerate(sides):
         ax = fig.add_subplot(1, len(sides), place + 1)
-        draw(frame[frame["side"] == side], ax)
+        _, ends = _paint(frame[frame["side"] == side], ax)
+        if short and ends:
+            naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
         ax.set_title({"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side])
+    if not short:
+        naming.below(fig, fig.axes[0].get_lines())
     return fig
 
 
@@ -73,6 +87,21 @@ def alt(frame: pd.DataFrame) -> str:
                 f"{last['weight']:.3g} at {last['s']:.2f}"
             )
     return "Curves of the pair weight against similarity. " + "; ".join(parts) + "."
+
+
+def _scale(ax: Axes, frame: pd.DataFrame) -> None:
+    """Linear; above 1 logarithmic where the highest line would press the others together."""
+    tops = sorted(frame.groupby(["label", "side"], observed=True)["weight"].max().dropna())
+    if len(tops) < 2 or tops[-1] <= _FAR * max(tops[-2], 1.0):
+        return
+    ax.set_yscale("symlog", linthresh=1, linscale=1.5)
+    ticks = [0.0, 0.5, *(base * 10.0**power for power in range(6) for base in (1, 2, 5))]
+    low = min(0.0, float(frame["weight"].min()))
+    ax.set_ylim(low - 0.06, tops[-1] * 1.15)
+    ax.set_yticks([tick for tick in ticks if tick <= tops[-1] * 1.15])
+    ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
+    ax.minorticks_off()
+    ax.set_ylabel("weight (log above 1)")
 
 
 def _check(frame: pd.DataFrame) -> None:

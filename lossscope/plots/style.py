@@ -12,7 +12,6 @@ from typing import Any
 from zlib import crc32
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -88,19 +87,32 @@ def screen() -> AbstractContextManager[None]:
     return mpl.rc_context(_SCREEN)
 
 
-def save(fig: Figure, path: Path | str) -> Path:
+def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
     """Write a picture whole or not at all; the suffix (.pdf, .png, .svg) says the format, no dates inside.
 
+    alt: what the picture says in words, kept in the file: its first sentence is the title of an SVG or PDF, all of it
+    the description (SVG, PNG) or the subject (PDF).
     Raises InputError for any other suffix.
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three")
-    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}[kind]
+    undated = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}[kind]
+    metadata = {undated: None, **(_said(kind, alt) if alt else {})}
     with mpl.rc_context(_EMBED), replacing(path) as part:
         fig.savefig(part, format=kind, dpi=200, metadata=metadata)
     return path
+
+
+def _said(kind: str, alt: str) -> dict[str, str | None]:
+    """Where each format keeps words about a picture."""
+    title = re.split(r"(?<=[.!?])\s", alt, maxsplit=1)[0]
+    return {
+        "pdf": {"Title": title, "Subject": alt},
+        "svg": {"Title": title, "Description": alt},
+        "png": {"Description": alt},
+    }[kind]
 
 
 def colours(labels: Iterable[str]) -> dict[str, str]:
@@ -110,7 +122,7 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
     {'ntxent:tau=0.1': '#0072B2', 'triplet': '#E69F00'}
     """
     labels = list(labels)
-    names = [label.partition(":")[0].replace("-", "_") for label in labels]
+    names = [_family(label) for label in labels]
     firsts = {name: label for name, label in zip(reversed(names), reversed(labels), strict=True) if name in COLOURS}
     chosen = {label: COLOURS[name] for name, label in firsts.items()}
     for name, label in zip(names, labels, strict=True):
@@ -119,6 +131,13 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
             free = [colour for colour in (own, *PALETTE) if colour not in chosen.values()]
             chosen[label] = free[0] if free else own
     return {label: chosen[label] for label in labels}
+
+
+def _family(label: str) -> str:
+    """The objective of a label: `triplet-sh:margin=0.2` and `Triplet SH` are triplet_sh; else what it begins with."""
+    name = label.partition(" (")[0].partition(":")[0]
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    return next((known for known in COLOURS if known.replace("_", "") == plain), name.replace("-", "_"))
 
 
 def canvas(width: float = 1.0, height: float = 1.0) -> Figure:
@@ -165,49 +184,3 @@ def wrapped(text: str, width: int) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(lines)
-
-
-def end_labels(ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], tints: Sequence[str]) -> None:
-    """Write each text right of the axes, level with its point where there is room, a thin line between."""
-    ax.set_xlim(ax.get_xlim())
-    ax.set_ylim(ax.get_ylim())
-    size = float(mpl.rcParams["font.size"]) * 0.9
-    box = ax.get_position()
-    gap = size * 1.3 / 72 / (ax.figure.get_figheight() * box.height)  # type: ignore[union-attr]
-    wanted = [
-        float(ax.transAxes.inverted().transform(ax.transData.transform((a, b)))[1]) for a, b in zip(x, y, strict=True)
-    ]
-    for a, b, text, tint, level in zip(x, y, texts, tints, _apart(wanted, gap), strict=True):
-        arrow = {"arrowstyle": "-", "color": tint, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 2}
-        ax.annotate(
-            text,
-            xy=(a, b),
-            xytext=(1.06, level),
-            textcoords="axes fraction",
-            va="center",
-            fontsize=size,
-            annotation_clip=False,
-            arrowprops=arrow,
-        )
-
-
-def _apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Levels at least `gap` from each other, in the same order, near `wanted` and centred on it."""
-    order = np.argsort(wanted, kind="stable")
-    level = np.asarray(wanted, dtype=float)[order]
-    blocks: list[list[float]] = []  # [sum of (wanted - offset), size]
-    for value in level:
-        blocks.append([value, 1])
-        while len(blocks) > 1 and _start(blocks[-1], gap) < _start(blocks[-2], gap) + blocks[-2][1] * gap:
-            total, size = blocks.pop()
-            before = blocks[-1]
-            before[0] += total
-            before[1] += size
-    placed = [_start(block, gap) + i * gap for block in blocks for i in range(int(block[1]))]
-    result = np.empty(len(level))
-    result[order] = placed
-    return [float(value) for value in result]
-
-
-def _start(block: list[float], gap: float) -> float:
-    return block[0] / block[1] - gap * (block[1] - 1) / 2

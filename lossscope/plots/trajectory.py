@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from . import style
+from . import naming, style
 
 PARTS = ("mean", "q10", "q50", "q90")
 COLUMNS = (
@@ -76,6 +76,28 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     return fig
 
 
+def draw_panels(frame: pd.DataFrame) -> Figure:
+    """Which objective tells positives and hardest negatives apart? A panel of `draw` per run, on shared axes.
+
+    Figure 4 of the Unified-loss paper: similarities of the validation split against epochs.
+    """
+    style.needs(frame, COLUMNS, _WHAT)
+    runs = list(map(str, frame["run"].unique()))
+    across = style.across(len(runs))
+    down = math.ceil(len(runs) / across)
+    fig = style.canvas(width=0.2 + 0.65 * across, height=0.8 * down)
+    first: Axes | None = None
+    for place, run in enumerate(runs):
+        ax = fig.add_subplot(down, across, place + 1, sharex=first, sharey=first)
+        first = first or ax
+        draw(frame[frame["run"].astype(str) == run], ax, legend=False)
+        ax.set_xlabel("epoch" if place + across >= len(runs) else "")
+        ax.set_ylabel("similarity" if place % across == 0 else "")
+    assert first is not None
+    naming.below(fig, first.get_lines(), "Medians; bands hold the middle 80 % of the queries")
+    return fig
+
+
 def alt(frame: pd.DataFrame) -> str:
     """What would a reader who can not see the picture need to know?"""
     style.needs(frame, COLUMNS, _WHAT)
@@ -130,7 +152,7 @@ def _rsum(frame: pd.DataFrame, ax: Axes, runs: list[str]) -> None:
             ends.append((float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), run, tints[run]))
     ax.set(xlabel="epoch", ylabel="rsum")
     if ends:
-        style.end_labels(ax, *map(list, zip(*ends, strict=True)))
+        naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
 
 
 def _marker(rows: pd.DataFrame) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
@@ -16,23 +20,31 @@ from ..errors import InputError
 from . import style
 
 LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))
+_EDGE = "#D55E00"
 _WHAT = "triplet_field"
 _Grid = npt.NDArray[np.float64]
 
 
-def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "w_neg", margin: float | None = None) -> Axes:
+def draw(
+    frame: pd.DataFrame,
+    ax: Axes | None = None,
+    value: str = "w_neg",
+    margin: float | None = None,
+    pale: bool = False,
+) -> Axes:
     """Which triplets does one objective push? Read across: positive similarity; up: negative similarity.
 
     Bottom right is solved (positive close, negative far), top left is as wrong as can be. Colour is the
     weight in column `value` (a column that only pulls is drawn with its sign turned); each line joins
-    triplets of equal weight and says which share of the largest weight that is. The dashed line is s_neg =
-    s_pos - margin: triplets above it violate the margin. One panel of GOAL Figure 2. Columns: objective,
-    s_pos, s_neg and `value`, on a full grid.
+    triplets of equal weight and says which share of the largest weight that is. A field of two values needs no
+    line: its colours meet in one. The dashed line is s_neg = s_pos - margin: triplets above it violate the margin.
+    pale: in greys, under something else that is drawn on it. One panel of GOAL Figure 2. Columns: objective, s_pos,
+    s_neg and `value`, on a full grid.
     """
     x, y, w, label = _grid(frame, value)
     objective = style.one(frame, "objective", _WHAT)
     ax = style.axes(ax)
-    mesh = _paint(ax, x, y, w, margin)
+    mesh = _paint(ax, x, y, w, margin, pale=pale)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
@@ -40,11 +52,16 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "w_neg", marg
     return ax
 
 
-def draw_many(frame: pd.DataFrame, value: str = "w_neg", margin: float | None = None) -> Figure:
+def draw_many(
+    frame: pd.DataFrame,
+    value: str = "w_neg",
+    margin: float | Mapping[str, float] | None = None,
+    pale: bool = False,
+) -> Figure:
     """How do objectives differ in the triplets they push? One panel each, as GOAL Figure 2, one colour bar.
 
     Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that
-    shapes compare whatever the scale (temperature) of an objective.
+    shapes compare whatever the scale (temperature) of an objective. margin: of all panels, or of objectives by name.
     """
     style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     objectives = list(frame["objective"].unique())
@@ -61,7 +78,8 @@ def draw_many(frame: pd.DataFrame, value: str = "w_neg", margin: float | None = 
     for place, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
         x, y, w, label = fields[place]
         top = float(np.nanmax(np.abs(w))) or 1.0
-        mesh = _paint(ax, x, y, w / top, margin, signed)
+        own = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
+        mesh = _paint(ax, x, y, w / top, own, signed, pale)
         ax.set_title(f"{style.wrapped(str(objective), 24)}\nlargest weight {top:.3g}")
         ax.tick_params(labelbottom=place + across >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
@@ -69,6 +87,11 @@ def draw_many(frame: pd.DataFrame, value: str = "w_neg", margin: float | None = 
     bar = fig.colorbar(mesh, ax=used, label=f"{label} / its largest")
     bar.outline.set_visible(False)
     return fig
+
+
+def panels(fig: Figure) -> list[Axes]:
+    """The panels of `draw_many`, in the order of the objectives, without the colour bar."""
+    return [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
 
 
 def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
@@ -104,20 +127,44 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
     return x, y, sign * w, f"minus {name}" if sign < 0 else name
 
 
-def _paint(ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False) -> QuadMesh:
+def _paint(
+    ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False, pale: bool = False
+) -> QuadMesh:
     top = float(np.nanmax(np.abs(w))) or 1.0
     low = -top if signed or np.nanmin(w) < 0 else 0.0
-    colours = "cividis" if low == 0 else "PuOr_r"
+    colours = _colours(low < 0, pale)
     mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=top, rasterized=True)
-    _lines(ax, x, y, w / top, dark=low < 0)
+    _lines(ax, x, y, w / top, dark=low < 0 or pale)
     if margin is not None:
-        ax.axline((0.0, -margin), slope=1, color="#D55E00", linestyle="--", label=f"margin {margin:g}")
+        _margin(ax, margin, (float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])))
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal", xlabel="positive similarity $s_+$")
+    ax.locator_params(nbins=4)
     return mesh
+
+
+def _colours(signed: bool, pale: bool) -> Colormap | str:
+    """The map of a field: signed, or from 0 up; pale in greys, the darkest of which still shows lines."""
+    if signed:
+        return "PuOr_r"
+    return ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.42, 256)), "pale") if pale else "cividis"
+
+
+def _margin(ax: Axes, margin: float, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """The line s_neg = s_pos - margin, and its name along the part of it that is in the panel."""
+    ax.axline((0.0, -margin), slope=1, color=_EDGE, linestyle="--", label=f"margin {margin:g}")
+    left, right = max(x[0], y[0] + margin), min(x[1], y[1] + margin)
+    if left < right:
+        middle = (left + right) / 2
+        name = f"$s_- = s_+$ {'−' if margin >= 0 else '+'} {abs(margin):g}"
+        look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": "small", "color": "black"}
+        turned: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "transform_rotates_text": True}
+        ax.annotate(name, (middle, middle - margin), (0, 3), textcoords="offset points", **turned, **look)
 
 
 def _lines(ax: Axes, x: _Grid, y: _Grid, share: _Grid, dark: bool) -> ContourSet | None:
     between = float(np.mean((share > 0.1) & (share < 0.9)))
+    if between == 0:  # two values: a line at 0.5 would only follow the steps of the grid
+        return None
     levels = LEVELS if between > 0.06 else (0.5,)  # on a steep slope nine lines would be one
     if np.nanmax(share) <= levels[0] or np.nanmin(share) >= levels[-1]:
         return None

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.plots import pair_curves
+from lossscope.plots import pair_curves, style
 
 S = np.linspace(0, 1, 11)
 
@@ -44,6 +44,18 @@ def test_one_panel_names_both_sides():
 def test_one_side_alone():
     frame = _frame()
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
+
+
+@pytest.mark.parametrize("look", [style.paper, style.screen])
+def test_long_names_are_below_and_leave_the_panels_their_width(look):
+    """Specs beside the panels once left these a tenth of a paper's column."""
+    frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (held: s₋ 0.77, s₊ 0.79)"}})
+    with look():
+        fig = pair_curves.draw_many(frame)
+        fig.draw_without_rendering()
+        assert len(fig.legends[0].get_texts()) == 2
+        assert all(ax.bbox.width > 0.3 * fig.bbox.width for ax in fig.axes)
+        assert not [text for ax in fig.axes for text in ax.texts]
 
 
 def test_alt_reads_the_ends():

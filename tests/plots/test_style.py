@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from xml.etree import ElementTree
 
 import matplotlib as mpl
-import numpy as np
 import pytest
+from PIL import Image
 
 from lossscope.errors import InputError
 from lossscope.plots import style
@@ -35,6 +35,49 @@ def test_pdf_embeds_fonts(tmp_path):
     assert b"FontFile2" in text
 
 
+WORDS = "Weights & <shares> of T₊. Second: 5 % (ε = 0.01)."
+
+
+def _saved(tmp_path, suffix, alt=WORDS):
+    return style.save(_figure(), tmp_path / f"a.{suffix}", alt)
+
+
+def test_words_are_in_an_svg(tmp_path):
+    root = ElementTree.fromstring(_saved(tmp_path, "svg").read_text(encoding="utf-8"))
+    assert root.findtext("{http://www.w3.org/2000/svg}title") == "Weights & <shares> of T₊."
+    assert WORDS in {text.strip() for text in root.itertext()}
+
+
+def test_words_are_in_a_png(tmp_path):
+    with Image.open(_saved(tmp_path, "png")) as picture:
+        assert picture.text["Description"] == WORDS
+
+
+def test_words_are_in_a_pdf(tmp_path):
+    data = _saved(tmp_path, "pdf").read_bytes()
+    wide = b"\xfe\xff" + WORDS.encode("utf-16-be")
+    for char in (b"\\", b"(", b")"):
+        wide = wide.replace(char, b"\\" + char)
+    assert wide in data
+
+
+@pytest.mark.parametrize("suffix", style.FORMATS)
+def test_words_are_the_same_every_time_and_none_leaves_none(tmp_path, suffix):
+    first = _saved(tmp_path, suffix).read_bytes()
+    assert first == _saved(tmp_path, suffix).read_bytes()
+    assert first != _saved(tmp_path, suffix, None).read_bytes()
+    assert b"CreationDate" not in first and b"dc:date" not in first
+
+
+def test_fonts_of_a_pdf_are_type_42(tmp_path):
+    """Type 3 fonts are refused by many conferences; 42 is TrueType within the file, found as CIDFontType2."""
+    for look in (style.paper, style.screen):
+        with look():
+            data = style.save(_figure(), tmp_path / "a.pdf").read_bytes()
+        assert b"/CIDFontType2" in data or b"/Subtype /TrueType" in data
+        assert b"/Type3" not in data
+
+
 @pytest.mark.parametrize("name", ["a.jpg", "a"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"must end in .pdf, .png or .svg; got"):
@@ -61,11 +104,11 @@ def test_colours_are_stable_and_distinct():
     assert chosen == style.colours(labels)
 
 
-def test_labels_keep_apart_and_in_order():
-    placed = style._apart([0.5, 0.52, 0.51, 0.0, 1.0], 0.1)
-    assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(sorted(placed)))
-    assert list(np.argsort(placed)) == [3, 0, 2, 1, 4]
-    assert style._apart([0.1, 0.9], 0.1) == [0.1, 0.9]
+def test_names_of_tables_have_the_colour_of_their_objective():
+    chosen = style.colours(["Triplet SH", "NT-Xent", "SmoothAP", "goal:triplet=cir (other 0)", "T nca, tau 10"])
+    assert list(chosen.values())[:4] == [style.COLOURS[name] for name in ("triplet_sh", "ntxent", "smoothap", "goal")]
+    assert len(set(chosen.values())) == 5
+    assert style.colours(["my-loss"])["my-loss"] == style.colours(["my_loss"])["my_loss"]
 
 
 def test_specs_are_wrapped_at_commas():

@@ -55,6 +55,16 @@ def test_many_share_axes_but_not_the_loss():
     np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
 
 
+def test_panels_of_similarities_alone_share_axes():
+    fig = trajectory.draw_panels(_frame(("a", "b", "c", "d")))
+    assert [ax.get_title() for ax in fig.axes] == ["a", "b", "c", "d"]
+    assert len({(ax.get_xlim(), ax.get_ylim()) for ax in fig.axes}) == 1
+    for ax in fig.axes:
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), 0.81)
+        np.testing.assert_allclose(ax.lines[1].get_ydata(), 0.41)
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["positive", "hardest negative"]
+
+
 def test_a_loss_that_is_not_positive_is_linear():
     axes = trajectory.draw_many(_frame(("a",), loss=-1.0)).axes
     assert axes[1].get_yscale() == "linear"

@@ -65,10 +65,35 @@ def test_lines_of_cir_are_circles_around_one_zero():
 
 def test_margin_line_and_step():
     ax = triplet_field.draw(_frame(lambda p, n: (0.2 + n - p > 0) * 1.0), margin=0.2)
-    assert [level for level, _ in _lines(ax)] == [0.5]
+    assert not any(isinstance(item, ContourSet) for item in ax.collections)
     line = ax.lines[0]
     assert line.get_slope() == 1
     assert line.get_xy1() == (0.0, -0.2)
+    assert [text.get_text() for text in ax.texts] == ["$s_- = s_+$ − 0.2"]
+
+
+def test_a_margin_line_outside_the_panel_has_no_name():
+    ax = triplet_field.draw(_frame(_nca), margin=2.5)
+    assert len(ax.lines) == 1
+    assert not [text for text in ax.texts if "s_+" in text.get_text()]
+
+
+def test_a_steep_slope_has_one_line():
+    ax = triplet_field.draw(_frame(lambda p, n: 1 / (1 + np.exp(200 * (p - n)))))
+    assert [level for level, _ in _lines(ax)] == [0.5]
+
+
+def test_margins_go_to_the_panels_that_have_them():
+    frame = pd.concat([_frame(_nca, "a"), _frame(_nca, "b")])
+    assert [len(ax.lines) for ax in triplet_field.panels(triplet_field.draw_many(frame, margin={"b": 0.2}))] == [0, 1]
+    assert [len(ax.lines) for ax in triplet_field.panels(triplet_field.draw_many(frame, margin=0.2))] == [1, 1]
+
+
+def test_a_pale_field_is_grey_and_never_black():
+    mesh = _mesh(triplet_field.draw(_frame(_nca), pale=True))
+    shades = mesh.get_cmap()(np.linspace(0, 1, 9))
+    assert np.ptp(shades[:, :3], axis=1).max() < 0.01
+    assert shades[:, 0].min() > 0.5
 
 
 def test_a_pulling_weight_is_turned():

@@ -1,0 +1,87 @@
+"""How much weight is on the positive, on the negatives that count, and on all those below eps?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+
+from ..errors import InputError
+from . import naming, style
+
+COLUMNS = ("label", "direction", "statistic", "mean")
+PARTS: dict[str, tuple[str, Any, str]] = {
+    "W_pos": ("#0072B2", "", "on the positive"),
+    "W_neg": ("#D55E00", "////", "on negatives above ε"),
+    "W_low": ("#E9C46A", "....", "on negatives up to ε"),
+}
+_DIRECTIONS = {"i2t": "image to text", "t2i": "text to image"}
+_WHAT = "weight_mass"
+
+
+def draw(frame: pd.DataFrame, ax: Axes | None = None, share: bool = False) -> Axes:
+    """Where is the weight of a query? One bar per objective and direction, in parts; means over batches.
+
+    Blue pulls the positive, orange is on negatives above eps, yellow on the many below: a bar with much yellow has a
+    gradient that counting at eps does not see. Of a softmax blue and the other two are equal. The scale is that of each
+    objective's own paper, so compare parts within a bar; share=True divides each bar by its sum. A part that is not
+    known is not drawn, and the label has a question mark. Columns: see `COLUMNS`; statistic is W_pos, W_neg or W_low
+    (other rows are left out).
+    """
+    wide = _wide(frame)
+    own = ax is None
+    ax = style.canvas(height=0.25 + 0.11 * len(wide)).add_subplot() if ax is None else ax
+    values = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0) if share else wide
+    places = np.arange(len(wide))[::-1].astype(float)
+    left = np.zeros(len(wide))
+    for part, (tint, hatch, name) in PARTS.items():
+        width = values[part].fillna(0.0).to_numpy(float)
+        ax.barh(places, width, left=left, color=tint, hatch=hatch, edgecolor="white", linewidth=0.5, label=name)
+        left = left + width
+    ax.set_yticks(places, [_name(key, row) for key, row in zip(wide.index, wide.isna().any(axis=1), strict=True)])
+    ax.tick_params(axis="y", length=0)
+    ax.set_xlabel("share of the weight of a query" if share else "weight per query")
+    ax.margins(x=0.02)
+    handles = [Patch(facecolor=t, hatch=h, edgecolor="white", label=name) for t, h, name in PARTS.values()]
+    if own:
+        naming.below(ax.figure, handles)  # type: ignore[arg-type]
+    else:
+        ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize="small")
+    return ax
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """What would a reader who can not see the picture need to know?"""
+    parts = []
+    for key, row in _wide(frame).iterrows():
+        told = {part: "unknown" if pd.isna(row[part]) else f"{row[part]:.3g}" for part in PARTS}
+        each = ", ".join(f"{name.replace('ε', 'eps')} {told[part]}" for part, (_, _, name) in PARTS.items())
+        parts.append(f"{' '.join(map(str, key if isinstance(key, tuple) else (key,)))}: {each}")
+    return "Weight of a query in parts. " + "; ".join(parts) + "."
+
+
+def _name(key: tuple[str, str], unknown: bool) -> str:
+    label, direction = key
+    return style.wrapped(f"{label}, {direction}", 26) + (" ?" if unknown else "")
+
+
+def _wide(frame: pd.DataFrame) -> pd.DataFrame:
+    """A row per (label, direction) in the order of the frame, a column per part."""
+    style.needs(frame, COLUMNS, _WHAT)
+    strange = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
+    if strange:
+        raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")
+    rows = frame[frame["statistic"].isin(PARTS)]
+    if rows["mean"].dropna().empty:
+        raise InputError(f"frame of {_WHAT} must have W_pos, W_neg or W_low; got none. Run the probe weight_mass")
+    if rows.duplicated(["label", "direction", "statistic"]).any():
+        raise InputError(
+            f"frame of {_WHAT} must hold each part of a bar once; got some twice. Tell them apart in `label`"
+        )
+    keys = rows[["label", "direction"]].drop_duplicates()
+    keys = keys.sort_values("label", key=lambda labels: pd.factorize(labels)[0], kind="stable")
+    wide = rows.pivot(index=["label", "direction"], columns="statistic", values="mean")  # noqa: PD010
+    return wide.reindex(columns=list(PARTS)).loc[list(keys.itertuples(index=False, name=None))]

@@ -1,0 +1,100 @@
+"""`lossscope diagram`: pictures of the papers, of any objective, and of where data are on them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from PIL import Image
+from typer.testing import CliRunner
+
+FEW = ["--points", "11"]
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def diagram(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, ["diagram", *(str(word) for word in words)])
+
+
+def made(*words: str | Path) -> list[str]:
+    """The names of the pictures that were printed, all of which are there."""
+    result = diagram(*words, *FEW, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    names = result.stdout.split()
+    assert all(Path(name).stat().st_size > 1000 for name in names)
+    return names
+
+
+def test_arrows_are_a_picture_of_their_own() -> None:
+    assert made("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
+
+
+def test_words_are_in_the_pictures() -> None:
+    made("--triplet", "nca")
+    with Image.open("diagram.png") as picture:
+        assert "T nca, tau 10: largest weight 1" in picture.text["Description"]  # type: ignore[attr-defined]
+
+
+def test_the_paper_style_is_smaller() -> None:
+    made("--triplet", "nca", "-o", "screen.png")
+    made("--triplet", "nca", "-o", "paper.png", "--style", "paper")
+    with Image.open("screen.png") as screen, Image.open("paper.png") as paper:
+        assert paper.size[0] < 0.6 * screen.size[0]
+
+
+@pytest.mark.slow
+def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> None:
+    over = ["--overlay", tiny_checkpoint, "--overlay", tiny_checkpoint, "--split", "val", "--batch-size", "16"]
+    assert made("--triplet", "nca", *over) == ["diagram.png", "diagram-weights.png"]
+    with Image.open("diagram.png") as picture:
+        words = picture.text["Description"]  # type: ignore[attr-defined]
+    assert f"{tiny_checkpoint}: median positive similarity" in words
+    assert f"{tiny_checkpoint} (2): median" in words
+    assert made("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
+
+
+def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
+    result = diagram("--objective", "triplet", "--overlay", tiny_checkpoint, *FEW, "--format", "csv", "--quiet")
+    tables = [pd.read_csv(io.StringIO(text)) for text in result.stdout.split("\n\n")]
+    _, cloud, curves, weights = tables
+    held = f"(held: s₋ {cloud['s_neg'].median():.2f}, s₊ {cloud['s_pos'].median():.2f})"
+    assert curves["label"].str.endswith(held).all()
+    assert set(cloud["split"]) == {"train"}
+    assert len(weights) == len(cloud)
+    violating = weights["s_neg"] - weights["s_pos"] + 0.2 > 0
+    np.testing.assert_array_equal(weights["w_neg"], violating.astype(float))
+
+
+def test_the_path_of_a_run(tiny_run: Path) -> None:
+    assert made("--triplet", "nca", "--overlay", tiny_run, "--path", "-o", "p.svg") == ["p.svg", "p-weights.svg"]
+    words = Path("p.svg").read_text(encoding="utf-8")
+    assert "after epoch 1" in words
+    assert "after epoch 2" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--path"], 2, "--path needs one --overlay, a run folder"),
+        (["--style", "print"], 2, "--style must be one of screen, paper; got 'print'"),
+        (["--direction", "up"], 2, "--direction must be one of i2t, t2i, both; got 'up'"),
+        (["--overlay", "none.pt"], 1, "there is nothing at none.pt"),
+        (["--overlay", ".", "--path"], 1, "it has 0"),
+    ],
+)
+def test_what_can_not_be_is_said(words: list[str], code: int, said: str) -> None:
+    result = diagram("--triplet", "nca", *words, *FEW)
+    assert result.exit_code == code
+    assert said in " ".join(result.stderr.split())
+    assert not Path("diagram.png").exists()

@@ -1,0 +1,62 @@
+"""Does the line say which share of the queries the most chosen candidates have?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lossscope.errors import InputError
+from lossscope.plots import hubness, style
+
+
+def _frame(counts, label="a.pt i2t"):
+    return pd.DataFrame({"label": label, "count": counts})
+
+
+def _curve(ax):
+    line = next(line for line in ax.lines if "N_skew" in str(line.get_label()))
+    return line.get_xdata(), line.get_ydata()
+
+
+def test_the_line_adds_up_the_most_chosen_first():
+    across, up = _curve(hubness.draw(_frame([0, 6, 1, 3])))
+    np.testing.assert_allclose(across, [0, 0.25, 0.5, 0.75, 1])
+    np.testing.assert_allclose(up, [0, 0.6, 0.9, 1, 1])
+
+
+def test_even_counts_are_the_diagonal():
+    across, up = _curve(hubness.draw(_frame([2, 2, 2, 2])))
+    np.testing.assert_allclose(across, up)
+
+
+def test_the_skewness_is_that_of_the_statisticians():
+    counts = np.random.default_rng(0).poisson(1.5, 500)
+    ax = hubness.draw(_frame(counts))
+    assert f"a.pt i2t, N_skew {stats.skew(counts):.3g}" in [line.get_label() for line in ax.lines]
+
+
+def test_own_picture_has_its_legend_below_and_given_axes_within():
+    frame = pd.concat([_frame([1, 2], "a"), _frame([0, 3], "b")])
+    for look in (style.paper, style.screen):
+        with look():
+            fig = hubness.draw(frame).figure
+            assert [text.get_text()[:1] for text in fig.legends[0].get_texts()] == ["a", "b"]
+    ax = style.canvas().add_subplot()
+    assert hubness.draw(frame, ax) is ax
+    assert [text.get_text()[:1] for text in ax.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_alt_says_the_tenth_and_the_never_chosen():
+    text = hubness.alt(_frame([5] + [1] * 5 + [0] * 4))
+    assert "the tenth chosen most often is the hardest negative of 50% of the queries, 40% are never chosen" in text
+
+
+def test_frames_that_do_not_fit():
+    with pytest.raises(InputError, match="Add count"):
+        hubness.draw(_frame([1]).drop(columns="count"))
+    with pytest.raises(InputError, match="numbers >= 0"):
+        hubness.draw(_frame([1, -1]))
+    with pytest.raises(InputError, match=r"a.pt i2t must have a chosen candidate"):
+        hubness.draw(_frame([0, 0]))

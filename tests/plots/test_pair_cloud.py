@@ -1,0 +1,121 @@
+"""Do lines, bands and hills say what the weights of the data are, and where the data?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import StepPatch
+
+from lossscope.diagram import weights_at
+from lossscope.errors import InputError
+from lossscope.plots import pair_cloud, style
+
+
+def _data(number=1000, source="a.pt"):
+    x, y = np.random.default_rng(0).uniform(0.1, 0.9, (2, number))
+    return pd.DataFrame({"source": source, "s_pos": x, "s_neg": y})
+
+
+def _hills(ax):
+    (hidden,) = (one for one in ax.figure.axes if one is not ax and one.bbox.bounds == ax.bbox.bounds)
+    return next(item for item in hidden.patches if isinstance(item, StepPatch)).get_data()
+
+
+@pytest.mark.parametrize(("side", "weight"), [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
+def test_weights_that_depend_on_one_similarity_are_a_line(side, weight):
+    frame = weights_at("goal:triplet=con,pair=lin,variant=released", _data())
+    ax = pair_cloud.draw(frame, side=side)
+    (line,) = ax.lines
+    assert len(line.get_xdata()) == pair_cloud.PARTS
+    np.testing.assert_allclose(line.get_ydata(), weight(line.get_xdata()), atol=1e-9)
+
+
+def test_the_band_holds_the_middle_of_the_weights():
+    frame = weights_at("ntxent:tau=0.1", _data(4000))
+    ax = pair_cloud.draw(frame, side="negative")
+    band = ax.collections[0].get_paths()[0].vertices
+    s, middle = ax.lines[0].get_data()
+    own = frame[(frame["s_neg"] - s[10]).abs() < 0.02]["w_neg"]
+    low, high = band[np.isclose(band[:, 0], s[10]), 1].min(), band[np.isclose(band[:, 0], s[10]), 1].max()
+    assert low == pytest.approx(own.quantile(0.1), abs=0.3)
+    assert high == pytest.approx(own.quantile(0.9), abs=0.3)
+    assert low < middle[10] < high
+
+
+def test_hills_are_shares_of_the_queries():
+    data = _data(500)
+    ax = pair_cloud.draw(weights_at("triplet", data), side="positive")
+    share, edges, _ = _hills(ax)
+    np.testing.assert_allclose(share.sum(), 1)
+    np.testing.assert_allclose(share, np.histogram(data["s_pos"], edges)[0] / 500)
+    assert (edges[0], edges[-1]) == (data["s_pos"].min(), data["s_pos"].max())
+
+
+def test_several_objectives_are_shares_of_their_largest_which_the_legend_states():
+    frame = pd.concat([weights_at(one, _data()) for one in ("ntxent:tau=0.1", "ntxent:tau=0.5")])
+    left, right = pair_cloud.draw_many(frame).axes[:4:2]
+    names = [line.get_label() for line in left.lines]
+    tops = frame.groupby("objective", sort=False)["w_neg"].max()
+    assert names == [f"{name} (largest {top:.3g})" for name, top in tops.items()]
+    assert all(line.get_ydata().max() <= 1 for ax in (left, right) for line in ax.lines)
+    assert len({line.get_linestyle() for line in left.lines}) == 2
+    one = pair_cloud.draw(frame[frame["objective"] == "ntxent:tau=0.1"])
+    assert one.lines[0].get_ydata().max() > 1
+
+
+def test_a_row_of_panels_for_each_source_on_one_scale():
+    frame = weights_at("ntxent", pd.concat([_data(), _data(400, "b.pt")]))
+    fig = pair_cloud.draw_many(frame)
+    assert [ax.get_title() for ax in fig.axes if ax.get_title()] == [
+        "a.pt, 1,000 queries", "b.pt, 400 queries"
+    ]  # fmt: skip
+    assert len(fig.legends[0].get_texts()) == 1
+
+
+def test_a_sample_of_one_objective_is_said_and_the_hills_are_of_all():
+    """The title once said the mean of the two, which is a number of nothing."""
+    frame = pd.concat([weights_at("triplet", _data(40)), weights_at("ntxent", _data(100))])
+    fig = pair_cloud.draw_many(frame)
+    assert fig.axes[0].get_title() == "a.pt, 40 to 100 queries"
+    np.testing.assert_allclose(_hills(fig.axes[0])[0] * 100, np.round(_hills(fig.axes[0])[0] * 100))
+    assert (
+        pair_cloud.draw_many(frame[frame["objective"] == "ntxent:tau=0.1"]).axes[0].get_title().endswith("100 queries")
+    )
+
+
+@pytest.mark.parametrize("number", [1, 4, 12])
+def test_few_queries_have_few_medians(number):
+    frame = weights_at("ntxent", _data(number))
+    (line,) = pair_cloud.draw(frame).lines
+    assert len(line.get_xdata()) == max(1, number // pair_cloud.LEAST)
+    np.testing.assert_allclose(np.median(line.get_xdata()), frame["s_neg"].median(), atol=0.2)
+
+
+def test_hills_under_other_curves():
+    ax = style.canvas().add_subplot()
+    ax.plot([0, 1], [0, 1])
+    ax.margins(x=0)
+    pair_cloud.beneath([0.2, 0.2, 0.8], ax)
+    assert ax.get_xlim() == (0, 1)
+    share, _, _ = _hills(ax)
+    np.testing.assert_allclose(share.max(), 2 / 3)
+    assert len(ax.lines) == 1
+
+
+def test_alt_says_means_and_zeros():
+    data = pd.DataFrame({"source": "a.pt", "s_pos": [0.9, 0.5], "s_neg": [0.1, 0.6]})
+    text = pair_cloud.alt(weights_at("triplet:margin=0.2", data))
+    assert "triplet:margin=0.2 on a.pt: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text
+
+
+def test_frames_that_do_not_fit():
+    frame = weights_at("triplet", _data(20))
+    with pytest.raises(InputError, match="Add w_neg"):
+        pair_cloud.draw(frame.drop(columns="w_neg"))
+    with pytest.raises(InputError, match="side must be positive or negative; got 'left'"):
+        pair_cloud.draw(frame, side="left")
+    with pytest.raises(InputError, match="must be finite"):
+        pair_cloud.draw_many(frame.assign(w_pos=np.nan))
+    with pytest.raises(InputError, match="one source"):
+        pair_cloud.draw(pd.concat([frame, frame.assign(source="b")]))
