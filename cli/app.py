@@ -99,12 +99,16 @@ def _root(
 
 
 def command(
-    name: str | None = None, group: typer.Typer = app, processes: bool = False, panel: str | None = None
+    name: str | None = None,
+    group: typer.Typer = app,
+    processes: bool = False,
+    panel: str | None = None,
+    hidden: bool = False,
 ) -> Callable[[F], F]:
     """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
 
     processes: whether torchrun may start many of it; the work is then within their group. panel: heading under
-    which --help lists it.
+    which --help lists it. hidden: whether --help leaves it out.
     """
 
     def register(function: F) -> F:
@@ -125,7 +129,7 @@ def command(
                     raise
                 raise typer.Exit(explain(error)) from error
 
-        return group.command(name, rich_help_panel=panel)(run)  # type: ignore[return-value]
+        return group.command(name, rich_help_panel=panel, hidden=hidden)(run)  # type: ignore[return-value]
 
     return register
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,19 @@ def read_recipe(path: Path) -> Recipe:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be a readable TOML file; {error}") from error
+    return Recipe(**stated(found, str(path)))
+
+
+def stated(found: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Choices of a recipe as TOML gives them, whole numbers of rates made floats. Raises InputError, naming `where`."""
     defaults: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(Recipe)}
+    typed: dict[str, Any] = {}
     for key, value in found.items():
         if key not in defaults:
-            raise InputError(f"keys of {path} must be of {', '.join(defaults)}; got {key!r}")
+            raise InputError(f"keys of {where} must be of {', '.join(defaults)}; got {key!r}")
         default = defaults[key]
         wanted = (int, float) if isinstance(default, float) else str if default is None else type(default)
         if not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool):
-            raise InputError(f"{key} of {path} must be {type(default).__name__}; got {value!r}")
-        if isinstance(default, float):
-            found[key] = float(value)
-    return Recipe(**found)
+            raise InputError(f"{key} of {where} must be {type(default).__name__}; got {value!r}")
+        typed[key] = float(value) if isinstance(default, float) else value
+    return typed

@@ -23,7 +23,7 @@ from typing import Any
 from .errors import SpecError
 from .spec import Spec, alternatives, converted, finite, written
 
-KINDS = ("objectives", "probes", "encoders", "datasets", "features", "sources")
+KINDS = ("objectives", "probes", "encoders", "datasets", "features", "sources", "launchers")
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
 

@@ -6,23 +6,26 @@ HTML in one file, a LaTeX folder, CSV, PNG.
 from __future__ import annotations
 
 import base64
+import gzip
+import io
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import jinja2
+from PIL import Image
 
 from . import files
 from .errors import InputError
+from .interactive import Dial, Field, library
 from .plots import style
 from .tables import _formats
 from .tables.base import Table
 
-_HEAVY = 600_000  # bytes of SVG beyond which a page is better off with a PNG
+_WIDEST = 1600  # pixels of a picture on the page
 _T = TypeVar("_T")
 _MAIN = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -49,13 +52,19 @@ class Picture:
     figure: object
 
 
+Item = Picture | Table | Dial | Field
+
+
 @dataclass(frozen=True)
 class Section:
-    """A heading, a paragraph or more (parted by empty lines), and pictures and tables in order."""
+    """A heading, a paragraph or more (parted by empty lines), and pictures, tables and what moves, in order.
+
+    What moves is on the page only; a picture beside it shows the same in print and to those without scripts.
+    """
 
     title: str
     text: str
-    items: tuple[Picture | Table, ...] = ()
+    items: tuple[Item, ...] = ()
 
     @property
     def paragraphs(self) -> list[str]:
@@ -75,8 +84,10 @@ def write(out: Path, title: str, lead: str, sections: Sequence[Section], provena
     made: list[Path] = []
     for picture in _items(sections, Picture):
         figure = cast("Any", picture.figure)
-        made.append(style.save(figure, out / "figures" / f"{picture.name}.png"))
-        made.append(style.save(figure, out / "latex" / f"{picture.name}.pdf"))
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, not for each file
+        made.append(style.save(figure, out / "figures" / f"{picture.name}.png", alt=picture.alt))
+        made.append(style.save(figure, out / "latex" / f"{picture.name}.pdf", alt=picture.alt))
     for table in _items(sections, Table):
         made.append(_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
         made.append(_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
@@ -112,18 +123,22 @@ def _html(out: Path, title: str, lead: str, sections: Sequence[Section], provena
     )
     shots = {picture.name: _embedded(out, picture) for picture in _items(sections, Picture)}
     tables = {table.name: table.to_html() for table in _items(sections, Table)}
-    page = home.get_template("report.html.jinja")
-    return page.render(title=title, lead=lead, sections=sections, provenance=provenance, shots=shots, tables=tables)
+    dials = {dial.name: dial.content() for dial in _items(sections, Dial)}
+    fields = {field.name: field.content() for field in _items(sections, Field)}
+    told: dict[str, Any] = {"title": title, "lead": lead, "sections": sections, "provenance": provenance}
+    told |= {"shots": shots, "tables": tables, "dials": dials, "fields": fields}
+    # plotly is five megabytes, a third of that compressed, which browsers undo
+    packed = base64.b64encode(gzip.compress(library().encode(), 9, mtime=0)).decode() if dials or fields else ""
+    return home.get_template("report.html.jinja").render(**told, library=packed)
 
 
 def _embedded(out: Path, picture: Picture) -> str:
-    """The picture as a data address: SVG, or the PNG where the SVG is heavy."""
-    with tempfile.TemporaryDirectory() as folder:
-        drawn = style.save(cast("Any", picture.figure), Path(folder) / "picture.svg").read_bytes()
-    kind = "svg+xml"
-    if len(drawn) > _HEAVY:
-        kind, drawn = "png", (out / "figures" / f"{picture.name}.png").read_bytes()
-    return f"data:image/{kind};base64,{base64.b64encode(drawn).decode()}"
+    """The picture as a data address: its PNG as WebP, of half the size; vectors are in latex/."""
+    drawn = io.BytesIO()
+    with Image.open(out / "figures" / f"{picture.name}.png") as image:
+        image.thumbnail((_WIDEST, 4 * _WIDEST))
+        image.convert("RGB").save(drawn, "webp", quality=90, method=4)
+    return f"data:image/webp;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
 def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> str:
@@ -131,7 +146,9 @@ def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mappi
     for section in sections:
         parts.append(rf"\section{{{_formats.latex_text(section.title)}}}")
         parts += [_formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
-        parts += [rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item) for item in section.items]
+        for item in section.items:
+            if isinstance(item, Table | Picture):
+                parts.append(rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item))
         parts.append(r"\clearpage")
     rows = tuple((key, value) for key, value in provenance.items())
     parts.append(r"\section*{Provenance}" + "\n" + r"\begin{description}")

@@ -18,7 +18,18 @@ LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
 PROJECT = Path(__file__).parents[1]
 FILES = sorted(LIBRARY.rglob("*.py"))
-FOLDERS = ("objectives", "probes", "encoders", "datasets", "features", "sources", "plots", "tables")
+FOLDERS = (
+    "objectives",
+    "probes",
+    "encoders",
+    "datasets",
+    "features",
+    "sources",
+    "plots",
+    "tables",
+    "launchers",
+    "chapters",
+)
 
 
 def inside(package: str) -> set[str]:
@@ -29,6 +40,8 @@ def inside(package: str) -> set[str]:
 LAYERS, ORIGINALS, FORMATS, CHECKS, FORMS = (
     inside(name) for name in ("layers", "originals", "formats", "checks", "forms")
 )
+CHAPTERS = {"chapters.base", *(f"chapters.{path.stem}" for path in (LIBRARY / "chapters").glob("_[a-z]*.py"))}
+TABLES = {"tables.base", *(f"tables.{path.stem}" for path in (LIBRARY / "tables").glob("_[a-z]*.py"))}
 DATA = {"documents", "scenery", "painting", "telling", "truth", "vocabulary", "files", *FORMATS}
 READING = {"vocabulary", "tokens", "subwords", "twopass"}
 ALLOWED = {
@@ -97,18 +110,53 @@ ALLOWED = {
         "encoders.base",
         "datasets.base",
     },
-    "plots": {"plots.style", "files", "frames"},
-    "tables": {"tables.base", "tables._formats", "tables._summary", "files", "frames"},
-    "report": {"plots.style", "tables.base", "tables._formats", "files", "frames"},
+    "plots": {"plots.style", "plots.naming", "files", "frames"},
+    "tables": {*TABLES, "published.base", "spec", "files", "frames"},
+    "published": set(),
+    "interactive": set(),
+    "association": set(),
+    "report": {"plots.style", "tables.base", "tables._formats", "interactive", "files", "frames"},
+    "run": {"files"},
+    "results": {"documents", "frames", "run"},
+    "chapters": {
+        "results",
+        "report",
+        "interactive",
+        "association",
+        "tables",
+        *TABLES,
+        *CHAPTERS,
+        *inside("plots"),
+        *inside("tables"),
+    },
+    "launchers": {"launchers.base"},
     "processes": set(),
     "checks": {"processes", "objectives.base", "registry", "similarity", "vectors", "weights", "held", *CHECKS},
     "check": {"objectives.base", "registry", *CHECKS},
-    "compare": {"files", "frames"},
+    "imagewise": set(),
+    "paired": set(),
+    "pairing": {"imagewise", "paired"},
+    "compare": {"imagewise", "paired", "pairing", "frames"},
     "doctor": {"files", "frames"},
 }
 CORE = ("similarity", "weights", "registry", "documents", "files", "vocabulary", "frames")
 CORE_PACKAGES = {"torch", "numpy", "pandas", "safetensors", "pyarrow"}
-DRAWN = ("plots", "tables", "report", "frames", "compare", "doctor")
+DRAWN = (
+    "plots",
+    "tables",
+    "published",
+    "report",
+    "frames",
+    "compare",
+    "imagewise",
+    "paired",
+    "pairing",
+    "doctor",
+    "results",
+    "chapters",
+    "interactive",
+    "association",
+)
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}
 
 

@@ -1,0 +1,45 @@
+"""`lossscope report`: studies and runs as one page, a LaTeX folder, CSV and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import show
+from .app import Debug, Device, Quiet, TrustCode, Verbose, command, device_of
+
+
+@command()
+def report(
+    paths: Annotated[list[Path], typer.Argument(help="Folders of studies or runs.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("report"),
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    split: Annotated[str, typer.Option(help="Split that is counted, of runs not examined yet.")] = "train",
+    test: Annotated[str, typer.Option(help="Split that is ranked, of runs not examined yet.")] = "test",
+    resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
+    device: Device = "auto",
+    trust_code: TrustCode = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    debug: Debug = False,
+) -> None:
+    """One self-contained page that opens from disk, and the same as LaTeX that compiles, CSV and pictures.
+
+    **Examples**
+
+    `lossscope report runs/bleeker2022-small --out report`
+
+    `lossscope report runs/scenes-triplet-seed0 runs/scenes-ntxent-seed0 --title "Two losses"`
+
+    Runs of a study were examined when they were trained; run folders that were not are examined first.
+    """
+    from lossscope.grid import Examination
+    from lossscope.reporting import report as make
+
+    asked = Examination(split=split, test=test)
+    with show.progress(quiet, verbose) as bar:
+        page = make(paths, out, title, asked, device_of(device), bar, trust_code, resamples)
+    show.notice("Open the page in a browser:", quiet)
+    typer.echo(page)

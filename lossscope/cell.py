@@ -1,0 +1,114 @@
+"""One cell of a study, in a process of its own: features if it needs them, training, examination, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from .checkpoint import Checkpoint
+from .errors import InputError, Interrupted
+from .examine import examine
+from .extraction import Extraction
+from .grid import Cell
+from .processes import world
+from .recipe import Recipe
+from .registry import build
+from .run import Run
+from .study import Study, alone, cell_of, settle
+from .train import resume, train
+
+Progress = Callable[[str, int, int], None]
+PARENT = "LOSSSCOPE_PARENT"  # environment: the process that started this one, and with which it ends
+
+
+def work(study: Path, key: str, device: str = "cpu", progress: Progress | None = None) -> None:
+    """Do what is left of a cell and write down how it ended. Of many processes each must call this.
+
+    Raises what training raises; Interrupted leaves the cell as it is, to be gone on with.
+    """
+    with_parent()
+    folder, here = study / "cells" / key, world()
+    cell, asked = cell_of(folder)
+    with alone(folder) if here.main else nullcontext():
+        begun = time.monotonic()
+        try:
+            recipe = replace(cell.recipe, data=data_of(cell, study))
+            run = _trained(recipe, folder / "run", device, progress)
+            out = examine(run, asked, device, progress, cell.recipe.data)
+        except (Interrupted, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            if here.main:
+                settle(folder, "failed", reason=_reason(error))
+            raise
+        if here.main:
+            rows = pd.read_parquet(out / "rows.parquet")
+            rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
+            seconds = round(_spent(run) + time.monotonic() - begun, 1)
+            settle(folder, "done", asked, rsum=rsum, seconds=seconds)
+
+
+def prepare(study: Study, device: str = "cpu", progress: Progress | None = None) -> None:
+    """Make the features that cells are trained on, each once. What is there is kept."""
+    wanted = {(cell.recipe.data, cell.features) for cell in study.grid.cells if cell.features is not None}
+    for data, features in sorted(wanted):
+        assert features is not None
+        out = _features(study.path, data, features)
+        Extraction(data, build("datasets", data), build("features", features), out, device=device).run(progress)
+
+
+def data_of(cell: Cell, study: Path) -> str:
+    """The spec that is trained on: the entry's own, or the features made of it."""
+    if cell.features is None:
+        return cell.recipe.data
+    return f'precomp:root="{_features(study, cell.recipe.data, cell.features).resolve()}"'
+
+
+def with_parent(every: float = 2.0) -> None:
+    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is no longer our parent, however it went."""
+    parent = os.environ.get(PARENT)
+    if parent is None or not parent.isdecimal():
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(every)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
+    run = Run(folder, writes=world().main)
+    if not run.config.is_file():
+        return train(recipe, folder, device, progress=progress)
+    if run.last.is_file() and run.best.is_file() and Checkpoint.load(run.last).epoch == recipe.epochs:
+        return run
+    return resume(folder, device=device, progress=progress)
+
+
+def _spent(run: Run) -> float:
+    """Seconds of epochs that earlier processes trained: those before the last start."""
+    lines = (run.path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    last = max((place for place, one in enumerate(events) if one["event"] in ("started", "resumed")), default=0)
+    return sum(float(one.get("seconds", 0.0)) for one in events[:last])
+
+
+def _features(study: Path, data: str, features: str) -> Path:
+    name = re.sub(r"[^a-z0-9.]+", "-", f"{data} {features}".lower()).strip("-")
+    return study / "features" / name
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"

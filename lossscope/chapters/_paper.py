@@ -1,0 +1,32 @@
+"""Which tables of its paper can be made from what a study has?"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from .. import tables
+from ..errors import NoRows
+from ..tables.base import Table
+from .base import Material
+
+COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # of counts; all others are of recall
+
+
+def papers(material: Material, counted: bool) -> Iterator[Table]:
+    """The tables of the study's paper, of counts or of recall; those that it has no rows for are left out.
+
+    Raises InputError where there are rows that can not stand in one table.
+    """
+    if material.results.paper is None:
+        return
+    for name in sorted(one.name for one in pkgutil.iter_modules([str(Path(str(tables.__file__)).parent)])):
+        if name.startswith(f"{material.results.paper}_") and (name in COUNTED) == counted:
+            try:
+                yield from importlib.import_module(f"{tables.__name__}.{name}").build(
+                    material.results.rows, material.tests
+                )
+            except NoRows:
+                continue

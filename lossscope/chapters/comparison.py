@@ -1,0 +1,22 @@
+"""Could the differences be chance? Paired tests over images and over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..report import Section
+from ..tables import comparison
+from .base import Material
+
+ORDER = 15
+_TEXT = (
+    "Each system against the best of its block. Over images: would other test images give another order? Over seeds: "
+    "would another training? Both are corrected by Holm's method; with three seeds the second can show little."
+)
+
+
+def build(material: Material) -> Sequence[Section]:
+    """The table of tests, where there is more than one system."""
+    if material.comparisons.empty:
+        return []
+    return [Section("Could it be chance", _TEXT, (comparison.build(material.comparisons),))]

@@ -1,0 +1,78 @@
+"""Do models that count fewer samples retrieve better? The COCOS paper's argument as one picture, with its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..association import LEVEL, RESAMPLES, association, sentences
+from ..plots import count_recall
+from ..report import Picture, Section
+from ..tables.base import Cell, Table
+from ._counts import counts
+from .base import Material
+
+ORDER = 30
+_TEXT = (
+    "The COCOS paper reads its tables so: the fewer samples carry the gradient at the end of training, the better the "
+    "model retrieves. Here every run is a point, counted per query."
+)
+_CAPTION = (
+    "Samples counted above eps per query (mean over all queries, training split, frozen model) against rsum on the "
+    "test split. Marks are means over seeds, bars one sample standard deviation."
+)
+
+
+def build(material: Material) -> Sequence[Section]:
+    """The picture, the correlation of each panel, and two sentences made from it."""
+    frame = counts(material)
+    if frame["label"].nunique() < 2:
+        return []
+    found = association(frame)
+    holds, turns = sentences(found)
+    rates = _rates(material)
+    text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{rates}" if rates else "")
+    picture = Picture("count_recall", _CAPTION, count_recall.alt(frame), count_recall.draw_many(frame))
+    return [Section("Fewer samples, better recall?", text, (picture, _table(found), _numbers(frame, material)))]
+
+
+def _table(found: pd.DataFrame) -> Table:
+    rows = tuple(
+        (
+            Cell(text=str(row["panel"])), Cell(text=str(row["direction"])), Cell(mean=row["n"], digits=0),
+            Cell(mean=row["tau"], digits=2), Cell(mean=row["low"], digits=2), Cell(mean=row["high"], digits=2),
+            Cell(text=str(row["verdict"])),
+        )
+        for row in found.to_dict("records")
+    )  # fmt: skip
+    columns = tuple(("", name) for name in ("models", "direction", "runs", "tau", "low", "high", "verdict"))
+    caption = (
+        f"Kendall's tau-b of count and rsum over runs; {LEVEL:.0%} percentile interval of {RESAMPLES:,} bootstrap "
+        "resamples of runs, each loss keeping its number. Below 0: models that count fewer retrieve better."
+    )
+    return Table("count_recall_association", caption, columns, rows)
+
+
+def _numbers(frame: pd.DataFrame, material: Material) -> Table:
+    """Means and deviations over seeds, what the picture shows."""
+    rows = []
+    for (name, label, direction), own in frame.groupby(["panel", "label", "direction"], sort=False, observed=True):
+        count, rsum = own["count"].dropna(), own["rsum"].dropna()
+        several = len(own) > 1
+        rows.append((
+            Cell(text=str(name)), Cell(text=str(label)), Cell(text=str(direction)), Cell(mean=len(own), digits=0),
+            Cell(mean=count.mean(), std=count.std() if several else None, digits=2),
+            Cell(mean=rsum.mean(), std=rsum.std() if several else None),
+        ))  # fmt: skip
+    columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
+    caption = f"What the picture shows. eps {material.eps:g}; mean ± sample standard deviation over seeds."
+    return Table("count_recall_numbers", caption, columns, tuple(rows))
+
+
+def _rates(material: Material) -> str:
+    """How many pairs of an image and a caption of another image are true, where the data know it."""
+    rows = material.results.rows
+    truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")
+    each = [f"{row['data']}: {row['mean']:.3g} %" for row in truth.to_dict("records")]
+    return f"Share of (image, caption of another image) that are true: {'; '.join(each)}." if each else ""

@@ -1,0 +1,59 @@
+"""Where are the queries, how hard are they pushed, and is it always the same few candidates?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..plots import tangent
+from ..report import Item, Picture, Section
+from ..tables.base import Cell, Table
+from .base import Material, panel
+
+ORDER = 70
+_TEXT = (
+    "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
+    "on the sphere, and how unevenly candidates are chosen as hardest negative. Training split, frozen model."
+)
+_STATISTICS = {"s_pos": 3, "s_neg": 3, "margin": 3, "inverted": 3, "N_max": 1, "N_skew": 2, "never": 3}
+
+
+def build(material: Material) -> Sequence[Section]:
+    """A table of what belongs to no loss, and histograms of tangent gradients."""
+    items: list[Item] = [table for table in (_table(material),) if table is not None]
+    singles = material.results.singles
+    norms = singles[singles["probe"] == "tangent"] if "probe" in singles else pd.DataFrame()
+    if "tangent" in norms and norms["tangent"].notna().any():
+        norms = norms.assign(panel=panel(norms))
+        for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
+            frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
+            caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
+            items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
+    return [Section("Similarities and gradients of single queries", _TEXT, tuple(items))] if items else []
+
+
+def _table(material: Material) -> Table | None:
+    rows = material.results.rows
+    rows = rows[rows["probe"].isin(["similarity", "hubness"])]
+    names = [name for name in _STATISTICS if (rows["statistic"] == name).any()]
+    if not names:
+        return None
+    lines = []
+    rows = rows.assign(panel=panel(rows))
+    for (name, label, direction), own in rows.groupby(["panel", "trained", "direction"], sort=False, observed=True):
+        words = [Cell(text=str(word)) for word in (name, label, direction)]
+        lines.append((*words, *(_cell(own[own["statistic"] == one], _STATISTICS[one]) for one in names)))
+    columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
+    caption = (
+        "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "
+        "inverted: share of queries that rank a negative first; N_max, N_skew: how often the most chosen candidate is "
+        "a hardest negative, and the skewness; never: share of candidates that never are. Mean ± sample "
+        "deviation over seeds."
+    )
+    return Table("geometry", caption, columns, tuple(lines))
+
+
+def _cell(rows: pd.DataFrame, digits: int) -> Cell:
+    known = rows["mean"].dropna()
+    return Cell(mean=known.mean() if len(known) else None, std=known.std() if len(known) > 1 else None, digits=digits)

@@ -1,0 +1,64 @@
+"""What would a softmax loss of another temperature look at in the same frozen model?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ..interactive import Dial, Series
+from ..plots import style, what_if
+from ..report import Item, Picture, Section
+from .base import Material, panel
+
+ORDER = 50
+_STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
+_TEXT = (
+    "Every frozen model, whatever it was trained with, is looked at through NT-Xent at many temperatures. The model is "
+    "the same all along: this is what the loss would weigh, not what training with it would give."
+)
+
+
+def build(material: Material) -> Sequence[Section]:
+    """A dial over tau, and a picture of each model."""
+    rows = _swept(material)
+    if rows.empty:
+        return []
+    items: list[Item] = [_dial(rows[rows["statistic"] == "N_eff"])]
+    keys = ["panel", "value", "direction", "statistic"]
+    mean = rows.groupby(keys, sort=False, observed=True)[["mean", "std"]].mean().reset_index()
+    for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
+        caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
+        items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
+    return [Section("If the temperature were another", _TEXT, tuple(items))]
+
+
+def _swept(material: Material) -> pd.DataFrame:
+    """The rows of one objective whose only changing value is tau."""
+    rows = material.results.what_if
+    if "objective" not in rows or rows.empty:
+        return pd.DataFrame()
+    found = rows["objective"].astype(str).str.extract(r"tau=([0-9.e-]+)")[0].astype(float)
+    known = rows.assign(value=found, panel=panel(rows))
+    return known[known["value"].notna() & known["statistic"].isin(list(_STATISTICS))]
+
+
+def _dial(rows: pd.DataFrame) -> Dial:
+    scale = np.sort(rows["value"].unique())
+    tints = style.colours(list(map(str, rows["trained"].unique())))
+    panels = {}
+    for name, own in rows.groupby("panel", sort=False):
+        lines = []
+        for (label, direction), part in own.groupby(["trained", "direction"], sort=False, observed=True):
+            wide = part.pivot_table(index="value", columns="run", values="mean").reindex(scale)
+            std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
+            lines.append(
+                Series(f"trained with {label}", str(direction), tuple(wide.mean(axis=1)), std, tints[str(label)])
+            )
+        panels[str(name)] = tuple(lines)
+    caption = (
+        "Effective number of negatives of NT-Xent at the temperature of the slider, by what the model was trained with."
+    )
+    start = int(np.abs(np.log(scale / 0.1)).argmin())
+    return Dial("tau", caption, tuple(scale), panels, start, "temperature τ", "effective number of negatives", "τ")

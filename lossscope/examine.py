@@ -1,0 +1,158 @@
+"""What a trained run is asked once and for all, and kept in its folder: retrieval, single queries, probes, C(eps)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .checkpoint import Checkpoint, versions
+from .curves import curves
+from .datasets.base import Split
+from .evaluate import evaluate
+from .files import fingerprint, replacing, write_text
+from .frames import SUMMARY, Frame, join
+from .grid import Examination
+from .processes import world
+from .queries import per_query
+from .recipe_file import read_recipe
+from .registry import build, expand, spec_of
+from .run import Run
+from .sources.base import load
+from .sweep import Sweep
+
+SCHEMA = "lossscope.examined/1"
+_BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
+Progress = Callable[[str, int, int], None]
+
+
+def examine(
+    run: Run,
+    asked: Examination,
+    device: str = "cpu",
+    progress: Progress | None = None,
+    data: str | None = None,
+    trust_code: bool = False,
+) -> Path:
+    """Ask it of the run's best checkpoint, unless that was done; the folder `examined` of the run.
+
+    `rows.parquet` (summary rows), `queries.parquet` (rank of every test query), `curves.parquet` (C(eps)),
+    `what_if.parquet` (summary rows through other objectives), `singles.parquet` (numbers of single training queries),
+    and `manifest.json`, which is written last. data: spec that the pictures come from, whose truth is told where it is
+    known. A sweep that was stopped goes on. Of many processes each must call this.
+    """
+    out = run.path / "examined"
+    wanted = {"schema": SCHEMA, "asked": _plain(asked), "checkpoint": fingerprint(run.best)}
+    if _done(out, wanted):
+        return out
+    options: dict[str, Any] = {"device": device, "progress": progress, "cache": False, "trust_code": trust_code}
+    here, recipe = world(), read_recipe(run.config)
+    train = load(run.path, split=asked.split, **options)
+    objective = str(train.objective)
+    probes = (*asked.probes, *_conventions(asked, objective))
+    size = asked.batch_size or recipe.batch_size
+    sweep = Sweep((objective,), probes, batch_size=size, seed=recipe.seed, same_image=recipe.same_image)
+    summary, batches = sweep.run(train, _frame(out / "frame", sweep, train.fingerprint, here.main), progress, here)
+    others = tuple(expand("objectives", asked.what_if)) if asked.what_if else ()
+    weighing = tuple(_plain_cocos(spec) for spec in asked.probes if build("probes", spec).weighs)
+    what_if = replace(sweep, objectives=others, probes=weighing, batch_size=asked.batch_size or _BATCH)
+    other = what_if.run(train, None, progress, here)[0] if others and weighing else None
+    singles = replace(sweep, probes=asked.singles, per_query=True)
+    kept = _frame(out / "singles", singles, train.fingerprint, here.main)
+    if asked.singles:
+        singles.run(train, kept, progress, here)
+    if here.main:
+        test = load(run.path, split=asked.test, **options)
+        found = join([evaluate([test], progress=progress), summary, _truth(data, asked.split, train.name)])
+        _write(out / "rows.parquet", found.assign(split=_splits(found, asked), data_fingerprint=_origin(data, run)))
+        _write(out / "queries.parquet", per_query(test, progress))
+        if "curve" in batches and batches["curve"].notna().any():
+            _write(out / "curves.parquet", curves(batches))
+        if other is not None:
+            _write(out / "what_if.parquet", other)
+        if kept is not None and asked.singles:
+            _write(out / "singles.parquet", kept.read("query"))
+        write_text(out / "manifest.json", json.dumps({**wanted, "versions": versions()}, indent=1) + "\n")
+    here.barrier()
+    return out
+
+
+def examined(run: Path) -> bool:
+    """Whether the run's folder has answers, whatever was asked."""
+    return (run / "examined" / "manifest.json").is_file()
+
+
+def _done(out: Path, wanted: dict[str, Any]) -> bool:
+    file = out / "manifest.json"
+    if not file.is_file():
+        return False
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return {key: found.get(key) for key in wanted} == wanted
+
+
+def _frame(path: Path, sweep: Sweep, origin: str, main: bool) -> Frame | None:
+    """The sweep's frame; one of other choices, or of an earlier checkpoint, is begun anew."""
+    if not main:
+        return None
+    command = json.loads(json.dumps({"name": "examine", "origin": origin, **asdict(sweep)}))
+    if (path / "manifest.json").is_file() and Frame(path).manifest()["command"] != command:
+        for part in path.iterdir():
+            part.unlink()
+    return Frame.open(path, command)
+
+
+def _conventions(asked: Examination, objective: str) -> tuple[str, ...]:
+    """`cocos` again in each further convention that the objective knows, without the curve."""
+    known = build("objectives", objective).conventions
+    cocos = [build("probes", spec) for spec in asked.probes if spec.partition(":")[0] == "cocos"]
+    return tuple(
+        spec_of(replace(probe, convention=convention, curve=False))
+        for probe in cocos[:1]
+        for convention in asked.conventions
+        if convention in known and convention != probe.convention
+    )
+
+
+def _plain_cocos(spec: str) -> str:
+    """The probe without its curve, which is a vector per batch."""
+    probe = build("probes", spec)
+    return spec_of(replace(probe, curve=False)) if hasattr(probe, "curve") else spec
+
+
+def _truth(data: str | None, split: str, source: str) -> pd.DataFrame:
+    """Share of (image, caption of another image) pairs that are true, in per cent, where the data set knows it."""
+    content = build("datasets", data).split(split) if data else None
+    if content is None or not hasattr(content, "truth"):
+        return pd.DataFrame(columns=list(SUMMARY))
+    true = content.truth()
+    others = true.sum() - true[range(len(true)), content.caption_image].sum()
+    share = 100.0 * float(others) / (true.size - len(true))
+    row = {"source": source, "direction": "both", "probe": "truth", "statistic": "true_negatives", "mean": share}
+    told = {"n": true.size - len(true), "n_defined": true.size - len(true), "unit": "%"}
+    return pd.DataFrame([{**row, **told}], columns=list(SUMMARY))
+
+
+def _origin(data: str | None, run: Run) -> str:
+    """Fingerprint of the training split: of the pictures where features were made of them."""
+    if data is None:
+        return Checkpoint.load(run.best).data_fingerprint
+    content: Split = build("datasets", data).split("train")
+    return content.fingerprint
+
+
+def _splits(rows: pd.DataFrame, asked: Examination) -> list[str]:
+    return [asked.test if probe == "recall" else asked.split for probe in rows["probe"]]
+
+
+def _plain(asked: Examination) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(asdict(asked)))
+    return found
+
+
+def _write(path: Path, rows: pd.DataFrame) -> None:
+    with replacing(path) as part:
+        rows.to_parquet(part, index=False)

@@ -1,0 +1,141 @@
+"""Studies and runs -> the report: what was not examined is, what was is read, compared, drawn and written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from .chapters._paper import papers
+from .chapters.base import Material, chapters
+from .checkpoint import versions
+from .compare import Chance, compare, significance
+from .diagram import weight_field
+from .errors import InputError
+from .examine import examine, examined
+from .grid import Examination
+from .plots import style
+from .registry import build
+from .report import write
+from .results import Results, read
+from .run import Run
+from .tables import retrieval
+from .tables.base import Table
+
+METRICS = ("rsum", *(f"{side}_R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10)))
+Progress = Callable[[str, int, int], None]
+
+
+def report(
+    paths: Sequence[Path],
+    out: Path,
+    title: str | None = None,
+    asked: Examination | None = None,
+    device: str = "cpu",
+    progress: Progress | None = None,
+    trust_code: bool = False,
+    resamples: int = 9999,
+) -> Path:
+    """Write the page, LaTeX, CSV and pictures of studies and run folders; returns index.html.
+
+    Run folders that were not examined are, as `asked`. Raises InputError for folders that are neither, for runs that
+    can not stand in one table, and for a folder that can not be written; nothing is written then.
+    """
+    require_writable(out)
+    for place, path in enumerate(paths):
+        if (path / "config.toml").is_file() and not examined(path):
+            examine(Run(path), asked or Examination(), device, progress, trust_code=trust_code)
+        if progress:
+            progress("reading", place + 1, len(paths))
+    results = read(paths)
+    told = material(results, resamples)
+    with style.screen():
+        sections = chapters(told)
+    return write(out, title or f"lossscope: {results.name}", _lead(told), sections, _provenance(results, paths))
+
+
+def material(results: Results, resamples: int = 9999) -> Material:
+    """What chapters draw from: the results, their comparison, the fields of what was trained."""
+    comparisons = _compared(results, resamples)
+    tests = significance(comparisons) if len(comparisons) else None
+    return Material(results, comparisons, tests, _fields(results))
+
+
+def tables(results: Results, resamples: int = 9999) -> list[Table]:
+    """The tables of the study's paper, published values beside; without a paper retrieval and counts."""
+    told = material(results, resamples)
+    found = [*papers(told, counted=False), *papers(told, counted=True)]
+    return found or [retrieval.build(results.rows, ("data", "encoder", "trained"))]
+
+
+def require_writable(out: Path) -> None:
+    """Raise InputError when nothing can be written to the folder, before any work is done for it."""
+    there = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} must be a folder; it is a file. Choose another --out")
+    try:
+        with tempfile.NamedTemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        what = os.strerror(error.errno) if error.errno else error
+        raise InputError(f"{out} must be a folder that can be written; {what}. Choose another --out") from error
+
+
+def _compared(results: Results, resamples: int) -> pd.DataFrame:
+    """Every system against the best of its block; empty where no block has two."""
+    queries = results.queries
+    systems = queries.groupby(["data", "encoder"], observed=True)["trained"].nunique()
+    if not (systems > 1).any():
+        return pd.DataFrame()
+    several = systems[systems > 1].reset_index()[["data", "encoder"]]
+    return compare(queries.merge(several, on=["data", "encoder"]), METRICS, chance=Chance(resamples=resamples))
+
+
+def _fields(results: Results) -> pd.DataFrame:
+    """Weight fields of the objectives, called by their labels; those that can not be drawn alone are left out."""
+    frames = []
+    for label, spec in results.cells.drop_duplicates("trained").set_index("trained")["spec"].items():
+        objective = build("objectives", str(spec))
+        if not (objective.coupled and objective.relative):
+            frames.append(weight_field(objective).assign(objective=str(label)))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def _lead(told: Material) -> str:
+    results = told.results
+    cells = results.cells
+    done = cells[cells["status"] == "done"]
+    parts = [f"{len(done)} runs of {len(cells)}" if len(done) < len(cells) else f"{len(done)} runs"]
+    for name, what in (("trained", "objectives"), ("encoder", "models"), ("data", "data sets"), ("seed", "seeds")):
+        parts.append(f"{done[name].nunique()} {what if done[name].nunique() > 1 else what[:-1]}")
+    best = []
+    rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
+    for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
+        means = own.groupby("trained", observed=True)["mean"].mean()
+        best.append(f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}")
+    return f"{', '.join(parts)}. Best mean rsum (of 600) on the test split: {'; '.join(best)}."
+
+
+def _provenance(results: Results, paths: Sequence[Path]) -> dict[str, str]:
+    rows = results.rows
+    counted = rows[rows["probe"] == "cocos"]
+    batches = "; ".join(
+        f"{', '.join(map(str, own['trained'].unique()))}: {size:g}, sampling {sampling}"
+        for (size, sampling), own in counted.groupby(["batch_size", "sampling"], observed=True)
+    )
+    seeds = ", ".join(str(seed) for seed in sorted(results.cells["seed"].unique()))
+    spent = results.cells["seconds"].dropna().sum()
+    return {
+        "command": "lossscope report " + " ".join(path.name for path in paths),
+        "data": "; ".join(map(str, results.cells["data"].unique())),
+        "eps": ", ".join(f"{eps:g}" for eps in sorted(counted["eps"].dropna().unique())),
+        "batches that were counted": batches,
+        "seeds": seeds,
+        "deviation": "over seeds: sample standard deviation (n - 1); over batches: population standard deviation",
+        "checkpoint": "best epoch by rsum on the validation split; eval mode; float32",
+        **({"work": f"{spent / 60:.0f} minutes of training and examination"} if spent else {}),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions().items()),
+    }

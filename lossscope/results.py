@@ -1,0 +1,133 @@
+"""What is known of many runs: their summary rows, queries, curves and epochs, each with who the run is."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from .documents import read_json
+from .errors import InputError
+from .frames import SUMMARY
+from .run import Run
+
+WHO = ("run", "data", "encoder", "trained", "spec", "dataset", "method")
+KINDS = ("rows", "queries", "curves", "what_if", "singles")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Frames of all runs, each row beginning with WHO (and seed).
+
+    rows: SUMMARY columns, split and data_fingerprint. queries: direction, query, image, rank, ap5, relevant. curves:
+    C(eps). what_if: summary rows through other objectives. singles: numbers of single queries.
+    epochs: loss, rsum and similarities against epochs. cells: a row per run, `status` and `reason` for those that a
+    study has not (done, failed, running, waiting).
+    """
+
+    rows: pd.DataFrame
+    queries: pd.DataFrame
+    curves: pd.DataFrame
+    what_if: pd.DataFrame
+    singles: pd.DataFrame
+    epochs: pd.DataFrame
+    cells: pd.DataFrame
+    name: str
+    paper: str | None = None
+
+    @property
+    def gaps(self) -> pd.DataFrame:
+        """Cells without numbers, and why."""
+        return self.cells[self.cells["status"] != "done"]
+
+
+def read(paths: Sequence[Path | str]) -> Results:
+    """Of studies and of run folders that were examined.
+
+    Raises InputError for a folder that is neither, a run that was not examined, and two runs of one name.
+    """
+    studies = [Path(path) for path in paths if (Path(path) / "study.json").is_file()]
+    known = [one for path in studies for one in _of_study(path)]
+    known += [_of_run(Path(path)) for path in paths if Path(path) not in studies]
+    twice = sorted({one["run"] for one in known if [o["run"] for o in known].count(one["run"]) > 1})
+    if twice:
+        raise InputError(f"runs must have names of their own; got {', '.join(twice)} twice. Rename a folder")
+    done = [one for one in known if one["status"] == "done"]
+    if not done:
+        told = "; ".join(f"{one['run']}: {one['status']} {one['reason']}".strip() for one in known[:5])
+        raise InputError(f"at least one run must be done; got {told or 'no run'}. See `lossscope study status`")
+    papers = {read_json(path / "study.json").get("paper") for path in studies}
+    name = ", ".join(str(read_json(path / "study.json")["name"]) for path in studies) or f"{len(done)} runs"
+    frames = {kind: _joined(done, kind) for kind in KINDS}
+    epochs = [_epochs(one) for one in done]
+    cells = pd.DataFrame([{k: v for k, v in one.items() if k != "path"} for one in known])
+    return Results(
+        **frames,
+        epochs=pd.concat(epochs, ignore_index=True),
+        cells=cells,
+        name=name,
+        paper=papers.pop() if len(papers) == 1 else None,
+    )
+
+
+def _of_study(path: Path) -> list[dict[str, Any]]:
+    found = []
+    for cell in read_json(path / "study.json")["cells"]:
+        folder = path / "cells" / cell["key"]
+        state = read_json(folder / "state.json") if (folder / "state.json").is_file() else {"status": "waiting"}
+        who = {name: cell[name] for name in ("data", "encoder", "trained", "dataset", "method")}
+        told = {"seed": cell["recipe"]["seed"], "spec": cell["recipe"]["objective"], "path": folder / "run"}
+        end = {"status": state["status"], "reason": state.get("reason", ""), "seconds": state.get("seconds")}
+        found.append({"run": cell["key"], **who, **told, **end, "recipe": json.dumps(cell["recipe"])})
+    return found
+
+
+def _of_run(path: Path) -> dict[str, Any]:
+    if not (path / "config.toml").is_file():
+        raise InputError(f"{path} must be the folder of a study or of a run; it has neither study.json nor config.toml")
+    if not (path / "examined" / "manifest.json").is_file():
+        raise InputError(f"{path} must be a run that was examined; it was not. `lossscope report` does it first")
+    recipe = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
+    who = {"data": recipe["data"], "encoder": recipe["encoder"], "trained": recipe["objective"]}
+    told = {"dataset": None, "method": None, "seed": recipe.get("seed", 0), "spec": recipe["objective"], "path": path}
+    end = {"status": "done", "reason": "", "seconds": None, "recipe": json.dumps(recipe)}
+    return {"run": path.name, **who, **told, **end}
+
+
+def _joined(done: list[dict[str, Any]], kind: str) -> pd.DataFrame:
+    parts = []
+    for one in done:
+        file = one["path"] / "examined" / f"{kind}.parquet"
+        if file.is_file():
+            parts.append(_named(_read(file), one))
+    if not parts:
+        return pd.DataFrame(columns=[*WHO, *(SUMMARY if kind in ("rows", "what_if") else ())])
+    records: list[Any] = [part for part in parts if len(part)]
+    found: pd.DataFrame = pd.concat(records, ignore_index=True)
+    return found
+
+
+def _named(frame: pd.DataFrame, one: dict[str, Any]) -> pd.DataFrame:
+    who = {name: one[name] for name in WHO}
+    named: pd.DataFrame = frame.assign(**who, seed=one["seed"])
+    if "source" in named:
+        named["source"] = one["run"]
+    return named.reindex(columns=[*WHO, *(column for column in named.columns if column not in WHO)])
+
+
+def _epochs(one: dict[str, Any]) -> pd.DataFrame:
+    return Run(one["path"]).curves(one["run"]).assign(**{n: one[n] for n in WHO if n != "run"}, seed=one["seed"])
+
+
+def _read(file: Path) -> pd.DataFrame:
+    try:
+        found: pd.DataFrame = pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        advice = "Remove the folder it is in, and the command makes it anew"
+        raise InputError(f"{file} must be a whole file of the run; {error}. {advice}") from error
+    return found
