@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test quick lint types docs figures bench bench-gpu clean
+.PHONY: demo test quick lint types docs gallery bench bench-gpu clean
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
@@ -21,7 +21,7 @@ types: $(VENV)/.dev ; $(BIN)/mypy
 
 docs: $(VENV)/.run ; for page in errata objectives probes performance; do $(BIN)/python docs/make_$$page.py || exit 1; done
 
-figures: demo ; cp demo/figures/*.png figures/ && mkdir -p reports/demo && cp demo/summary.csv demo/csv/*.csv demo/latex/*.tex reports/demo/
+gallery: $(VENV)/.dev ; $(BIN)/python studies/gallery.py
 
 bench: $(VENV)/.run ; $(call measured,^if __name__,,.txt)
 

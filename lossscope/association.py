@@ -1,4 +1,4 @@
-"""Do models that count fewer samples retrieve better? Rank correlation of count and rsum over runs, with interval."""
+"""Do losses that count fewer samples retrieve better? How often two runs of different losses are ordered so."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ import pandas as pd
 
 from .errors import InputError
 
-COLUMNS = ("panel", "direction", "n", "tau", "low", "high", "verdict")
+COLUMNS = ("panel", "direction", "losses", "n", "tau", "low", "high", "verdict")
 RESAMPLES = 9999
 LEVEL = 0.95
 FEWER, MORE, OPEN = "fewer, better", "more, better", "not decided"
 _NEEDED = ("label", "panel", "direction", "seed", "count", "rsum")
-_LEAST = 4  # runs below which nothing is said
+_LEAST = 2  # runs of every loss, below which nothing is known of chance
 
 
 def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Kendall's tau-b of count and rsum over the runs of each panel and direction, with a bootstrap interval.
+    """τ = mean of sign(count_a − count_b) · sign(rsum_a − rsum_b) over pairs of runs of different losses.
 
-    frame: columns label (loss), panel (model and data), direction, seed, count, rsum, a row per run. low, high: 95 %,
-    percentiles of 9,999 resamples of runs, each loss keeping its number of runs. verdict: `fewer, better` where the
-    interval is below 0, `more, better` above 0, else `not decided`, also with fewer than four runs or two losses.
-    It is a statement about these losses and this training, not about all losses.
+    −1: whichever counts fewer retrieves better, always; +1: the other way round (Kendall's tau-a between groups).
+    frame: columns label (loss), panel (model and data), direction, seed, count, rsum, a row per run. low, high: 95 %
+    percentiles of 9,999 bootstrap resamples of the runs of each loss: what other trainings of these very losses would
+    give; of other losses it says nothing. verdict: `fewer, better` where the interval is below 0, `more, better` above
+    0, else `not decided`, also where a loss has one run.
     Raises InputError for a frame without these columns.
     """
     missing = [name for name in _NEEDED if name not in frame]
     if missing:
         raise InputError(f"frame of counts must have the columns {', '.join(_NEEDED)}; missing {', '.join(missing)}")
-    known = frame.dropna(subset=["count", "rsum"])
-    rows = []
+    known, rows = frame.dropna(subset=["count", "rsum"]), []
     for place, ((panel, direction), own) in enumerate(known.groupby(["panel", "direction"], sort=False, observed=True)):
         tau, low, high = _interval(own, np.random.default_rng([seed, place]))
         verdict = OPEN if math.isnan(low) or low <= 0 <= high else FEWER if high < 0 else MORE
-        rows.append((panel, direction, len(own), tau, low, high, verdict))
+        rows.append((panel, direction, own["label"].nunique(), len(own), tau, low, high, verdict))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def sentences(found: pd.DataFrame) -> tuple[str, str]:
     """Where fewer counted samples go with better recall, and where that is not so: one sentence each."""
     told = {name: _places(found[found["verdict"] == name]) for name in (FEWER, MORE, OPEN)}
-    holds = f"Losses that count fewer samples retrieve better in {told[FEWER]}" if told[FEWER] else (
-        "In no panel do losses that count fewer samples retrieve better beyond chance"
-    )  # fmt: skip
-    turns = f"It turns round in {told[MORE]}" if told[MORE] else "It turns round nowhere beyond chance"
-    open_ = f"; the runs do not decide it in {told[OPEN]}" if told[OPEN] else ""
-    return f"{holds}.", f"{turns}{open_}."
+    holds = "Nowhere do losses that count fewer samples retrieve better beyond the chance of training"
+    if told[FEWER]:
+        holds = f"Losses that count fewer samples retrieve better in {told[FEWER]}"
+    turns = f"It turns round in {told[MORE]}" if told[MORE] else "It turns round nowhere beyond the chance of training"
+    return f"{holds}.", f"{turns}{f'; the runs do not decide it in {told[OPEN]}' if told[OPEN] else ''}."
+
+
+def taus(count: npt.NDArray[Any], rsum: npt.NDArray[Any], groups: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """τ of every row of count and rsum (r, n), groups (n,) telling which loss a column is of; NaN with one loss."""
+    a, b = np.triu_indices(len(groups), 1)
+    other = groups[a] != groups[b]
+    a, b = a[other], b[other]
+    if not len(a):
+        return np.full(len(count), np.nan)
+    signs = np.sign(count[:, a] - count[:, b]) * np.sign(rsum[:, a] - rsum[:, b])
+    found: npt.NDArray[np.float64] = signs.mean(1)
+    return found
 
 
 def _interval(runs: pd.DataFrame, dice: np.random.Generator) -> tuple[float, float, float]:
     count, rsum = runs["count"].to_numpy(float), runs["rsum"].to_numpy(float)
-    groups = [np.flatnonzero(runs["label"].to_numpy() == label) for label in runs["label"].unique()]
-    whole = float(taus(count[None], rsum[None])[0])
-    if len(runs) < _LEAST or len(groups) < 2 or math.isnan(whole):
+    groups = pd.factorize(runs["label"])[0]
+    whole = float(taus(count[None], rsum[None], groups)[0])
+    places = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    if math.isnan(whole) or min(map(len, places)) < _LEAST:
         return whole, math.nan, math.nan
-    drawn = np.concatenate([dice.choice(group, (RESAMPLES, len(group))) for group in groups], axis=1)
-    low, high = np.nanquantile(taus(count[drawn], rsum[drawn]), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    drawn = np.concatenate([dice.choice(own, (RESAMPLES, len(own))) for own in places], axis=1)
+    some = taus(count[drawn], rsum[drawn], groups[np.concatenate(places)])
+    low, high = np.quantile(some, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return whole, float(low), float(high)
-
-
-def taus(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Kendall's tau-b of every row of x and y (r, n): (concordant − discordant) / √(pairs untied in x · in y).
-
-    (r,); NaN where a row is constant. What scipy.stats.kendalltau gives, for ten thousand resamples at once.
-    """
-    a, b = np.triu_indices(x.shape[1], 1)
-    signs_x, signs_y = np.sign(x[:, a] - x[:, b]), np.sign(y[:, a] - y[:, b])
-    untied = np.abs(signs_x).sum(1) * np.abs(signs_y).sum(1)
-    with np.errstate(invalid="ignore"):
-        found: npt.NDArray[np.float64] = (signs_x * signs_y).sum(1) / np.sqrt(untied)
-    return found
 
 
 def _places(rows: pd.DataFrame) -> str:
@@ -85,7 +85,7 @@ def _places(rows: pd.DataFrame) -> str:
 
 def _told(row: Any) -> str:
     if math.isnan(row["tau"]):
-        return f"{row['direction']}: not defined"
+        return f"{row['direction']}: one loss"
     if math.isnan(row["low"]):
         return f"{row['direction']}: tau {row['tau']:.2f}, {row['n']} runs"
     return f"{row['direction']}: tau {row['tau']:.2f}, {row['low']:.2f} to {row['high']:.2f}"

@@ -40,7 +40,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     folder, here = study / "cells" / key, world()
     cell, asked = cell_of(folder)
     with alone(folder) if here.main else nullcontext():
-        begun = time.monotonic()
+        begun, before = time.monotonic(), _spent(Run(folder / "run"))
         try:
             recipe = replace(cell.recipe, data=data_of(cell, study))
             run = _trained(recipe, folder / "run", device, progress)
@@ -54,7 +54,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
         if here.main:
             rows = pd.read_parquet(out / "rows.parquet")
             rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
-            seconds = round(_spent(run) + time.monotonic() - begun, 1)
+            seconds = round(before + time.monotonic() - begun, 1)
             settle(folder, "done", asked, rsum=rsum, seconds=seconds)
 
 
@@ -98,11 +98,10 @@ def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | Non
 
 
 def _spent(run: Run) -> float:
-    """Seconds of epochs that earlier processes trained: those before the last start."""
-    lines = (run.path / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
-    last = max((place for place, one in enumerate(events) if one["event"] in ("started", "resumed")), default=0)
-    return sum(float(one.get("seconds", 0.0)) for one in events[:last])
+    """Seconds of the epochs that earlier processes trained."""
+    file = run.path / "events.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return sum(float(json.loads(line).get("seconds", 0.0)) for line in lines)
 
 
 def _features(study: Path, data: str, features: str) -> Path:

@@ -44,6 +44,7 @@ class Dial:
     y_title: str
     symbol: str
     log: bool = True
+    y_log: bool = False
 
     def __post_init__(self) -> None:
         lines = [line for lines in self.panels.values() for line in lines]
@@ -67,7 +68,14 @@ class Dial:
             ]
             for name, lines in self.panels.items()
         }
-        whole = {"x": _told(self.x), "panels": panels, "start": self.start, "log": self.log, "symbol": self.symbol}
+        whole = {
+            "x": _told(self.x),
+            "panels": panels,
+            "start": self.start,
+            "log": self.log,
+            "yLog": self.y_log,
+            "symbol": self.symbol,
+        }
         return _json({**whole, "xTitle": self.x_title, "yTitle": self.y_title})
 
 

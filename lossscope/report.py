@@ -25,7 +25,8 @@ from .plots import style
 from .tables import _formats
 from .tables.base import Table
 
-_WIDEST = 1600  # pixels of a picture on the page
+_WIDEST = 1280  # pixels of a picture on the page, which are shown
+_PIXELS = 110  # to an inch
 _T = TypeVar("_T")
 _MAIN = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -60,11 +61,18 @@ class Section:
     """A heading, a paragraph or more (parted by empty lines), and pictures, tables and what moves, in order.
 
     What moves is on the page only; a picture beside it shows the same in print and to those without scripts.
+    more: what is folded away on the page until it is asked for; in LaTeX and in print it follows the items.
     """
 
     title: str
     text: str
     items: tuple[Item, ...] = ()
+    more: tuple[Item, ...] = ()
+
+    @property
+    def everything(self) -> tuple[Item, ...]:
+        """What is shown at once, and what is folded away."""
+        return (*self.items, *self.more)
 
     @property
     def paragraphs(self) -> list[str]:
@@ -98,7 +106,7 @@ def write(out: Path, title: str, lead: str, sections: Sequence[Section], provena
 
 
 def _check(sections: Sequence[Section]) -> None:
-    names = [item.name for section in sections for item in section.items]
+    names = [item.name for section in sections for item in section.everything]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "main":
             raise InputError(
@@ -110,7 +118,7 @@ def _check(sections: Sequence[Section]) -> None:
 
 
 def _items(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:
-    return (item for section in sections for item in section.items if isinstance(item, kind))
+    return (item for section in sections for item in section.everything if isinstance(item, kind))
 
 
 def _html(out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> str:
@@ -126,7 +134,9 @@ def _html(out: Path, title: str, lead: str, sections: Sequence[Section], provena
     dials = {dial.name: dial.content() for dial in _items(sections, Dial)}
     fields = {field.name: field.content() for field in _items(sections, Field)}
     told: dict[str, Any] = {"title": title, "lead": lead, "sections": sections, "provenance": provenance}
-    told |= {"shots": shots, "tables": tables, "dials": dials, "fields": fields}
+    # a figure of the screen style is 6.4 inches wide, about two thirds of the page
+    widths = {p.name: round(_PIXELS * cast("Any", p.figure).get_figwidth()) for p in _items(sections, Picture)}
+    told |= {"shots": shots, "widths": widths, "tables": tables, "dials": dials, "fields": fields}
     # plotly is five megabytes, a third of that compressed, which browsers undo
     packed = base64.b64encode(gzip.compress(library().encode(), 9, mtime=0)).decode() if dials or fields else ""
     return home.get_template("report.html.jinja").render(**told, library=packed)
@@ -137,7 +147,7 @@ def _embedded(out: Path, picture: Picture) -> str:
     drawn = io.BytesIO()
     with Image.open(out / "figures" / f"{picture.name}.png") as image:
         image.thumbnail((_WIDEST, 4 * _WIDEST))
-        image.convert("RGB").save(drawn, "webp", quality=90, method=4)
+        image.convert("RGB").save(drawn, "webp", quality=80, method=4)
     return f"data:image/webp;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 
@@ -146,7 +156,7 @@ def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mappi
     for section in sections:
         parts.append(rf"\section{{{_formats.latex_text(section.title)}}}")
         parts += [_formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
-        for item in section.items:
+        for item in section.everything:
             if isinstance(item, Table | Picture):
                 parts.append(rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item))
         parts.append(r"\clearpage")
@@ -172,7 +182,7 @@ def _listing(
     out: Path, title: str, sections: Sequence[Section], provenance: Mapping[str, str], made: Sequence[Path]
 ) -> str:
     listed = [{"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(made)]
-    parts = [{"title": section.title, "items": [item.name for item in section.items]} for section in sections]
+    parts = [{"title": section.title, "items": [item.name for item in section.everything]} for section in sections]
     content = {
         "schema": "lossscope.report/1",
         "title": title,

@@ -69,3 +69,43 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny_checkpoint(tiny_run: Path) -> Path:
     """Its best.pt."""
     return tiny_run / "best.pt"
+
+
+STUDY = """
+name = "tiny"
+seeds = [0, 1]
+[recipe]
+epochs = 1
+batch_size = 16
+lr = 0.01
+[[data]]
+name = "scenes"
+spec = "scenes:train=24,val=8,test=10,size=16"
+[[encoders]]
+name = "VSE++"
+spec = "vsepp:width=4,dim=8,words=8"
+[[objectives]]
+name = "NT-Xent"
+spec = "ntxent"
+[[objectives]]
+name = "Triplet"
+spec = "triplet"
+[examine]
+probes = ["cocos:eps=0.01,curve=true", "weight_mass", "similarity"]
+what_if = "ntxent:tau=0.05..0.2/3"
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished study of two losses and two seeds in a few seconds; beside it tiny.toml. Not to be written to."""
+    from lossscope.cell import work
+    from lossscope.grid import read_grid
+    from lossscope.study import Study
+
+    home = tmp_path_factory.mktemp("tiny-study")
+    (home / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    study = Study.begun(home / "study", read_grid(home / "tiny.toml"))
+    for cell in study.grid.cells:
+        work(study.path, cell.key)
+    return study.path

@@ -210,7 +210,7 @@ def test_a_study_killed_in_the_middle_goes_on_to_the_same_numbers(tmp_path: Path
     assert any(state.status != "done" for state in half.states())
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    ours, theirs = (read([path]).rows.for path in (half.path, whole.path))
+    ours, theirs = (read([path]).rows for path in (half.path, whole.path))
     keys = ["run", "direction", "probe", "convention", "statistic", "split"]
     ours, theirs = (frame.sort_values(keys, ignore_index=True) for frame in (ours, theirs))
     pd.testing.assert_frame_equal(ours, theirs)

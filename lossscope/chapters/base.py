@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..report import Section
+from ..report import Item, Picture, Section
 from ..results import Results
 
 Build = Callable[["Material"], Sequence[Section]]
@@ -52,6 +52,13 @@ def _builders() -> Iterator[Build]:
     found: list[Any] = [importlib.import_module(f"{__package__}.{name}") for name in names]
     for chapter in sorted(found, key=lambda one: (one.ORDER, one.__name__)):
         yield chapter.build
+
+
+def folded(items: Sequence[Item], shown: int = 2) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """All but pictures, and the first pictures; the other pictures, to be folded away."""
+    pictures = [item for item in items if isinstance(item, Picture)]
+    first = [item for item in items if not isinstance(item, Picture) or item in pictures[:shown]]
+    return tuple(first), tuple(pictures[shown:])
 
 
 def panel(rows: pd.DataFrame) -> pd.Series[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..report import Section
 from ..tables import comparison
@@ -19,4 +20,9 @@ def build(material: Material) -> Sequence[Section]:
     """The table of tests, where there is more than one system."""
     if material.comparisons.empty:
         return []
-    return [Section("Could it be chance", _TEXT, (comparison.build(material.comparisons),))]
+    frame = material.comparisons
+    of_all, of_each = frame[frame["statistic"] == "rsum"], frame[frame["statistic"] != "rsum"]
+    shown, more = (tuple(comparison.build(rows) for rows in (one,) if len(one)) for one in (of_all, of_each))
+    return [
+        Section("Could it be chance", _TEXT, shown, tuple(replace(table, name="comparison_recalls") for table in more))
+    ]

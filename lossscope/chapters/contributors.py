@@ -11,7 +11,7 @@ from ..plots import weight_mass
 from ..report import Item, Picture, Section
 from ..tables import cocos_smoothap, cocos_softmax, cocos_triplet
 from ._paper import papers
-from .base import Material, panel
+from .base import Material, folded, panel
 
 ORDER = 20
 _TEXT = """\
@@ -31,7 +31,8 @@ def build(material: Material) -> Sequence[Section]:
     for place, (name, rows) in enumerate(_mass(material).groupby("panel", sort=False), 1):
         drawn = weight_mass.draw(rows, share=True).figure
         items.append(Picture(f"weight_mass-{place}", f"{name}. {_MASS}", weight_mass.alt(rows), drawn))
-    return [Section("Which samples carry the gradient", _TEXT, tuple(items))] if items else []
+    shown, more = folded(items)
+    return [Section("Which samples carry the gradient", _TEXT, shown, more)] if items else []
 
 
 def _own(material: Material) -> Sequence[Item]:

@@ -40,16 +40,18 @@ def build(material: Material) -> Sequence[Section]:
 def _table(found: pd.DataFrame) -> Table:
     rows = tuple(
         (
-            Cell(text=str(row["panel"])), Cell(text=str(row["direction"])), Cell(mean=row["n"], digits=0),
+            Cell(text=str(row["panel"])), Cell(text=str(row["direction"])),
+            Cell(mean=row["losses"], digits=0), Cell(mean=row["n"], digits=0),
             Cell(mean=row["tau"], digits=2), Cell(mean=row["low"], digits=2), Cell(mean=row["high"], digits=2),
             Cell(text=str(row["verdict"])),
         )
         for row in found.to_dict("records")
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("models", "direction", "runs", "tau", "low", "high", "verdict"))
+    columns = tuple(("", name) for name in ("models", "direction", "losses", "runs", "tau", "low", "high", "verdict"))
     caption = (
-        f"Kendall's tau-b of count and rsum over runs; {LEVEL:.0%} percentile interval of {RESAMPLES:,} bootstrap "
-        "resamples of runs, each loss keeping its number. Below 0: models that count fewer retrieve better."
+        "tau: over pairs of runs of different losses, share in which the one that counts more retrieves better, less "
+        f"the share in which the one that counts fewer does; {LEVEL:.0%} percentile interval of {RESAMPLES:,} "
+        "bootstrap resamples of the runs of each loss: the chance of training, not of the choice of losses."
     )
     return Table("count_recall_association", caption, columns, rows)
 

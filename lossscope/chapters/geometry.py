@@ -9,7 +9,7 @@ import pandas as pd
 from ..plots import tangent
 from ..report import Item, Picture, Section
 from ..tables.base import Cell, Table
-from .base import Material, panel
+from .base import Material, folded, panel
 
 ORDER = 70
 _TEXT = (
@@ -30,7 +30,7 @@ def build(material: Material) -> Sequence[Section]:
             frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
             caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
-    return [Section("Similarities and gradients of single queries", _TEXT, tuple(items))] if items else []
+    return [Section("Similarities and gradients of single queries", _TEXT, *folded(items))] if items else []
 
 
 def _table(material: Material) -> Table | None:

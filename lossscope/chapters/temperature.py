@@ -10,7 +10,7 @@ import pandas as pd
 from ..interactive import Dial, Series
 from ..plots import style, what_if
 from ..report import Item, Picture, Section
-from .base import Material, panel
+from .base import Material, folded, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
@@ -31,7 +31,7 @@ def build(material: Material) -> Sequence[Section]:
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
         items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
-    return [Section("If the temperature were another", _TEXT, tuple(items))]
+    return [Section("If the temperature were another", _TEXT, *folded(items))]
 
 
 def _swept(material: Material) -> pd.DataFrame:

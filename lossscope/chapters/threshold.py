@@ -10,7 +10,7 @@ import pandas as pd
 from ..interactive import Dial, Series
 from ..plots import eps_curve, style
 from ..report import Item, Picture, Section
-from .base import Material, panel
+from .base import Material, folded, panel
 
 ORDER = 40
 _TEXT = (
@@ -33,7 +33,7 @@ def build(material: Material) -> Sequence[Section]:
         frame = mean.rename(columns={"trained": "objective"}).assign(source=str(name))
         drawn = eps_curve.draw(frame, at=material.eps).figure
         items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, material.eps), drawn))
-    return [Section("How many count at every eps", _TEXT, tuple(items))]
+    return [Section("How many count at every eps", _TEXT, *folded(items))]
 
 
 def _dial(curves: pd.DataFrame, eps: float) -> Dial:
@@ -49,4 +49,6 @@ def _dial(curves: pd.DataFrame, eps: float) -> Dial:
         panels[str(name)] = tuple(lines)
     start = int(np.abs(np.log(scale / eps)).argmin())
     caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
-    return Dial("eps", caption, tuple(scale), panels, start, "threshold ε", "samples above ε per query", "ε")
+    return Dial(
+        "eps", caption, tuple(scale), panels, start, "threshold ε", "samples above ε per query", "ε", y_log=True
+    )

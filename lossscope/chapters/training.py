@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..plots import training, trajectory
 from ..report import Item, Picture, Section
-from .base import Material, panel
+from .base import Material, folded, panel
 
 ORDER = 60
 _TEXT = (
@@ -28,7 +28,7 @@ def build(material: Material) -> Sequence[Section]:
         first = _first(own)
         told = f"{name}, seed {first['seed'].iloc[0]}. Similarity of positives and hardest negatives, 10 to 90 % bands."
         items.append(Picture(f"separation-{place}", told, trajectory.alt(first), trajectory.draw_panels(first)))
-    return [Section("How the similarities moved", _TEXT, tuple(items))] if items else []
+    return [Section("How the similarities moved", _TEXT, *folded(items))] if items else []
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:

@@ -110,7 +110,8 @@ class _Part:
 
     def table(self, found: Sequence[Line], notes: Sequence[str]) -> Table:
         rows = pd.concat([line.rows for line in found if len(line.rows)])
-        columns = self._columns(rows)
+        conventions, alike = self._conventions(rows)
+        columns = self._columns(conventions)
         letters, body = Footnotes(), []
         words = _words(found)
         for line in found:
@@ -121,12 +122,20 @@ class _Part:
         heads = [("", key.replace("_", " ")) for key in words(found[0])]
         self._judge(found, body, [*(None for _ in heads), *columns], letters)
         headers = (*heads, *(column.header for column in columns))
-        below = (*letters.told(), *notes, *_captions.beside(found, self.printed), *dashes(body))
+        below = (*letters.told(), *alike, *notes, *_captions.beside(found, self.printed), *dashes(body))
         return Table(self.paper.name + self.ending, self._caption(found, rows), headers, tuple(map(tuple, body)), below)
 
-    def _columns(self, rows: pd.DataFrame) -> list[Column]:
+    def _conventions(self, rows: pd.DataFrame) -> tuple[Sequence[str | None], list[str]]:
+        """Those with columns of their own, and a note on others, which count the same here."""
         there = [name for name in CONVENTIONS if (rows["convention"] == name).any()]
-        conventions: Sequence[str | None] = there or [None]
+        wanted = {(measure.direction, measure.statistic) for measure in self.measures}
+        own = rows[[one in wanted for one in zip(rows["direction"], rows["statistic"], strict=True)]]
+        wide = own.pivot_table(index=["run", "direction", "statistic"], columns="convention", values="mean")
+        same = [name for name in there[1:] if "corrected" in wide and name in wide and _alike(wide, name)]
+        note = [f"Counted as {' and as '.join(same)} these are the same as corrected."] if same else []
+        return [name for name in there if name not in same] or [None], note
+
+    def _columns(self, conventions: Sequence[str | None]) -> list[Column]:
         columns = []
         for measure in self.measures:
             columns += [Column(measure, name) for name in conventions]
@@ -183,6 +192,12 @@ def recalls(direction: str) -> tuple[Measure, ...]:
 RSUM = Measure("both", "rsum", better="higher")
 RETRIEVAL = {"-i2t": recalls("i2t"), "-t2i": (*recalls("t2i"), RSUM)}
 UNITS = "Recall in %, rsum (the sum of the six recalls) in points."
+
+
+def _alike(wide: pd.DataFrame, name: str) -> bool:
+    """Whether a convention gives the very numbers of `corrected`, wherever either is there."""
+    ours, theirs = wide["corrected"], wide[name]
+    return bool(((ours == theirs) | (ours.isna() & theirs.isna())).all())
 
 
 def dashes(body: Sequence[Sequence[Cell]]) -> list[str]:

@@ -1,0 +1,182 @@
+"""The gallery: figures/ and reports/, every picture with the command that made it, from studies on painted scenes.
+
+`python studies/gallery.py` runs what is missing of three small studies (about an hour on two cores; one that was
+stopped goes on), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` says where studies lie.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lossscope.files import write_text
+
+HERE = Path(__file__).parents[1]
+FIGURES, REPORTS = HERE / "figures", HERE / "reports"
+STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
+KEPT = ("index.html", "index.json", "csv", "latex/*.tex")  # of a report: its pictures are on the page and in figures/
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture that a command draws: {runs} is where studies lie."""
+
+    name: str
+    command: str
+    shows: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A picture of a study's report."""
+
+    name: str
+    study: str
+    picture: str
+    shows: str
+
+
+_RUN = "{runs}/bleeker2022-small/cells/scenes-ambiguity-0.1--vse--nt-xent--seed0/run"
+_SH = "{runs}/bleeker2022-small/cells/scenes-ambiguity-0.1--vse--triplet-sh--seed0/run"
+PICTURES: tuple[Drawn | Taken, ...] = (
+    Drawn(
+        "triplet_weights",
+        "diagram --triplet con --triplet nca --triplet cir",
+        "Triplet weights of GOAL over (positive, negative) similarity: Figure 2 of Xuan & Chen (2023)",
+    ),
+    Drawn(
+        "pair_weights",
+        "diagram --pair con --pair lin --pair sig --pair lin-ms --pair sig-ms",
+        "Pair weights of GOAL: Figure 3 of Xuan & Chen (2023)",
+    ),
+    Drawn(
+        "directions",
+        "diagram --objective triplet-sh --objective ntxent --objective unified --arrows",
+        "Where one step of the loss would move a query's similarities",
+    ),
+    Drawn(
+        "overlay",
+        f"diagram --triplet nca --low 0 --overlay {_RUN} --overlay {_SH}",
+        "Where the queries of two trained models are on the field",
+    ),
+    Drawn(
+        "path",
+        f"diagram --triplet nca --low 0 --overlay {_SH} --path",
+        "How the cloud of one model moves in training, from light to dark",
+    ),
+    Drawn(
+        "eps_curve",
+        "cocos checkpoints/tiny.pt --objective ntxent:tau=0.02..0.2/4 --objective triplet --curve {out}",
+        "Negatives that count for every threshold at once",
+    ),
+    Taken(
+        "count_recall",
+        "bleeker2022-small",
+        "count_recall",
+        "Samples that count per query against rsum, at three rates of captions that are true of other images too",
+    ),
+    Taken(
+        "weight_mass",
+        "bleeker2022-small",
+        "weight_mass-1",
+        "Where the counted weight of a query is, for four losses",
+    ),
+    Taken(
+        "tangent",
+        "bleeker2022-small",
+        "tangent-1",
+        "Norms of the gradient that turns a query on the sphere",
+    ),
+    Taken(
+        "what_if",
+        "bleeker2022-small",
+        "what_if-1",
+        "What NT-Xent would weigh at other temperatures in frozen models",
+    ),
+    Taken(
+        "training",
+        "li2022-small",
+        "training-1",
+        "Loss and rsum against epochs, as Figure 3 of Li et al. (2022)",
+    ),
+    Taken(
+        "separation",
+        "li2022-small",
+        "separation-1",
+        "Similarity of positives and hardest negatives against epochs, as Figure 4 of Li et al. (2022)",
+    ),
+    Taken(
+        "sensitivity",
+        "li2022-sensitivity-small",
+        "sensitivity-3",
+        "rsum against margin and scale of the unified loss, as Figure 5 of Li et al. (2022)",
+    ),
+)
+
+
+def run(words: list[str]) -> None:
+    """`lossscope WORDS` in the repository's root, said before it is done."""
+    print("lossscope", *words, flush=True)
+    subprocess.run([sys.executable, "-m", "lossscope_cli", *words], check=True, cwd=HERE)
+
+
+def reported(study: str, runs: Path) -> Path:
+    """The study, finished, as a report; what of it is kept goes to reports/."""
+    run(["study", "run", f"studies/{study}.toml", "--out", str(runs / study)])
+    page = runs / f"{study}-report"
+    run(["report", str(runs / study), "--out", str(page), "--title", study])
+    home = REPORTS / study
+    shutil.rmtree(home, ignore_errors=True)
+    for pattern in KEPT:
+        for path in page.glob(pattern):
+            to = home / path.relative_to(page)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(path, to) if path.is_dir() else shutil.copy(path, to)
+    return page
+
+
+def picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
+    """Make the picture; its line of the README."""
+    to = FIGURES / f"{one.name}.png"
+    if isinstance(one, Taken):
+        shutil.copy(pages[one.study] / "figures" / f"{one.picture}.png", to)
+        command = f"lossscope report runs/{one.study}"
+        return f"| ![]({one.name}.png) | {one.shows}; `{command}` |"
+    words = one.command.format(runs=runs, out=to).split()
+    run(words if "--curve" in words else [*words, "-o", str(to)])
+    for extra in FIGURES.glob(f"{one.name}-*.png"):  # what the command draws beside
+        extra.unlink()
+    command = one.command.format(runs="runs", out="eps_curve.png")
+    return f"| ![]({one.name}.png) | {one.shows}; `lossscope {command}` |"
+
+
+HEAD = """# Gallery
+
+All pictures are of the embedded data set, made by `make gallery`: three small studies on painted scenes, their reports
+([reports/](../reports/)), and the commands below.
+
+| picture | what it shows |
+|---|---|
+"""
+TAIL = """
+[objectives/](objectives/) has the weight field of every objective, pull and push side by side, made by `make docs` and
+shown in [docs/objectives.md](../docs/objectives.md).
+"""
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--runs", type=Path, default=HERE / "runs", help="where the studies lie")
+    runs = options.parse_args().runs.resolve()
+    pages = {study: reported(study, runs) for study in STUDIES}
+    lines = [picture(one, runs, pages) for one in PICTURES]
+    write_text(FIGURES / "README.md", HEAD + "\n".join(lines) + "\n" + TAIL)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
