@@ -16,8 +16,8 @@ def report(
     paths: Annotated[list[Path], typer.Argument(help="Folders of studies or runs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("report"),
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    split: Annotated[str, typer.Option(help="Split that is counted, of runs not examined yet.")] = "train",
-    test: Annotated[str, typer.Option(help="Split that is ranked, of runs not examined yet.")] = "test",
+    split: Annotated[str | None, typer.Option(help="Split of run folders that is counted. Default train.")] = None,
+    test: Annotated[str | None, typer.Option(help="Split of run folders that is ranked. Default test.")] = None,
     resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
     device: Device = "auto",
     trust_code: TrustCode = False,
@@ -33,12 +33,13 @@ def report(
 
     `lossscope report runs/scenes-triplet-seed0 runs/scenes-ntxent-seed0 --title "Two losses"`
 
-    Runs of a study were examined when they were trained; run folders that were not are examined first.
+    Runs of a study were examined when they were trained; run folders that were not, or have another best checkpoint
+    since, are examined first.
     """
     from lossscope.grid import Examination
     from lossscope.reporting import report as make
 
-    asked = Examination(split=split, test=test)
+    asked = Examination(split=split or "train", test=test or "test") if split or test else None
     with show.progress(quiet, verbose) as bar:
         page = make(paths, out, title, asked, device_of(device), bar, trust_code, resamples)
     show.notice("Open the page in a browser:", quiet)

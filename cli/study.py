@@ -54,9 +54,9 @@ def run(
 
     `lossscope study run studies/bleeker2022-small.toml --dry-run`
 
-    `lossscope study run studies/bleeker2022.toml --data "Flickr30k=karpathy:root=DIR,name=flickr30k,size=256"`
+    `lossscope study run studies/bleeker2022-vsepp.toml --data "Flickr30k=karpathy:root=DIR,name=flickr30k,size=256"`
 
-    `lossscope study run studies/bleeker2022.toml --launcher slurm:partition=gpu,minutes=600`
+    `lossscope study run studies/bleeker2022-vsepp.toml --launcher slurm:partition=gpu,minutes=600`
 
     A cell that fails does not stop the others; `lossscope study status` says why it did.
     """

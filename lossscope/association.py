@@ -16,7 +16,7 @@ RESAMPLES = 9999
 LEVEL = 0.95
 FEWER, MORE, OPEN = "fewer, better", "more, better", "not decided"
 _NEEDED = ("label", "panel", "direction", "seed", "count", "rsum")
-_LEAST = 2  # runs of every loss, below which nothing is known of chance
+_LEAST = 3  # runs of every loss, below which too little is known of chance
 
 
 def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -26,7 +26,7 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     frame: columns label (loss), panel (model and data), direction, seed, count, rsum, a row per run. low, high: 95 %
     percentiles of 9,999 bootstrap resamples of the runs of each loss: what other trainings of these very losses would
     give; of other losses it says nothing. verdict: `fewer, better` where the interval is below 0, `more, better` above
-    0, else `not decided`, also where a loss has one run.
+    0, else `not decided`, also where a loss has fewer than three runs.
     Raises InputError for a frame without these columns.
     """
     missing = [name for name in _NEEDED if name not in frame]
@@ -41,11 +41,11 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
 
 def sentences(found: pd.DataFrame) -> tuple[str, str]:
-    """Where fewer counted samples go with better recall, and where that is not so: one sentence each."""
+    """Of these losses: where those that count fewer samples retrieve better, where not. One sentence each."""
+    most = int(found["losses"].max()) if len(found) else 0
     told = {name: _places(found[found["verdict"] == name]) for name in (FEWER, MORE, OPEN)}
-    holds = "Nowhere do losses that count fewer samples retrieve better beyond the chance of training"
-    if told[FEWER]:
-        holds = f"Losses that count fewer samples retrieve better in {told[FEWER]}"
+    holds = f"Of these {most} losses, those that count fewer samples retrieve better beyond the chance of training "
+    holds += f"in {told[FEWER]}" if told[FEWER] else "nowhere"
     turns = f"It turns round in {told[MORE]}" if told[MORE] else "It turns round nowhere beyond the chance of training"
     return f"{holds}.", f"{turns}{f'; the runs do not decide it in {told[OPEN]}' if told[OPEN] else ''}."
 

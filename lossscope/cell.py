@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -40,11 +39,13 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     folder, here = study / "cells" / key, world()
     cell, asked = cell_of(folder)
     with alone(folder) if here.main else nullcontext():
+        here.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
         begun, before = time.monotonic(), _spent(Run(folder / "run"))
         try:
             recipe = replace(cell.recipe, data=data_of(cell, study))
             run = _trained(recipe, folder / "run", device, progress)
-            out = examine(run, asked, device, progress, cell.recipe.data)
+            # what was trained is what the study's own file names, plug-ins included
+            out = examine(run, asked, device, progress, cell.recipe.data, trust_code=True)
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -75,17 +76,29 @@ def data_of(cell: Cell, study: Path) -> str:
 
 
 def with_parent(every: float = 2.0) -> None:
-    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is no longer our parent, however it went."""
+    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is no more, however it went."""
     parent = os.environ.get(PARENT)
     if parent is None or not parent.isdecimal():
         return
 
     def watch() -> None:
-        while os.getppid() == int(parent):
+        while _alive(int(parent)):
             time.sleep(every)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _alive(process: int) -> bool:
+    """Whether there is such a process; one that is over and not yet waited for is none."""
+    try:
+        os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat")
+        return not (state.is_file() and state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z")
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    except PermissionError:
+        return True
 
 
 def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
@@ -99,9 +112,7 @@ def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | Non
 
 def _spent(run: Run) -> float:
     """Seconds of the epochs that earlier processes trained."""
-    file = run.path / "events.jsonl"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return sum(float(json.loads(line).get("seconds", 0.0)) for line in lines)
+    return sum(float(event.get("seconds", 0.0)) for event in run.events())
 
 
 def _features(study: Path, data: str, features: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -110,5 +109,4 @@ def _start() -> float:
 
 
 def _epoch(run: Run) -> float:
-    lines = (run.path / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    return next(float(one["seconds"]) for one in map(json.loads, lines) if one["event"] == "epoch")
+    return next(float(event["seconds"]) for event in run.events() if event["event"] == "epoch")

@@ -13,6 +13,7 @@ import pandas as pd
 from .checkpoint import Checkpoint, versions
 from .curves import curves
 from .datasets.base import Split
+from .documents import read_json
 from .evaluate import evaluate
 from .files import fingerprint, replacing, write_text
 from .frames import SUMMARY, Frame, join
@@ -68,8 +69,10 @@ def examine(
     if here.main:
         test = load(run.path, split=asked.test, **options)
         found = join([evaluate([test], progress=progress), summary, _truth(data, asked.split, train.name)])
+        queries = per_query(test, progress)
+        _forget(out)
         _write(out / "rows.parquet", found.assign(split=_splits(found, asked), data_fingerprint=_origin(data, run)))
-        _write(out / "queries.parquet", per_query(test, progress))
+        _write(out / "queries.parquet", queries)
         if "curve" in batches and batches["curve"].notna().any():
             _write(out / "curves.parquet", curves(batches))
         if other is not None:
@@ -81,17 +84,24 @@ def examine(
     return out
 
 
-def examined(run: Path) -> bool:
-    """Whether the run's folder has answers, whatever was asked."""
-    return (run / "examined" / "manifest.json").is_file()
+def current(run: Run) -> bool:
+    """Whether the run's folder has answers about its best checkpoint, whatever was asked."""
+    file = run.path / "examined" / "manifest.json"
+    return file.is_file() and bool(read_json(file).get("checkpoint") == fingerprint(run.best))
 
 
 def _done(out: Path, wanted: dict[str, Any]) -> bool:
     file = out / "manifest.json"
     if not file.is_file():
         return False
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = read_json(file)
     return {key: found.get(key) for key in wanted} == wanted
+
+
+def _forget(out: Path) -> None:
+    """Take away the answers to an earlier question, the manifest that vouches for them first."""
+    for file in (out / "manifest.json", *out.glob("*.parquet")):
+        file.unlink(missing_ok=True)
 
 
 def _frame(path: Path, sweep: Sweep, origin: str, main: bool) -> Frame | None:

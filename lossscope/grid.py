@@ -15,10 +15,12 @@ from .recipe import Recipe
 from .recipe_file import stated
 from .registry import build, expand, spec_of
 
+CONVENTIONS = ("corrected", "released", "text")
 AXES = ("data", "encoders", "objectives")
 WHAT_IF = "ntxent:tau=0.01..1/21 log"
 PROBES = ("cocos:eps=0.01,curve=true", "weight_mass", "similarity", "hubness", "alignment", "uniformity")
 _ENTRY = {"name", "spec", "recipe", "published", "each", "features"}
+_LONGEST = 200  # letters of a cell's folder
 _TOP = {"name", "about", "paper", "seeds", "recipe", "examine", *AXES}
 
 
@@ -110,8 +112,19 @@ def read_grid(path: Path | str, data: Mapping[str, str] | None = None) -> Grid:
     entries = itertools.product(*(axes[axis] for axis in AXES))
     cells = tuple(_cell(one, seed, common, str(path)) for one in entries for seed in dict.fromkeys(seeds))
     _distinct([cell.key for cell in cells], str(path))
-    name, paper = found.get("name", Path(path).stem), found.get("paper")
-    return Grid(str(name), str(found.get("about", "")), paper, cells, _examination(found, str(path)))
+    longest = max(cells, key=lambda cell: len(cell.key)).key
+    if len(longest) > _LONGEST:
+        raise InputError(
+            f"names of {path} must make folders of at most {_LONGEST} letters; got {longest!r}. Shorten them"
+        )
+    about, paper = _words(found, "about", str(path)), _words(found, "paper", str(path))
+    name = _words(found, "name", str(path)) or Path(path).stem
+    if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
+        raise InputError(f"name of {path} must be letters, digits, -, _ and ., as it names a folder; got {name!r}")
+    if paper is not None and not _tables_of(paper):
+        known = ", ".join(sorted({one.partition("_")[0] for one in _tables_of("") if "_" in one}))
+        raise InputError(f"paper of {path} must be one whose tables there are ({known}); got {paper!r}")
+    return Grid(name, about or "", paper, cells, _examination(found, str(path)))
 
 
 def _cell(entries: Sequence[Mapping[str, Any]], seed: int, common: Mapping[str, Any], where: str) -> Cell:
@@ -141,7 +154,11 @@ def _entries(found: Mapping[str, Any], axis: str, where: str) -> list[dict[str, 
         raise InputError(f"{where} must have one [[{axis}]] table at least; got {listed!r}")
     entries: list[dict[str, Any]] = []
     for entry in listed:
-        _known(entry, _ENTRY, f"[[{axis}]] of {where}")
+        _known(entry, _ENTRY - ({"features"} if axis != "encoders" else set()), f"[[{axis}]] of {where}")
+        for key in ("name", "spec", "published", "features"):
+            _words(entry, key, f"[[{axis}]] of {where}")
+        for key in ("each", "recipe"):
+            _table(entry, key, f"[[{axis}]] of {where}")
         if not isinstance(entry.get("spec"), str):
             raise InputError(f"each [[{axis}]] of {where} must have a spec; got {entry!r}")
         entries += _each({"name": entry["spec"], **entry}, where)
@@ -166,6 +183,14 @@ def _each(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
 def _examination(found: Mapping[str, Any], where: str) -> Examination:
     table = _table(found, "examine", where)
     _known(table, {f.name for f in fields(Examination)}, f"[examine] of {where}")
+    for key in ("split", "test", "what_if"):
+        _words(table, key, f"[examine] of {where}")
+    for key in ("probes", "conventions", "singles"):
+        if not isinstance(table.get(key, []), list):
+            raise InputError(f"{key} of [examine] in {where} must be a list of words; got {table[key]!r}")
+    strange = sorted(set(table.get("conventions", [])) - set(CONVENTIONS))
+    if strange:
+        raise InputError(f"conventions of {where} must be of {', '.join(CONVENTIONS)}; got {', '.join(strange)}")
     lists: dict[str, Any] = {
         key: tuple(map(str, table[key])) for key in ("probes", "conventions", "singles") if key in table
     }
@@ -185,6 +210,20 @@ def _table(found: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise InputError(f"{name} of {where} must be a table, [{name}]; got {table!r}")
     return table
+
+
+def _words(table: Mapping[str, Any], key: str, where: str) -> str | None:
+    """A text, or None where it is not there."""
+    found = table.get(key)
+    if found is not None and not isinstance(found, str):
+        raise InputError(f"{key} of {where} must be words in quotes; got {found!r}")
+    return found
+
+
+def _tables_of(paper: str) -> list[str]:
+    """Names of the tables of a paper."""
+    home = Path(__file__).parent / "tables"
+    return [path.stem for path in home.glob(f"{paper or '*'}_[0-9].py")]
 
 
 def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:

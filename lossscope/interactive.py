@@ -32,7 +32,7 @@ class Dial:
 
     panels: what a menu chooses from -> its lines. start: where the slider stands first, an index of x. symbol: what a
     value of the scale is called, "ε". It is there only where scripts run; a picture of the same belongs beside it.
-    Raises InputError unless every line has a value for every x.
+    Raises InputError unless every line has a value, and a deviation if any, for every x.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Dial:
         lines = [line for lines in self.panels.values() for line in lines]
         if not lines or not 0 <= self.start < len(self.x):
             raise InputError(f"dial {self.name!r} must have lines, and start on its scale of {len(self.x)}")
-        if any(len(line.y) != len(self.x) for line in lines):
+        if any(len(values) != len(self.x) for line in lines for values in (line.y, line.std) if values is not None):
             raise InputError(f"lines of the dial {self.name!r} must have {len(self.x)} values, one for each x")
 
     @property
@@ -68,8 +68,9 @@ class Dial:
             ]
             for name, lines in self.panels.items()
         }
-        whole = {
+        whole: dict[str, Any] = {
             "x": _told(self.x),
+            "names": list(panels),
             "panels": panels,
             "start": self.start,
             "log": self.log,
@@ -83,14 +84,24 @@ class Dial:
 class Field:
     """Weights over (s₊, s₋): a menu of objectives, one of sides; pointing at a place tells the weight there.
 
-    frame: columns objective, s_pos, s_neg, w_pos, w_neg on one full grid. clouds: label -> columns s_pos, s_neg of
-    queries to lay over it.
+    frame: columns objective, s_pos, s_neg, w_pos, w_neg, of each objective on a full grid of its own. clouds: label ->
+    columns s_pos, s_neg of queries to lay over it. Raises InputError for a grid with holes, or none.
     """
 
     name: str
     caption: str
     frame: pd.DataFrame
     clouds: Mapping[str, pd.DataFrame]
+
+    def __post_init__(self) -> None:
+        if self.frame.empty:
+            raise InputError(f"field {self.name!r} must have an objective; got none")
+        for objective, own in self.frame.groupby("objective", sort=False, observed=True):
+            places = own["s_pos"].nunique() * own["s_neg"].nunique()
+            if len(own) != places or own.duplicated(["s_pos", "s_neg"]).any():
+                raise InputError(
+                    f"field {self.name!r} must have a full grid; that of {objective} has {len(own)} points"
+                )
 
     @property
     def choices(self) -> list[str]:
@@ -99,16 +110,17 @@ class Field:
 
     def content(self) -> str:
         """For the page's script, as JSON."""
-        fields, x, y = {}, [], []
+        fields = {}
         for objective, own in self.frame.groupby("objective", sort=False, observed=True):
-            wide = {side: own.pivot_table(index="s_neg", columns="s_pos", values=side) for side in ("w_pos", "w_neg")}
-            x, y = list(wide["w_pos"].columns), list(wide["w_pos"].index)
+            pull, push = (own.pivot(index="s_neg", columns="s_pos", values=side) for side in ("w_pos", "w_neg"))
             fields[str(objective)] = {
-                "pull": [_told(-row) for row in wide["w_pos"].to_numpy()],
-                "push": [_told(row) for row in wide["w_neg"].to_numpy()],
+                "x": _told(push.columns),
+                "y": _told(push.index),
+                "pull": [_told(-row) for row in pull.to_numpy()],
+                "push": [_told(row) for row in push.to_numpy()],
             }
         clouds = {name: {"x": _told(c["s_pos"], 3), "y": _told(c["s_neg"], 3)} for name, c in self.clouds.items()}
-        return _json({"x": _told(x), "y": _told(y), "fields": fields, "clouds": clouds})
+        return _json({"names": list(fields), "fields": fields, "cloudNames": list(clouds), "clouds": clouds})
 
 
 def library() -> str:

@@ -25,6 +25,7 @@ from .plots import style
 from .tables import _formats
 from .tables.base import Table
 
+SCHEMA = "lossscope.report/1"
 _WIDEST = 1280  # pixels of a picture on the page, which are shown
 _PIXELS = 110  # to an inch
 _T = TypeVar("_T")
@@ -101,7 +102,10 @@ def write(out: Path, title: str, lead: str, sections: Sequence[Section], provena
         made.append(_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
     made.append(_text(out / "latex" / "main.tex", _latex(title, lead, sections, provenance)))
     made.append(_text(out / "index.html", _html(out, title, lead, sections, provenance)))
+    before = _listed(out)
     _text(out / "index.json", _listing(out, title, sections, provenance, made))
+    for name in before - {path.relative_to(out).as_posix() for path in made}:
+        (out / name).unlink(missing_ok=True)  # of an earlier report in this folder
     return out / "index.html"
 
 
@@ -184,13 +188,23 @@ def _listing(
     listed = [{"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(made)]
     parts = [{"title": section.title, "items": [item.name for item in section.everything]} for section in sections]
     content = {
-        "schema": "lossscope.report/1",
+        "schema": SCHEMA,
         "title": title,
         "sections": parts,
         "provenance": dict(provenance),
         "files": listed,
     }
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _listed(out: Path) -> set[str]:
+    """The files that the index of an earlier report names; nothing outside the folder is ever one."""
+    try:
+        found = json.loads((out / "index.json").read_text(encoding="utf-8"))
+        names = {str(one["path"]) for one in found["files"]} if found["schema"] == SCHEMA else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {name for name in names if (out / name).resolve().is_relative_to(out.resolve())}
 
 
 def _text(path: Path, text: str) -> Path:

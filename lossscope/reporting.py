@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -9,20 +10,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from .chapters import retrieval
 from .chapters._paper import papers
 from .chapters.base import Material, chapters
-from .checkpoint import versions
+from .checkpoint import refuse_files, versions
 from .compare import Chance, compare, significance
 from .diagram import weight_field
 from .errors import InputError
-from .examine import examine, examined
+from .examine import current, examine
 from .grid import Examination
 from .plots import style
-from .registry import build
+from .registry import build, uses_file
 from .report import write
 from .results import Results, read
 from .run import Run
-from .tables import retrieval
 from .tables.base import Table
 
 METRICS = ("rsum", *(f"{side}_R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10)))
@@ -41,16 +42,20 @@ def report(
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures of studies and run folders; returns index.html.
 
-    Run folders that were not examined are, as `asked`. Raises InputError for folders that are neither, for runs that
-    can not stand in one table, and for a folder that can not be written; nothing is written then.
+    Run folders that were not examined are, or all of them where something is `asked`. Raises InputError for folders
+    that are neither, for runs that can not stand in one table or name code that is not trusted, and for a folder that
+    can not be written; nothing is written then.
     """
     require_writable(out)
     for place, path in enumerate(paths):
-        if (path / "config.toml").is_file() and not examined(path):
+        if (path / "config.toml").is_file() and (asked is not None or not current(Run(path))):
             examine(Run(path), asked or Examination(), device, progress, trust_code=trust_code)
         if progress:
             progress("reading", place + 1, len(paths))
     results = read(paths)
+    for spec in results.cells[["data", "encoder", "spec"]].to_numpy().ravel():
+        if uses_file(str(spec)):
+            refuse_files(str(spec), trust_code)
     told = material(results, resamples)
     with style.screen():
         sections = chapters(told)
@@ -68,12 +73,14 @@ def tables(results: Results, resamples: int = 9999) -> list[Table]:
     """The tables of the study's paper, published values beside; without a paper retrieval and counts."""
     told = material(results, resamples)
     found = [*papers(told, counted=False), *papers(told, counted=True)]
-    return found or [retrieval.build(results.rows, ("data", "encoder", "trained"))]
+    return found or [retrieval.plain(results.rows)]
 
 
 def require_writable(out: Path) -> None:
     """Raise InputError when nothing can be written to the folder, before any work is done for it."""
     there = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
+    if out.is_dir() and any(out.iterdir()) and not (out / "index.json").is_file():
+        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. Choose another --out")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} must be a folder; it is a file. Choose another --out")
     try:
@@ -116,7 +123,7 @@ def _lead(told: Material) -> str:
     for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
         means = own.groupby("trained", observed=True)["mean"].mean()
         best.append(f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}")
-    return f"{', '.join(parts)}. Best mean rsum (of 600) on the test split: {'; '.join(best)}."
+    return f"{', '.join(parts)}. Best mean rsum (of 600) on the {_split(results, 'recall')} split: {'; '.join(best)}."
 
 
 def _provenance(results: Results, paths: Sequence[Path]) -> dict[str, str]:
@@ -135,7 +142,26 @@ def _provenance(results: Results, paths: Sequence[Path]) -> dict[str, str]:
         "batches that were counted": batches,
         "seeds": seeds,
         "deviation": "over seeds: sample standard deviation (n - 1); over batches: population standard deviation",
-        "checkpoint": "best epoch by rsum on the validation split; eval mode; float32",
+        "checkpoint": _selected(results),
+        "splits": _splits(results),
         **({"work": f"{spent / 60:.0f} minutes of training and examination"} if spent else {}),
         "versions": ", ".join(f"{k} {v}" for k, v in versions().items()),
     }
+
+
+def _selected(results: Results) -> str:
+    """Which epoch the numbers are of, as the recipes say."""
+    recipes = [json.loads(text) for text in results.cells["recipe"]]
+    selects = sorted({str(recipe.get("select", "rsum")) for recipe in recipes})
+    precisions = sorted({str(recipe.get("precision", "fp32")) for recipe in recipes})
+    return f"best epoch by {', '.join(selects)} on the validation split, frozen; encoder in {', '.join(precisions)}"
+
+
+def _split(results: Results, probe: str) -> str:
+    """The split that a probe looked at, or several."""
+    rows = results.rows[results.rows["probe"] == probe]
+    return " and ".join(map(str, rows["split"].dropna().unique())) or "no"
+
+
+def _splits(results: Results) -> str:
+    return f"counted: {_split(results, 'cocos')}; ranked: {_split(results, 'recall')}"

@@ -18,6 +18,9 @@ from .run import Run
 
 WHO = ("run", "data", "encoder", "trained", "spec", "dataset", "method")
 KINDS = ("rows", "queries", "curves", "what_if", "singles")
+_STUDY = "lossscope.study/1"
+_SYSTEM = ("data", "encoder", "trained")
+_APART = ("data", "encoder", "objective", "seed", "init", "info", "offline")  # not what tells systems apart
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Results:
     rows: SUMMARY columns, split and data_fingerprint. queries: direction, query, image, rank, ap5, relevant. curves:
     C(eps). what_if: summary rows through other objectives. singles: numbers of single queries.
     epochs: loss, rsum and similarities against epochs. cells: a row per run, `status` and `reason` for those that a
-    study has not (done, failed, running, waiting).
+    study has not (done, failed, waiting).
     """
 
     rows: pd.DataFrame
@@ -49,11 +52,13 @@ class Results:
 def read(paths: Sequence[Path | str]) -> Results:
     """Of studies and of run folders that were examined.
 
-    Raises InputError for a folder that is neither, a run that was not examined, and two runs of one name.
+    Run folders whose choices differ in more than the seed are called by what differs. Raises InputError for a folder
+    that is neither, a run that was not examined, files that are damaged, and two runs of one name or of one seed.
     """
-    studies = [Path(path) for path in paths if (Path(path) / "study.json").is_file()]
-    known = [one for path in studies for one in _of_study(path)]
-    known += [_of_run(Path(path)) for path in paths if Path(path) not in studies]
+    whole = [Path(path) for path in paths if (Path(path) / "study.json").is_file()]
+    studies = [_study(path) for path in whole]
+    known = [one for path, study in zip(whole, studies, strict=True) for one in _of_study(path, study)]
+    known += _apart([_of_run(Path(path)) for path in paths if Path(path) not in whole])
     twice = sorted({one["run"] for one in known if [o["run"] for o in known].count(one["run"]) > 1})
     if twice:
         raise InputError(f"runs must have names of their own; got {', '.join(twice)} twice. Rename a folder")
@@ -61,8 +66,9 @@ def read(paths: Sequence[Path | str]) -> Results:
     if not done:
         told = "; ".join(f"{one['run']}: {one['status']} {one['reason']}".strip() for one in known[:5])
         raise InputError(f"at least one run must be done; got {told or 'no run'}. See `lossscope study status`")
-    papers = {read_json(path / "study.json").get("paper") for path in studies}
-    name = ", ".join(str(read_json(path / "study.json")["name"]) for path in studies) or f"{len(done)} runs"
+    _seeds_once(done)
+    papers = {study.get("paper") for study in studies}
+    name = ", ".join(str(study["name"]) for study in studies) or f"{len(done)} runs"
     frames = {kind: _joined(done, kind) for kind in KINDS}
     epochs = [_epochs(one) for one in done]
     cells = pd.DataFrame([{k: v for k, v in one.items() if k != "path"} for one in known])
@@ -75,11 +81,22 @@ def read(paths: Sequence[Path | str]) -> Results:
     )
 
 
-def _of_study(path: Path) -> list[dict[str, Any]]:
+def _study(path: Path) -> dict[str, Any]:
+    found = read_json(path / "study.json")
+    if found.get("schema") != _STUDY:
+        raise InputError(f"{path / 'study.json'} must have the schema {_STUDY}; got {found.get('schema')!r}")
+    return found
+
+
+def _of_study(path: Path, study: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
-    for cell in read_json(path / "study.json")["cells"]:
+    for cell in study["cells"]:
         folder = path / "cells" / cell["key"]
         state = read_json(folder / "state.json") if (folder / "state.json").is_file() else {"status": "waiting"}
+        if state["status"] == "done" and state.get("examine") != study["examine"]:
+            state = {"status": "waiting", "reason": "trained, but other things are asked of it now"}
+        if state["status"] == "done":
+            _require_examined(folder / "run")
         who = {name: cell[name] for name in ("data", "encoder", "trained", "dataset", "method")}
         told = {"seed": cell["recipe"]["seed"], "spec": cell["recipe"]["objective"], "path": folder / "run"}
         end = {"status": state["status"], "reason": state.get("reason", ""), "seconds": state.get("seconds")}
@@ -90,13 +107,58 @@ def _of_study(path: Path) -> list[dict[str, Any]]:
 def _of_run(path: Path) -> dict[str, Any]:
     if not (path / "config.toml").is_file():
         raise InputError(f"{path} must be the folder of a study or of a run; it has neither study.json nor config.toml")
-    if not (path / "examined" / "manifest.json").is_file():
-        raise InputError(f"{path} must be a run that was examined; it was not. `lossscope report` does it first")
-    recipe = tomllib.loads((path / "config.toml").read_text(encoding="utf-8"))
+    _require_examined(path)
+    recipe = _recipe(path / "config.toml")
     who = {"data": recipe["data"], "encoder": recipe["encoder"], "trained": recipe["objective"]}
     told = {"dataset": None, "method": None, "seed": recipe.get("seed", 0), "spec": recipe["objective"], "path": path}
     end = {"status": "done", "reason": "", "seconds": None, "recipe": json.dumps(recipe)}
     return {"run": path.name, **who, **told, **end}
+
+
+def _require_examined(run: Path) -> None:
+    if not (run / "examined" / "manifest.json").is_file():
+        raise InputError(f"{run} must be a run that was examined; it was not. `lossscope report` does it first")
+
+
+def _recipe(file: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} must be a readable TOML file; {error}") from error
+    missing = [name for name in ("data", "encoder", "objective") if not isinstance(found.get(name), str)]
+    if missing:
+        raise InputError(f"{file} must state how the run was trained; it does not name {', '.join(missing)}")
+    return found
+
+
+def _apart(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs of one objective with other choices are not its seeds: `ntxent:tau=0.1, lr 0.002`."""
+    recipes = [json.loads(run["recipe"]) for run in runs]
+    named = []
+    for run in runs:
+        same = [recipe for recipe, one in zip(recipes, runs, strict=True) if _system(one) == _system(run)]
+        names = dict.fromkeys(name for recipe in same for name in recipe if name not in _APART)
+        differing = [name for name in names if len({str(recipe.get(name)) for recipe in same}) > 1]
+        own = json.loads(run["recipe"])
+        more = [f"{name.replace('_', '-')} {own.get(name)}" for name in differing]
+        named.append({**run, "trained": ", ".join([run["trained"], *more])})
+    return named
+
+
+def _seeds_once(done: list[dict[str, Any]]) -> None:
+    runs: dict[tuple[Any, ...], str] = {}
+    for one in done:
+        key = (*_system(one), one["seed"])
+        if key in runs:
+            raise InputError(
+                f"every run of {', '.join(_system(one))} must have a seed of its own; {runs[key]} and {one['run']} "
+                f"both have {one['seed']}. Leave one of them out"
+            )
+        runs[key] = one["run"]
+
+
+def _system(one: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(one[name]) for name in _SYSTEM)
 
 
 def _joined(done: list[dict[str, Any]], kind: str) -> pd.DataFrame:

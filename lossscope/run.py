@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
@@ -86,8 +87,18 @@ class Run:
         if not self.writes:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        with open(self.path / "events.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps({"time": now, "event": what, **details}) + "\n")
+        path = self.path / "events.jsonl"
+        torn = path.is_file() and not path.read_bytes().endswith(b"\n")  # killed while a line was written
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(("\n" if torn else "") + json.dumps({"time": now, "event": what, **details}) + "\n")
+
+    def events(self) -> list[dict[str, Any]]:
+        """What happened, in order; a line that a kill has cut is left out."""
+        path, found = self.path / "events.jsonl", []
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            with contextlib.suppress(ValueError):
+                found.append(dict(json.loads(line)))
+        return found
 
     def append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows to one of the tables; the header comes with the first."""

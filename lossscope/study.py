@@ -90,14 +90,12 @@ class Study:
     def state(self, cell: Cell) -> State:
         """Done or failed as its worker wrote down; running while a worker holds its lock."""
         folder = self.folder(cell)
-        if held(folder):
-            return State(cell, "running")
         file = folder / "state.json"
-        if not file.is_file():
-            return State(cell, "waiting")
-        found = read_json(file)
+        found: dict[str, Any] = read_json(file) if file.is_file() else {"status": "waiting"}
         if found["status"] == "done" and found.get("examine") != _plain(self.grid.examination):
-            return State(cell, "waiting")  # trained, but other things were asked of it
+            found = {"status": "waiting"}  # trained, but other things were asked of it
+        if found["status"] == "waiting" and held(folder):
+            return State(cell, "running")
         return State(cell, found["status"], found.get("reason", ""), found.get("seconds"), found.get("rsum"))
 
     def states(self) -> list[State]:
@@ -117,7 +115,10 @@ class Study:
         A cell that fails does not stop the others. Raises Interrupted when asked to stop: cells under way keep what
         they have, and the same call goes on.
         """
-        say = tell or (lambda _line: None)
+        with self._driven():
+            return self._run(launcher, device, retry, tell or (lambda _line: None), progress)
+
+    def _run(self, launcher: Launcher, device: str, retry: bool, say: Tell, progress: Progress | None) -> list[State]:
         over = {"done"} if retry else {"done", "failed"}
         todo = [state.cell for state in self.states() if state.status not in over]
         for cell in todo:
@@ -132,10 +133,10 @@ class Study:
                     cell = waiting.pop(0)
                     arguments = ["study", "cell", str(self.path.resolve()), cell.key, "--device", device]
                     jobs[cell.key] = cell, launcher.start(arguments, self.folder(cell) / "log.txt")
-                for cell, code in list(_ended(jobs)):
+                for cell, job, code in list(_ended(jobs)):
                     del jobs[cell.key]
                     finished += 1
-                    say(f"{finished}/{total} {_told(self._settled(cell, code))}")
+                    say(f"{finished}/{total} {_told(self._settled(cell, code, job.last()))}")
                 if progress:
                     progress("cells", finished, total)
                 time.sleep(_PAUSE if jobs else 0)
@@ -144,16 +145,24 @@ class Study:
                 raise Interrupted(f"stopped with {finished} of {total} cells over; the same command goes on")
         return self.states()
 
-    def _settled(self, cell: Cell, code: int) -> State:
-        """What the worker wrote down; of one that died before it could, that it died."""
+    def _settled(self, cell: Cell, code: int, last: str) -> State:
+        """What the worker wrote down; of one that died before it could, that it died, and its last line."""
         state = self.state(cell)
-        if state.status == "waiting":
-            log = self.folder(cell) / "log.txt"
-            last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] if log.is_file() else []
+        if state.status in ("waiting", "running"):
             cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-            settle(self.folder(cell), "failed", reason=f"{cause}: {' '.join(last) or 'it said nothing'}")
+            settle(self.folder(cell), "failed", reason=f"{cause}: {last or 'it said nothing'}")
             state = self.state(cell)
         return state
+
+    @contextlib.contextmanager
+    def _driven(self) -> Iterator[None]:
+        """One `study run` at a time. Raises InputError when there is another."""
+        try:
+            with filelock.FileLock(self.path / "lock", timeout=0):
+                yield
+        except filelock.Timeout:
+            told = f"{self.path} must be run by one command at a time; another is at it"
+            raise InputError(f"{told}. Wait for it, or look with `lossscope study status`") from None
 
 
 def settle(folder: Path, status: Status, asked: Examination | None = None, **more: Any) -> None:
@@ -188,13 +197,15 @@ def held(folder: Path) -> bool:
             return False
     except filelock.Timeout:
         return True
+    except PermissionError:  # somebody else's study: whether it runs can not be asked
+        return False
 
 
-def _ended(jobs: dict[str, tuple[Cell, Job]]) -> Iterator[tuple[Cell, int]]:
+def _ended(jobs: dict[str, tuple[Cell, Job]]) -> Iterator[tuple[Cell, Job, int]]:
     for cell, job in jobs.values():
         code = job.poll()
         if code is not None:
-            yield cell, code
+            yield cell, job, code
 
 
 def _stopped(jobs: list[Job]) -> None:

@@ -119,3 +119,31 @@ def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
 def test_the_studies_that_run_here_can_be_read(path: Path) -> None:
     grid = read_grid(path)
     assert grid.name == path.stem and grid.about and len({cell.key for cell in grid.cells}) == len(grid.cells)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('name = "small"', 'name = "../../elsewhere"', "as it names a folder"),
+        ('name = "small"', "name = 3", "name of .* must be words in quotes; got 3"),
+        (
+            'paper = "bleeker2022"',
+            'paper = "bleeker22"',
+            "paper of .* whose tables there are .*bleeker2022",
+        ),
+        (
+            'spec = "smoothap"',
+            'spec = "smoothap"\nfeatures = "hog-grid"',
+            "keys of .*objectives.*; got features",
+        ),
+        ("each = { ambiguity = [0.1, 0.5] }", "each = [1]", "must be a table"),
+        ('spec = "smoothap"', f'spec = "smoothap"\nname = "{"x" * 260}"', "at most 200 letters"),
+        ("[[data]]", '[examine]\nconventions = ["relased"]\n[[data]]', "conventions of .* got relased"),
+        ("[[data]]", "[examine]\nwhat_if = 3\n[[data]]", "what_if of .* must be words"),
+        ("[[data]]", "[examine]\nsplit = 3\n[[data]]", "split of .* must be words"),
+        ("[[data]]", '[examine]\nprobes = "cocos"\n[[data]]', "probes of .* must be a list"),
+    ],
+)
+def test_values_of_a_wrong_kind_are_told_before_any_work(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_grid(written(tmp_path, SMALL.replace(old, new)))

@@ -119,6 +119,7 @@ ALLOWED = {
     "run": {"files"},
     "results": {"documents", "frames", "run"},
     "chapters": {
+        "spec",
         "results",
         "report",
         "interactive",

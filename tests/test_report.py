@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import hashlib
+import io
 import json
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 
+import pandas as pd
 import pytest
+from PIL import Image
 
 from lossscope.errors import InputError
+from lossscope.interactive import Dial, Field, Series, library
 from lossscope.plots import style
 from lossscope.report import Picture, Section, write
 from lossscope.tables.base import Cell, Table
@@ -45,6 +53,17 @@ def _picture(name="line"):
     fig = style.canvas()
     fig.add_subplot().plot([0, 1], [1, 0])
     return Picture(name, "A line & more.", 'Falls "from" 1 to <0>.', fig)
+
+
+def _dial(name="eps"):
+    line = Series("</script><b>a", "i2t", (2.0, 1.0), (0.1, 0.2))
+    return Dial(name, "Move <it>.", (0.1, 1.0), {"<one>": (line,), "two": (line,)}, 0, "threshold", "samples", "ε")
+
+
+def _field(name="field"):
+    rows = [(a, b, -a, b, "<ntxent>") for a in (0.0, 1.0) for b in (0.0, 1.0)]
+    frame = pd.DataFrame(rows, columns=["s_pos", "s_neg", "w_pos", "w_neg", "objective"])
+    return Field(name, "Point & look.", frame, {"</script>": pd.DataFrame({"s_pos": [0.5], "s_neg": [0.1]})})
 
 
 def _sections():
@@ -164,3 +183,120 @@ def test_names_that_would_leave_the_folder_are_refused(tmp_path, name):
 def test_one_name_for_two_items_is_refused(tmp_path):
     with pytest.raises(InputError, match="must differ; got numbers twice"):
         write(tmp_path, "t", "l", [Section("s", "", (_table(), _table()))], {})
+
+
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory):
+    out = tmp_path_factory.mktemp("moving") / "out"
+    section = Section(
+        "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
+    )
+    write(out, "T", "L", [section], {})
+    return out
+
+
+@pytest.fixture(scope="module")
+def moving_page(moving):
+    page = Page()
+    page.feed((moving / "index.html").read_text(encoding="utf-8"))
+    page.close()
+    assert page.open == []
+    return page
+
+
+def test_what_is_more_is_folded_away(moving, moving_page):
+    text = (moving / "index.html").read_text(encoding="utf-8")
+    (folded,) = re.findall(r"<details.*?</details>", text, re.DOTALL)
+    assert "<summary" in folded and "3 more" in folded
+    inside = [
+        name for name in ("table-folded", "figure-also", "figure-tau", "figure-line", "figure-eps") if name in folded
+    ]
+    assert inside == ["table-folded", "figure-also", "figure-tau"]
+    assert len(moving_page.all("details")) == 1
+
+
+def test_a_section_without_more_folds_nothing(page):
+    assert page.all("details") == []
+
+
+def test_what_moves_has_its_content_and_controls(moving, moving_page):
+    figures = moving_page.all("figure")
+    assert [one["data-dial"] for one in figures if "data-dial" in one] == ["eps", "tau"]
+    assert [one["data-field"] for one in figures if "data-field" in one] == ["field"]
+    text = (moving / "index.html").read_text(encoding="utf-8")
+    contents = [
+        json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
+    ]
+    assert contents == [json.loads(item.content()) for item in (_dial(), _field(), _dial("tau"))]
+    assert contents[0]["panels"]["<one>"][0]["label"] == "</script><b>a"
+    sliders = [one for one in moving_page.all("input") if one["type"] == "range"]
+    assert [(one["min"], one["max"], one["value"]) for one in sliders] == [("0", "1", "0")] * 2
+
+
+def test_the_library_is_packed_only_where_something_moves(moving, folder):
+    text = (moving / "index.html").read_text(encoding="utf-8")
+    (packed,) = re.findall(r'<script type="application/gzip" id="library">(.*?)</script>', text, re.DOTALL)
+    assert gzip.decompress(base64.b64decode(packed)).decode() == library()
+    still = (folder / "index.html").read_text(encoding="utf-8")
+    assert "application/gzip" not in still and len(still) < 100_000
+
+
+def test_what_moves_needs_no_network_either(moving, moving_page):
+    addresses = [
+        attrs[key] for _, attrs in moving_page.tags for key in ("src", "href", "action", "data") if key in attrs
+    ]
+    assert all(address.startswith(("#", "data:image/")) for address in addresses)
+    text = (moving / "index.html").read_text(encoding="utf-8")
+    assert "http://" not in text and "https://" not in text and "@import" not in text and "url(" not in text
+
+
+def test_titles_labels_and_captions_are_words_not_tags(moving, moving_page, folder):
+    text = (moving / "index.html").read_text(encoding="utf-8")
+    assert "Move &lt;it&gt;." in text and "<it>" not in text
+    assert ">&lt;one&gt;</option>" in text and ">&lt;ntxent&gt;</option>" in text
+    assert moving_page.all("b") == [] and moving_page.all("one") == []
+    assert "<title>A &lt;title&gt;</title>" in (folder / "index.html").read_text(encoding="utf-8")
+    assert "First &amp; best" in (folder / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_is_folded_or_moves_is_in_latex_as_far_as_it_stands_still(moving):
+    text = (moving / "latex" / "main.tex").read_text(encoding="utf-8")
+    assert r"\input{folded}" in text and r"\includegraphics{also.pdf}" in text
+    assert "eps" not in text and "tau" not in text
+
+
+def test_the_listing_names_what_moves_and_has_the_sums_of_all_files(moving):
+    listing = json.loads((moving / "index.json").read_text(encoding="utf-8"))
+    assert listing["sections"] == [
+        {"title": "Moves", "items": ["eps", "field", "line", "folded", "also", "tau"]}
+    ]  # fmt: skip
+    for entry in listing["files"]:
+        assert entry["sha256"] == hashlib.sha256((moving / entry["path"]).read_bytes()).hexdigest()
+    there = {path.relative_to(moving).as_posix() for path in moving.rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in listing["files"]} == there - {"index.json"}
+
+
+def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
+    section = Section(
+        "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
+    )
+    again = write(tmp_path, "T", "L", [section], {})
+    for name in ("index.html", "index.json", "latex/main.tex", "latex/line.pdf", "figures/line.png"):
+        assert (again.parent / name).read_bytes() == (moving / name).read_bytes(), name
+
+
+def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
+    with style.screen():
+        wide = style.canvas(width=4)
+        wide.add_subplot().plot([0, 1])
+    out = write(tmp_path, "T", "L", [Section("S", "", (Picture("wide", "c", "a", wide),))], {})
+    (address,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', out.read_text(encoding="utf-8"))
+    with Image.open(io.BytesIO(base64.b64decode(address))) as image, Image.open(tmp_path / "figures/wide.png") as png:
+        assert image.format == "WEBP" and image.width == 1280 < png.width
+
+
+@pytest.mark.parametrize("twin", [_dial, _field, _picture])
+def test_a_name_is_given_once_whatever_it_names(tmp_path: Path, twin):
+    with pytest.raises(InputError, match="must differ; got numbers twice"):
+        write(tmp_path / "out", "t", "l", [Section("s", "", (_table(),)), Section("s", "", (), (twin("numbers"),))], {})
+    assert not (tmp_path / "out").exists()

@@ -18,6 +18,7 @@ from lossscope.cell import data_of, prepare, work
 from lossscope.errors import InputError
 from lossscope.estimate import estimate
 from lossscope.grid import read_grid
+from lossscope.launchers.base import last_line
 from lossscope.results import read
 from lossscope.study import Study, alone, held
 
@@ -52,12 +53,16 @@ class Done:
     """A job that is over."""
 
     code: int
+    log: Path
 
     def poll(self) -> int | None:
         return self.code
 
     def stop(self) -> None:
         raise AssertionError("a job that is over is not stopped")
+
+    def last(self) -> str:
+        return last_line(self.log.read_text(encoding="utf-8")) if self.log.is_file() else ""
 
 
 @dataclass
@@ -72,12 +77,12 @@ class Here:
         self.started.append(arguments[3])
         if len(self.started) > self.most:
             log.write_text("no memory left\n", encoding="utf-8")
-            return Done(-9)
+            return Done(-9, log)
         try:
             work(Path(arguments[2]), arguments[3])
         except InputError:
-            return Done(1)
-        return Done(0)
+            return Done(1, log)
+        return Done(0, log)
 
 
 def begun(tmp_path: Path, text: str = TINY) -> Study:

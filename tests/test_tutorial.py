@@ -18,7 +18,7 @@ TUTORIAL = HOME / "docs" / "tutorial.ipynb"
 def _read() -> Any:
     import nbformat
 
-    return nbformat.read(TUTORIAL, as_version=4)
+    return nbformat.reads(TUTORIAL.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
 
 
 def _kernels(folder: Path) -> None:

@@ -25,8 +25,14 @@ def papers(material: Material, counted: bool) -> Iterator[Table]:
     for name in sorted(one.name for one in pkgutil.iter_modules([str(Path(str(tables.__file__)).parent)])):
         if name.startswith(f"{material.results.paper}_") and (name in COUNTED) == counted:
             try:
-                yield from importlib.import_module(f"{tables.__name__}.{name}").build(
-                    material.results.rows, material.tests
-                )
+                table = importlib.import_module(f"{tables.__name__}.{name}")
+                made = table.build(material.results.rows, material.tests)
+                yield from (one for one in made if _compares(one))
             except NoRows:
                 continue
+
+
+def _compares(table: Table) -> bool:
+    """Whether any published number stands in it."""
+    places = [place for place, (_, column) in enumerate(table.columns) if column == "published"]
+    return not places or any(not row[place].missing for row in table.rows for place in places)

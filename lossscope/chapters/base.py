@@ -54,6 +54,11 @@ def _builders() -> Iterator[Build]:
         yield chapter.build
 
 
+def split_of(rows: pd.DataFrame) -> str:
+    """`test`; `train and val` where rows are of several."""
+    return " and ".join(map(str, rows["split"].dropna().unique())) or "unknown"
+
+
 def folded(items: Sequence[Item], shown: int = 2) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """All but pictures, and the first pictures; the other pictures, to be folded away."""
     pictures = [item for item in items if isinstance(item, Picture)]

@@ -29,6 +29,8 @@ def build(material: Material) -> Sequence[Section]:
     """Tables of counts, and a picture of where the weight is."""
     items: list[Item] = list(papers(material, counted=True)) or list(_own(material))
     for place, (name, rows) in enumerate(_mass(material).groupby("panel", sort=False), 1):
+        if rows["mean"].isna().all():
+            continue
         drawn = weight_mass.draw(rows, share=True).figure
         items.append(Picture(f"weight_mass-{place}", f"{name}. {_MASS}", weight_mass.alt(rows), drawn))
     shown, more = folded(items)
@@ -49,6 +51,8 @@ def _own(material: Material) -> Sequence[Item]:
 def _mass(material: Material) -> pd.DataFrame:
     rows = material.corrected("weight_mass")
     rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
+    rows = rows[rows["eps"] == rows["eps"].min()]  # of one threshold, where several were asked for
     named = rows.assign(label=rows["trained"], panel=panel(rows))
     keys = ["panel", "label", "direction", "statistic"]
-    return named.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
+    means: pd.DataFrame = named.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
+    return means

@@ -10,8 +10,8 @@ from ..association import LEVEL, RESAMPLES, association, sentences
 from ..plots import count_recall
 from ..report import Picture, Section
 from ..tables.base import Cell, Table
-from ._counts import counts
-from .base import Material
+from ._counts import batches_of, counts
+from .base import Material, split_of
 
 ORDER = 30
 _TEXT = (
@@ -19,22 +19,27 @@ _TEXT = (
     "model retrieves. Here every run is a point, counted per query."
 )
 _CAPTION = (
-    "Samples counted above eps per query (mean over all queries, training split, frozen model) against rsum on the "
-    "test split. Marks are means over seeds, bars one sample standard deviation."
+    "Samples counted above eps {eps:g} per query (mean over all queries, {counted} split, frozen models) against rsum "
+    "on the {ranked} split. Marks are means over seeds, bars one sample standard deviation. {batches}"
 )
 
 
 def build(material: Material) -> Sequence[Section]:
     """The picture, the correlation of each panel, and two sentences made from it."""
-    frame = counts(material)
+    every = counts(material)
+    frame = every.dropna(subset=["count", "rsum"])
     if frame["label"].nunique() < 2:
         return []
     found = association(frame)
     holds, turns = sentences(found)
     rates = _rates(material)
     text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{rates}" if rates else "")
-    picture = Picture("count_recall", _CAPTION, count_recall.alt(frame), count_recall.draw_many(frame))
-    return [Section("Fewer samples, better recall?", text, (picture, _table(found), _numbers(frame, material)))]
+    rows = material.corrected("cocos")
+    ranked = split_of(material.results.rows[material.results.rows["probe"] == "recall"])
+    told = {"eps": material.eps, "counted": split_of(rows), "ranked": ranked, "batches": batches_of(rows)}
+    caption = _CAPTION.format(**told)
+    picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
+    return [Section("Fewer samples, better recall?", text, (picture, _table(found), _numbers(every, material)))]
 
 
 def _table(found: pd.DataFrame) -> Table:
@@ -56,11 +61,11 @@ def _table(found: pd.DataFrame) -> Table:
     return Table("count_recall_association", caption, columns, rows)
 
 
-def _numbers(frame: pd.DataFrame, material: Material) -> Table:
-    """Means and deviations over seeds, what the picture shows."""
-    rows = []
-    for (name, label, direction), own in frame.groupby(["panel", "label", "direction"], sort=False, observed=True):
-        count, rsum = own["count"].dropna(), own["rsum"].dropna()
+def _numbers(every: pd.DataFrame, material: Material) -> Table:
+    """Means and deviations over seeds, what the picture shows; a note on runs that it can not show."""
+    rows, known = [], every.dropna(subset=["count", "rsum"])
+    for (name, label, direction), own in known.groupby(["panel", "label", "direction"], sort=False, observed=True):
+        count, rsum = own["count"], own["rsum"]
         several = len(own) > 1
         rows.append((
             Cell(text=str(name)), Cell(text=str(label)), Cell(text=str(direction)), Cell(mean=len(own), digits=0),
@@ -69,7 +74,9 @@ def _numbers(frame: pd.DataFrame, material: Material) -> Table:
         ))  # fmt: skip
     columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
     caption = f"What the picture shows. eps {material.eps:g}; mean ± sample standard deviation over seeds."
-    return Table("count_recall_numbers", caption, columns, tuple(rows))
+    gone = list(dict.fromkeys(every.loc[~every.index.isin(known.index), "run"].astype(str)))
+    notes = (f"Left out, since count or rsum is not defined: {', '.join(gone)}.",) if gone else ()
+    return Table("count_recall_numbers", caption, columns, tuple(rows), notes)
 
 
 def _rates(material: Material) -> str:

@@ -25,7 +25,7 @@ def build(material: Material) -> Sequence[Section]:
     if material.fields.empty:
         return []
     frame = material.fields
-    caption = "Point at a place for its weight. Circles are queries of the training split: s₊ and the hardest s₋."
+    caption = "Point at a place for its weight. Circles are queries in their batches: s₊ and the hardest s₋."
     picture = Picture(
         "fields",
         "Weight on the negative, each panel divided by its largest.",
@@ -37,11 +37,14 @@ def build(material: Material) -> Sequence[Section]:
 
 
 def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every so many points of the grid, so that the page stays light."""
+    """Every so many points of each grid, so that the page stays light."""
     points = 101 if frame["objective"].nunique() <= _FINE else 51
-    steps = sorted(frame["s_pos"].unique())
-    keep = set(steps[:: max(1, (len(steps) - 1) // (points - 1))])
-    return frame[frame["s_pos"].isin(keep) & frame["s_neg"].isin(keep)]
+    parts = []
+    for _, own in frame.groupby("objective", sort=False, observed=True):
+        steps = sorted(own["s_pos"].unique())
+        keep = set(steps[:: max(1, (len(steps) - 1) // (points - 1))])
+        parts.append(own[own["s_pos"].isin(keep) & own["s_neg"].isin(keep)])
+    return pd.concat(parts, ignore_index=True)
 
 
 def _clouds(material: Material) -> dict[str, pd.DataFrame]:

@@ -9,12 +9,13 @@ import pandas as pd
 from ..plots import tangent
 from ..report import Item, Picture, Section
 from ..tables.base import Cell, Table
-from .base import Material, folded, panel
+from ._counts import batches_of
+from .base import Material, folded, panel, split_of
 
 ORDER = 70
 _TEXT = (
     "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
-    "on the sphere, and how unevenly candidates are chosen as hardest negative. Training split, frozen model."
+    "on the sphere, and how unevenly candidates are chosen as hardest negative. Split {split}, frozen models. {batches}"
 )
 _STATISTICS = {"s_pos": 3, "s_neg": 3, "margin": 3, "inverted": 3, "N_max": 1, "N_skew": 2, "never": 3}
 
@@ -30,7 +31,10 @@ def build(material: Material) -> Sequence[Section]:
             frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
             caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
-    return [Section("Similarities and gradients of single queries", _TEXT, *folded(items))] if items else []
+    rows = material.results.rows
+    rows = rows[rows["probe"] == "similarity"]
+    text = _TEXT.format(split=split_of(rows), batches=batches_of(rows))
+    return [Section("Similarities and gradients of single queries", text, *folded(items))] if items else []
 
 
 def _table(material: Material) -> Table | None:

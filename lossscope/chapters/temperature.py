@@ -10,12 +10,13 @@ import pandas as pd
 from ..interactive import Dial, Series
 from ..plots import style, what_if
 from ..report import Item, Picture, Section
+from ..spec import Spec
 from .base import Material, folded, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
 _TEXT = (
-    "Every frozen model, whatever it was trained with, is looked at through NT-Xent at many temperatures. The model is "
+    "Every frozen model, whatever it was trained with, is looked at through {loss} at many temperatures. The model is "
     "the same all along: this is what the loss would weigh, not what training with it would give."
 )
 
@@ -25,13 +26,15 @@ def build(material: Material) -> Sequence[Section]:
     rows = _swept(material)
     if rows.empty:
         return []
-    items: list[Item] = [_dial(rows[rows["statistic"] == "N_eff"])]
+    loss = Spec.parse(str(rows["objective"].iloc[0])).name
+    effective = rows[rows["statistic"] == "N_eff"]
+    items: list[Item] = [_dial(effective, loss)] if len(effective) else []
     keys = ["panel", "value", "direction", "statistic"]
     mean = rows.groupby(keys, sort=False, observed=True)[["mean", "std"]].mean().reset_index()
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
         items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
-    return [Section("If the temperature were another", _TEXT, *folded(items))]
+    return [Section("If the temperature were another", _TEXT.format(loss=loss), *folded(items))]
 
 
 def _swept(material: Material) -> pd.DataFrame:
@@ -41,10 +44,12 @@ def _swept(material: Material) -> pd.DataFrame:
         return pd.DataFrame()
     found = rows["objective"].astype(str).str.extract(r"tau=([0-9.e-]+)")[0].astype(float)
     known = rows.assign(value=found, panel=panel(rows))
-    return known[known["value"].notna() & known["statistic"].isin(list(_STATISTICS))]
+    known = known[known["value"].notna() & known["statistic"].isin(list(_STATISTICS)) & (known["probe"] == "cocos")]
+    smallest: pd.DataFrame = known[known["eps"] == known["eps"].min()]
+    return smallest
 
 
-def _dial(rows: pd.DataFrame) -> Dial:
+def _dial(rows: pd.DataFrame, loss: str) -> Dial:
     scale = np.sort(rows["value"].unique())
     tints = style.colours(list(map(str, rows["trained"].unique())))
     panels = {}
@@ -58,7 +63,7 @@ def _dial(rows: pd.DataFrame) -> Dial:
             )
         panels[str(name)] = tuple(lines)
     caption = (
-        "Effective number of negatives of NT-Xent at the temperature of the slider, by what the model was trained with."
+        f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."
     )
     start = int(np.abs(np.log(scale / 0.1)).argmin())
     return Dial("tau", caption, tuple(scale), panels, start, "temperature τ", "effective number of negatives", "τ")

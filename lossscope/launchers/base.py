@@ -20,6 +20,10 @@ class Job(Protocol):
         """Ask it to keep what it has and end."""
         ...
 
+    def last(self) -> str:
+        """The last line it said, for one that ended without a word of its own; empty when there is none."""
+        ...
+
 
 class Launcher(Protocol):
     """A frozen dataclass whose fields are its options. at_once: how many commands may run together."""
@@ -37,6 +41,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = log
         with open(log, "ab") as told:
             self._process = subprocess.Popen(
                 list(command), stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=dict(environment),
@@ -49,6 +54,14 @@ class Process:
     def stop(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
+
+    def last(self) -> str:
+        return last_line(self._log.read_text(encoding="utf-8", errors="replace"))
+
+
+def last_line(text: str) -> str:
+    """The last line with words."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def command(arguments: Sequence[str]) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .base import command
+from .base import command, last_line
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Slurm:
         if min(self.jobs, self.minutes, self.cpus) < 1 or self.gpus < 0:
             told = f"{self.jobs}, {self.minutes}, {self.cpus} and {self.gpus}"
             raise InputError(f"jobs, minutes and cpus must be at least 1, gpus at least 0; got {told}")
+        if importlib.util.find_spec("submitit") is None:
+            raise InputError("slurm needs submitit; install it with `pip install 'lossscope[slurm]'`")
 
     @property
     def at_once(self) -> int:
@@ -37,7 +40,8 @@ class Slurm:
         return self.jobs
 
     def start(self, arguments: Sequence[str], log: Path) -> _Submitted:
-        submitit = _submitit()
+        import submitit
+
         executor = submitit.AutoExecutor(folder=log.parent / "slurm", cluster=self.cluster)
         told: dict[str, Any] = {"timeout_min": self.minutes, "cpus_per_task": self.cpus, "name": "lossscope"}
         if self.cluster == "slurm":
@@ -61,12 +65,5 @@ class _Submitted:
     def stop(self) -> None:
         self.job.cancel()
 
-
-def _submitit() -> Any:
-    try:
-        import submitit
-    except ImportError as error:
-        raise InputError(
-            "the launcher slurm needs submitit; install it with `pip install 'lossscope[slurm]'`"
-        ) from error
-    return submitit
+    def last(self) -> str:
+        return last_line(self.job.stderr() or self.job.stdout() or "")

@@ -32,5 +32,6 @@ class Torchrun:
 
     def start(self, arguments: Sequence[str], log: Path) -> Process:
         many = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
-        environment = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+        threads = os.environ.get("OMP_NUM_THREADS", "1")
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "LOSSSCOPE_PARENT": str(os.getpid())}
         return Process([sys.executable, "-m", "torch.distributed.run", *many, *arguments], log, environment)

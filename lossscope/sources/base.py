@@ -53,6 +53,11 @@ class Embedded:
     live: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """In a line: what it is called, how much it holds, what it was trained with."""
+        told = f", trained with {self.objective}" if self.objective else ""
+        return f"<{self.name}: {len(self.image_ids)} images, {len(self.caption_image)} captions{told}>"
+
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:
             got = f"{len(self.image_ids)} images and {len(self.caption_image)} captions"
