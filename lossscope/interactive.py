@@ -112,7 +112,8 @@ class Field:
         """For the page's script, as JSON."""
         fields = {}
         for objective, own in self.frame.groupby("objective", sort=False, observed=True):
-            pull, push = (own.pivot(index="s_neg", columns="s_pos", values=side) for side in ("w_pos", "w_neg"))
+            wide = own.pivot_table(index="s_neg", columns="s_pos", values=["w_pos", "w_neg"], dropna=False)
+            pull, push = wide["w_pos"], wide["w_neg"]
             fields[str(objective)] = {
                 "x": _told(push.columns),
                 "y": _told(push.index),

@@ -115,14 +115,17 @@ def _lead(told: Material) -> str:
     results = told.results
     cells = results.cells
     done = cells[cells["status"] == "done"]
-    parts = [f"{len(done)} runs of {len(cells)}" if len(done) < len(cells) else f"{len(done)} runs"]
+    runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
+    parts = [f"{runs} of {len(cells)}" if len(done) < len(cells) else runs]
     for name, what in (("trained", "objectives"), ("encoder", "models"), ("data", "data sets"), ("seed", "seeds")):
         parts.append(f"{done[name].nunique()} {what if done[name].nunique() > 1 else what[:-1]}")
     best = []
     rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
     for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
-        means = own.groupby("trained", observed=True)["mean"].mean()
-        best.append(f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}")
+        means = own.groupby("trained", observed=True)["mean"].mean().dropna()
+        best.append(
+            f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}" if len(means) else f"{encoder} on {data}: –"
+        )
     return f"{', '.join(parts)}. Best mean rsum (of 600) on the {_split(results, 'recall')} split: {'; '.join(best)}."
 
 

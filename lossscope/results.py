@@ -68,7 +68,7 @@ def read(paths: Sequence[Path | str]) -> Results:
         raise InputError(f"at least one run must be done; got {told or 'no run'}. See `lossscope study status`")
     _seeds_once(done)
     papers = {study.get("paper") for study in studies}
-    name = ", ".join(str(study["name"]) for study in studies) or f"{len(done)} runs"
+    name = ", ".join(str(study["name"]) for study in studies) or _counted(len(done))
     frames = {kind: _joined(done, kind) for kind in KINDS}
     epochs = [_epochs(one) for one in done]
     cells = pd.DataFrame([{k: v for k, v in one.items() if k != "path"} for one in known])
@@ -79,6 +79,10 @@ def read(paths: Sequence[Path | str]) -> Results:
         name=name,
         paper=papers.pop() if len(papers) == 1 else None,
     )
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _study(path: Path) -> dict[str, Any]:

@@ -26,16 +26,17 @@ HERE = Path(__file__).parents[1]
 FIGURES, REPORTS = HERE / "figures", HERE / "reports"
 BATCH = 128  # pairs, of the studies
 STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
-KEPT = ("index.html", "index.json", "csv", "latex/*.tex")  # of a report: its pictures are on the page and in figures/
+KEPT = ("csv", "latex/*.tex")  # of a report; of the first study the page too, which has all its pictures
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A picture that a command draws: {runs} is where studies lie."""
+    """A picture that a command draws: {runs} is where studies lie. kept: which, where it draws several (`-arrows`)."""
 
     name: str
     command: str
     shows: str
+    kept: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ PICTURES: tuple[Drawn | Taken, ...] = (
         "directions",
         "diagram --objective triplet-sh --objective ntxent --objective unified --arrows",
         "Where one step of the loss would move a query's similarities",
+        "-arrows",
     ),
     Drawn(
         "overlay",
@@ -139,7 +141,7 @@ def reported(study: str, runs: Path) -> Path:
     run(["report", str(runs / study), "--out", str(page), "--title", study])
     home = REPORTS / study
     shutil.rmtree(home, ignore_errors=True)
-    for pattern in KEPT:
+    for pattern in (*KEPT, *(["index.html"] if study == STUDIES[0] else [])):
         for path in page.glob(pattern):
             to = home / path.relative_to(page)
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +158,8 @@ def picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
         return f"| ![]({one.name}.png) | {one.shows}; `{command}` |"
     words = one.command.format(runs=runs.name, out=to).split()  # pictures tell sources as they are named here
     run(words if "--curve" in words else [*words, "-o", str(to)], runs.parent if "{runs}" in one.command else HERE)
+    if one.kept:
+        (FIGURES / f"{one.name}{one.kept}.png").replace(to)
     for extra in FIGURES.glob(f"{one.name}-*.png"):  # what the command draws beside
         extra.unlink()
     command = one.command.format(runs="runs", out="eps_curve.png")
@@ -198,7 +202,8 @@ def _told(rows: pd.DataFrame) -> str:
 
 ANSWER = """# Reports
 
-Made by `make gallery` from small studies on painted scenes. `index.html` in each folder opens from disk.
+Made by `make gallery` from small studies on painted scenes.
+[bleeker2022-small/index.html](bleeker2022-small/index.html) opens from disk.
 
 | report | of |
 |---|---|

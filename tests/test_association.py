@@ -111,9 +111,10 @@ def test_the_same_runs_give_the_same_interval() -> None:
     assert association(rows, seed=1)["tau"].equals(association(rows)["tau"])
 
 
-def test_one_run_of_a_loss_tells_nothing_of_chance() -> None:
-    one = frame({"few": [1.0], "many": [9.0, 9.1]}, {"few": [200.0], "many": [100.0, 101.0]})
-    (row,) = association(one).to_dict("records")
+@pytest.mark.parametrize("runs", [1, 2])
+def test_few_runs_of_a_loss_tell_too_little_of_chance(runs: int) -> None:
+    few = frame({**FEW, "few": FEW["few"][:runs]}, {"few": GOOD[:runs], "many": BAD})
+    (row,) = association(few).to_dict("records")
     assert row["tau"] == -1.0 and math.isnan(row["low"]) and math.isnan(row["high"]) and row["verdict"] == OPEN
 
 
@@ -143,15 +144,19 @@ def test_panels_and_directions_are_apart() -> None:
         ("B", "t2i", 1.0),
     ]
     holds, turns = sentences(found)
-    assert holds == "Losses that count fewer samples retrieve better in A (i2t: tau -1.00, -1.00 to -1.00)."
+    assert holds == (
+        "Of these 2 losses, those that count fewer samples retrieve better beyond the chance of training in A "
+        "(i2t: tau -1.00, -1.00 to -1.00)."
+    )
     assert turns == "It turns round in B (t2i: tau 1.00, 1.00 to 1.00)."
 
 
 def test_where_nothing_is_decided_the_sentences_say_so() -> None:
     one = association(frame({"few": [1.0], "many": [9.0]}, {"few": [200.0], "many": [100.0]}))
     assert sentences(one) == (
-        "Nowhere do losses that count fewer samples retrieve better beyond the chance of training.",
-        "It turns round nowhere beyond the chance of training; the runs do not decide it in A (i2t: tau -1.00, 2 runs).",
+        "Of these 2 losses, those that count fewer samples retrieve better beyond the chance of training nowhere.",
+        "It turns round nowhere beyond the chance of training; "
+        "the runs do not decide it in A (i2t: tau -1.00, 2 runs).",
     )
 
 

@@ -1,4 +1,4 @@
-"""From a study or a run folder to the page: is all of it there, and is what can not be shown a gap or a clear message?"""
+"""From a study or a run folder to the page: is all of it there, and is what can not be shown a gap or a message?"""
 
 from __future__ import annotations
 
@@ -128,7 +128,8 @@ def test_a_run_alone_is_examined_and_reported_without_comparing(run: Path, tmp_p
     page = report([run], tmp_path / "out", "Mine & <only>", progress=lambda label, _d, _t: seen.append(label))
     assert (run / "examined" / "manifest.json").is_file() and seen[-1] == "reading" and len(set(seen)) > 1
     text = page.read_text(encoding="utf-8")
-    assert "<h1>Mine &amp; &lt;only&gt;</h1>" in text and "1 runs" not in text
+    assert "<h1>Mine &amp; &lt;only&gt;</h1>" in text
+    assert "1 run, 1 objective" in text and "1 runs" not in text
     assert "Fewer samples, better recall?" not in text and "Could it be chance" not in text
     names = {path.stem for path in (page.parent / "csv").iterdir()}
     assert {"retrieval", "runs", "cocos_softmax"} <= names and not names & {"comparison", "count_recall_numbers"}
@@ -189,7 +190,7 @@ def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(s
 
 def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
     rewritten(cells(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
-    with pytest.raises(InputError, match="data_fingerprint of scenes must be one; got .*another"):
+    with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
         report([study], tmp_path / "out", resamples=99)
     assert not (tmp_path / "out").exists()
 
@@ -210,7 +211,7 @@ def test_a_folder_that_can_not_be_written_is_told_before_any_work(tiny_run: Path
     def work(_label: str, _done: int, _total: int) -> None:
         raise AssertionError("nothing may be done")
 
-    with pytest.raises(InputError, match="must be a folder.* Choose another --out"):
+    with pytest.raises(InputError, match=r"must be a folder.* Choose another --out"):
         report([tiny_run], tmp_path / below, progress=work)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
     assert not (tiny_run / "examined").exists()
@@ -238,7 +239,7 @@ def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Pa
     examine(Run(run), PLAIN)
     (tmp_path / "loss.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
     config = run / "config.toml"
-    mine = json.dumps(f'"{tmp_path / "loss.py"}:Loss"')
+    mine = json.dumps(f"{tmp_path / 'loss.py'}:Loss")
     config.write_text(
         re.sub(r"(?m)^objective = .*$", lambda _: f"objective = {mine}", config.read_text()), encoding="utf-8"
     )

@@ -75,7 +75,7 @@ def test_a_run_folder_is_called_by_its_folder_and_its_specs(plain: Path) -> None
     assert cell["data"].startswith("scenes:train=60") and cell["encoder"].startswith("vsepp:")
     assert set(results.queries["run"]) == {"alone"} and results.curves.empty and results.singles.empty
     assert set(WHO) <= set(results.curves.columns) and set(SUMMARY) <= set(results.what_if.columns)
-    assert results.name == "1 runs" and len(results.epochs)
+    assert results.name == "1 run" and len(results.epochs)
 
 
 def test_studies_and_run_folders_stand_together(tiny_study: Path, plain: Path) -> None:
@@ -106,7 +106,7 @@ def test_runs_of_other_seeds_are_of_one_name(plain: Path, tmp_path: Path) -> Non
 def test_two_runs_of_one_seed_are_no_mean(plain: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(plain, tmp_path / "copy"))
     with pytest.raises(
-        InputError, match="must have a seed of its own; alone and copy both have 0. Leave one of them out"
+        InputError, match=r"must have a seed of its own; alone and copy both have 0\. Leave one of them out"
     ):
         read([plain, copy])
 
@@ -144,9 +144,9 @@ def test_a_study_of_which_nothing_is_done_says_why(study: Path) -> None:
 
 def test_two_runs_of_one_name_are_refused(tiny_study: Path, plain: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(plain, tmp_path / "alone"))
-    with pytest.raises(InputError, match="names of their own; got alone twice. Rename a folder"):
+    with pytest.raises(InputError, match=r"names of their own; got alone twice\. Rename a folder"):
         read([plain, other])
-    with pytest.raises(InputError, match="names of their own; got scenes--vse--nt-xent--seed0, .* twice"):
+    with pytest.raises(InputError, match=r"names of their own; got scenes--vse--nt-xent--seed0, .* twice"):
         read([tiny_study, tiny_study])
 
 
@@ -166,7 +166,7 @@ def test_a_done_cell_without_its_numbers_is_no_run_of_nothing(study: Path) -> No
 
 def test_a_run_that_was_not_examined_is_told(tiny_run: Path) -> None:
     with pytest.raises(
-        InputError, match="must be a run that was examined; it was not. `lossscope report` does it first"
+        InputError, match=r"must be a run that was examined; it was not\. `lossscope report` does it first"
     ):
         read([tiny_run])
 

@@ -37,7 +37,7 @@ def _runs(material: Material) -> Table:
         for one in material.results.cells.to_dict("records") if one["run"] in rsum.index
     )  # fmt: skip
     columns = tuple(("", name) for name in ("run", "data", "encoder", "objective", "seed", "rsum", "fingerprint"))
-    return Table("runs", f"{len(lines)} runs.", columns, lines)
+    return Table("runs", f"{len(lines)} {'runs' if len(lines) != 1 else 'run'}.", columns, lines)
 
 
 def _gaps(gaps: pd.DataFrame) -> Table:
@@ -45,4 +45,6 @@ def _gaps(gaps: pd.DataFrame) -> Table:
         tuple(Cell(text=str(one[name])) for name in ("run", "status", "reason")) for one in gaps.to_dict("records")
     )
     columns = (("", "cell"), ("", "status"), ("", "why"))
-    return Table("gaps", f"{len(lines)} cells of the study have no numbers.", columns, lines)
+    return Table(
+        "gaps", f"{len(lines)} {'cells' if len(lines) > 1 else 'cell'} of the study without numbers.", columns, lines
+    )

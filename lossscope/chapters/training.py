@@ -13,7 +13,8 @@ from .base import Material, folded, panel
 ORDER = 60
 _TEXT = (
     "On the validation split, after each epoch. Two similarities that run together are a collapse: no query can be "
-    "told from another. Losses of different objectives have scales of their own."
+    "told from another. Losses of different objectives have scales of their own; one that jumps has ended a "
+    "warm-up with another loss."
 )
 
 

@@ -93,5 +93,5 @@ def test_counts_on_other_data_of_the_same_name_are_not_drawn_as_one(changed: Cha
         rows.loc[rows["trained"] == "Triplet", "data_fingerprint"] = "another"
         return rows
 
-    with pytest.raises(InputError, match="data_fingerprint of 'scenes' must be one; got .*another"):
+    with pytest.raises(InputError, match=r"data_fingerprint of 'scenes' must be one; got .*another"):
         counts(changed(other))

@@ -1,0 +1,88 @@
+"""From the command line: a page from studies and runs; what can not be reported says why, and writes nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_study: Path, tiny_run: Path) -> None:
+    """A finished study, and a run folder that nobody examined."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    shutil.copytree(tiny_study, tmp_path / "study")
+    shutil.copytree(tiny_run, tmp_path / "alone")
+
+
+def lossscope(words: str) -> Result:
+    return CliRunner().invoke(app, words.split())
+
+
+@pytest.mark.slow
+def test_a_study_and_a_run_become_a_page() -> None:
+    words = "report study alone --out page --title Mine --resamples 99 --split val --device cpu"
+    result = lossscope(words)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.strip() == "page/index.html"
+    assert "Open the page in a browser:" in result.stderr
+    listing = json.loads(Path("page/index.json").read_text(encoding="utf-8"))
+    assert listing["title"] == "Mine" and listing["provenance"]["command"].startswith("lossscope report study alone")
+    manifest = json.loads(Path("alone/examined/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["asked"]["split"], manifest["asked"]["test"]) == ("val", "test")
+    assert {path.name for path in Path("page").iterdir()} == {"index.html", "index.json", "latex", "csv", "figures"}
+
+
+def test_what_was_ranked_on_another_split_is_in_no_table_with_it() -> None:
+    result = lossscope("report study alone --out page --test val --resamples 99 --device cpu")
+    assert result.exit_code == 1 and not Path("page").exists()
+    assert "got test split (runs scenes--vse" in result.stderr and "val split (run alone)" in result.stderr
+
+
+@pytest.mark.slow
+def test_quiet_says_the_page_alone() -> None:
+    result = lossscope("report study --resamples 99 --quiet")
+    assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "report/index.html", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("report", 2, "Missing argument"),
+        ("report gone", 1, "gone must be the folder of a study or of a run; it has neither study.json nor config.toml"),
+        ("report study --out file", 1, "file must be a folder; it is a file. Choose another --out"),
+        ("report study --out file/below", 1, "must be a folder that can be written"),
+        ("report study --out mine", 1, "mine must be new, empty, or an earlier report; it holds other files"),
+        ("report study study", 1, "runs must have names of their own; got"),
+        ("report study --resamples 5", 2, "greater than or equal to 99"),
+        ("report study --device tpu", 2, "--device must be auto, cpu, cuda"),
+        ("report broken", 1, "study.json must be whole JSON"),
+        ("report waiting", 1, "at least one run must be done; got"),
+    ],
+)
+def test_what_can_not_be_reported_is_told(words: str, code: int, told: str) -> None:
+    Path("file").write_text("mine", encoding="utf-8")
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine", encoding="utf-8")
+    Path("broken").mkdir()
+    Path("broken/study.json").write_text('{"schema": ', encoding="utf-8")
+    shutil.copytree("study", "waiting")
+    for state in Path("waiting").glob("cells/*/state.json"):
+        state.unlink()
+    result = lossscope(words)
+    assert result.exit_code == code, result.output
+    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert result.stdout == "" and not Path("report").exists()
+    assert Path("mine/notes.txt").read_text(encoding="utf-8") == Path("file").read_text(encoding="utf-8") == "mine"
+
+
+def test_help_shows_examples() -> None:
+    result = lossscope("report --help")
+    assert result.exit_code == 0 and "Examples" in result.stdout
+    assert "lossscope report runs/bleeker2022-small --out report" in result.stdout
