@@ -144,20 +144,16 @@ def test_panels_and_directions_are_apart() -> None:
         ("B", "t2i", 1.0),
     ]
     holds, turns = sentences(found)
-    assert holds == (
-        "Of these 2 losses, those that count fewer samples retrieve better beyond the chance of training in A "
-        "(i2t: tau -1.00, -1.00 to -1.00)."
-    )
-    assert turns == "It turns round in B (t2i: tau 1.00, 1.00 to 1.00)."
+    assert "A (i2t: tau -1.00, -1.00 to -1.00)" in holds and "B" not in holds.split("retrieve better")[1]
+    assert "B (t2i: tau 1.00, 1.00 to 1.00)" in turns and "A (" not in turns
 
 
 def test_where_nothing_is_decided_the_sentences_say_so() -> None:
     one = association(frame({"few": [1.0], "many": [9.0]}, {"few": [200.0], "many": [100.0]}))
-    assert sentences(one) == (
-        "Of these 2 losses, those that count fewer samples retrieve better beyond the chance of training nowhere.",
-        "It turns round nowhere beyond the chance of training; "
-        "the runs do not decide it in A (i2t: tau -1.00, 2 runs).",
-    )
+    holds, turns = sentences(one)
+    assert "nowhere" in holds.lower() and "tau" not in holds
+    assert "nowhere" in turns and "do not decide it in A (i2t: tau -1.00, 2 runs)" in turns
+    assert holds.count(".") == 1 and holds.endswith(".") and turns.endswith(".")
 
 
 def test_missing_columns_are_named() -> None:

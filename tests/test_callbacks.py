@@ -40,6 +40,7 @@ class Module(nn.Module):
         self.logged.append(values)
 
 
+@pytest.mark.slow
 def test_neither_framework_is_imported_with_the_module() -> None:
     code = (
         "import sys, lossscope.callbacks\n"

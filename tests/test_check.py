@@ -421,6 +421,7 @@ def test_processes_that_wait_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch)
     assert found == {"ranks": "no answer after 12 s: one may wait for what another never sends"}
 
 
+@pytest.mark.slow
 def test_no_process_group_is_left_behind() -> None:
     check("./planted.py:grouped", ranks=1)
     assert not torch.distributed.is_initialized()

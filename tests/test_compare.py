@@ -379,6 +379,7 @@ def null(rng: np.random.Generator, images: int, captions: int) -> np.ndarray[Any
     return (rng.random((2, images, captions)) < chance).astype(float) * 100
 
 
+@pytest.mark.slow
 def test_rejections_under_the_null_are_as_many_as_said_with_images_as_units_and_too_many_with_captions() -> None:
     rng, trials = np.random.default_rng(5), 600
     hits = [null(rng, 40, 5) for _ in range(trials)]
@@ -394,6 +395,7 @@ def test_rejections_under_the_null_are_as_many_as_said_with_images_as_units_and_
     assert naive > 2 * high
 
 
+@pytest.mark.slow
 def test_p_over_seeds_is_calibrated_too() -> None:
     rng, trials = np.random.default_rng(6), 1000
     found = [over_seeds(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
@@ -402,6 +404,7 @@ def test_p_over_seeds_is_calibrated_too() -> None:
         assert stats.binom.ppf(0.0005, trials, level) <= rejected <= stats.binom.ppf(0.9995, trials, level)
 
 
+@pytest.mark.slow
 def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
     """With every pair in the family; with only those shown, more than 5 % of the calls would find something."""
     rng, trials = np.random.default_rng(7), 300

@@ -56,6 +56,7 @@ def test_rows_say_where_they_are_from(embedded: Embedded) -> None:
     assert math.isnan(density(embedded).iloc[0]["epoch"])
 
 
+@pytest.mark.slow
 def test_larger_batches_hold_harder_negatives(embedded: Embedded) -> None:
     small, large, whole = (density(embedded, batch_size=size)["s_neg"].mean() for size in (4, 16, None))
     assert small < large < whole

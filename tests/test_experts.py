@@ -84,6 +84,7 @@ def recall_at_5(root: Path, noise: float) -> float:
     return float(np.mean([(row > row[k]).sum() < 5 for k, row in enumerate(S)]))
 
 
+@pytest.mark.slow
 def test_captions_find_their_videos_above_chance_and_noise_drowns_them(tmp_path: Path) -> None:
     assert recall_at_5(tmp_path / "a", noise=1.0) > 0.5  # chance: 0.05
     assert recall_at_5(tmp_path / "b", noise=100.0) < 0.25

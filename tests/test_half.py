@@ -81,6 +81,7 @@ def assert_same(plain: Pair[Passed], rounded: Pair[Passed], exactly: bool = True
                 torch.testing.assert_close(getattr(x, name), getattr(y, name), rtol=0, atol=0 if exactly else 1e-4)
 
 
+@pytest.mark.slow
 @EVERY
 @SHARES
 @pytest.mark.parametrize("extremes", [False, True])

@@ -62,6 +62,7 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reducer", REDUCERS)
 @given(data=st.data())
 def test_a_short_way_for_what_is_whole_gives_the_same(reducer: Reducer, data: Any) -> None:

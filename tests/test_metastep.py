@@ -58,6 +58,7 @@ def ahead(task: Task, state: State, batch: Any, lr: float) -> float:
     return float(reduced(both(plain, S_val, val_mask), 1.0, "sum", len(val.captions)).value)
 
 
+@pytest.mark.slow
 def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: Task) -> None:
     state = fresh(task)
     state.model.train()
@@ -95,6 +96,7 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
     assert float(task.recipe.lr * found.norm() / expected.norm()) == pytest.approx(1, abs=0.3)
 
 
+@pytest.mark.slow
 def test_training_learns_the_net_and_checkpoints_hold_it(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     first, last = (Checkpoint.load(path).objective_state for path in (run.epoch(1), run.epoch(2)))
@@ -103,6 +105,7 @@ def test_training_learns_the_net_and_checkpoints_hold_it(tmp_path: Path) -> None
     assert bool(first["1.bias"].any())
 
 
+@pytest.mark.slow
 def test_a_probe_weighs_with_the_net_of_the_checkpoint(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     embedded = load(run.best, split="val", cache=False)
@@ -117,6 +120,7 @@ def test_a_probe_weighs_with_the_net_of_the_checkpoint(tmp_path: Path) -> None:
     assert rows["objective"].unique().tolist() == [embedded.objective]
 
 
+@pytest.mark.slow
 def test_the_shareable_form_keeps_the_net(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     checkpoint = Checkpoint.load(run.best)

@@ -33,6 +33,7 @@ def make_objectives() -> types.ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_script_makes(script: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert script.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 

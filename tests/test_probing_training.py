@@ -44,6 +44,7 @@ def equal(a: Run, b: Run) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
 def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective=objective), tmp_path / "plain")

@@ -213,6 +213,7 @@ def test_torchrun_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) ->
     assert launched() == World(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -168,6 +168,7 @@ def test_latex_compiles(folder):
     assert done.returncode == 0, done.stdout[-2000:]
 
 
+@pytest.mark.slow
 def test_same_input_same_bytes(tmp_path):
     pages = [write(tmp_path / name, "t", "l", _sections(), {}).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]
@@ -204,6 +205,7 @@ def moving_page(moving):
     return page
 
 
+@pytest.mark.slow
 def test_what_is_more_is_folded_away(moving, moving_page):
     text = (moving / "index.html").read_text(encoding="utf-8")
     (folded,) = re.findall(r"<details.*?</details>", text, re.DOTALL)
@@ -276,6 +278,7 @@ def test_the_listing_names_what_moves_and_has_the_sums_of_all_files(moving):
     assert {entry["path"] for entry in listing["files"]} == there - {"index.json"}
 
 
+@pytest.mark.slow
 def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
     section = Section(
         "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
@@ -285,6 +288,7 @@ def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
         assert (again.parent / name).read_bytes() == (moving / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
     with style.screen():
         wide = style.canvas(width=4)

@@ -181,6 +181,7 @@ def test_a_study_of_nothing_but_nan_still_says_so(study: Path, tmp_path: Path) -
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
 
 
+@pytest.mark.slow
 def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(study: Path, tmp_path: Path) -> None:
     rewritten(cells(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
     with pytest.raises(InputError, match=r"eps.*0\.01.*0\.5"):

@@ -43,6 +43,7 @@ def told(study: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_row_says_whose_it_is(tiny_study: Path) -> None:
     results = read([tiny_study])
     keys = {cell["key"] for cell in told(tiny_study)["cells"]}

@@ -41,6 +41,7 @@ def test_products_of_rows_are_sums_in_full_precision(width: int, dtype: torch.dt
     assert dot(x, y).dtype == dtype
 
 
+@pytest.mark.slow
 @given(width=st.integers(1, 600), number=st.integers(1, 6), levels=st.sampled_from([0, 2, 50]))
 def test_the_largest_are_the_last_in_order(width: int, number: int, levels: int) -> None:
     x, number = rows(width, torch.float32, levels), min(number, width)

@@ -113,6 +113,7 @@ def test_every_cell_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     assert len(truth) == 4 and truth["mean"].nunique() == 1 and 0 <= truth["mean"].iloc[0] < 100
 
 
+@pytest.mark.slow
 def test_a_study_may_gain_seeds_and_be_asked_more_but_not_change_what_was_begun(tmp_path: Path) -> None:
     begun(tmp_path).run(Here())
     more, launcher = begun(tmp_path, TINY.replace("[0, 1]", "[0, 1, 2]")), Here()
@@ -128,6 +129,7 @@ def test_a_study_may_gain_seeds_and_be_asked_more_but_not_change_what_was_begun(
         begun(tmp_path, TINY.replace("lr = 0.01", "lr = 0.02"))
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path) -> None:
     study = begun(tmp_path, BROKEN)
     states = study.run(Here())
@@ -142,12 +144,14 @@ def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path) -> None
     assert list(results.gaps["status"]) == ["failed", "failed"] and "offline" in results.gaps["reason"].iloc[0]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_silently_is_a_failed_cell(tmp_path: Path) -> None:
     states = begun(tmp_path).run(Here(most=3))
     assert [state.status for state in states].count("done") == 3
     assert [state.reason for state in states if state.status == "failed"] == ["killed by signal 9: no memory left"]
 
 
+@pytest.mark.slow
 def test_a_cell_is_run_by_one_worker_at_a_time(tmp_path: Path) -> None:
     study = begun(tmp_path)
     folder = study.folder(study.grid.cells[0])
@@ -171,6 +175,7 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     assert "true_negatives" in set(rows["statistic"])  # truth is that of the pictures
 
 
+@pytest.mark.slow
 def test_the_cost_is_measured_and_finished_cells_tell_their_own(tmp_path: Path) -> None:
     study = begun(tmp_path)
     costs = estimate(study)

@@ -114,6 +114,7 @@ def test_more_epochs_after_the_end_are_the_bits_of_a_longer_run(tmp_path: Path, 
     assert read_recipe(first.config).epochs == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3, STEPS, STEPS + 1, 2 * STEPS - 1])
 def test_ctrl_c_keeps_the_step_under_way_and_resumes_to_the_same_bits(
     steps: int, tmp_path: Path, unbroken: Run

@@ -52,6 +52,7 @@ def test_a_run_begins_where_another_one_ended(start: Run, tmp_path: Path) -> Non
     assert all(torch.equal(begun.weights[name], tensor) for name, tensor in ended.weights.items())
 
 
+@pytest.mark.slow
 def test_aoq_trains_with_ranked_candidates_and_resumes(start: Run, ranked: Path, tmp_path: Path) -> None:
     recipe = replace(TINY, objective="aoq", init=str(start.best), offline=str(ranked), epochs=2)
     whole = train(recipe, tmp_path / "whole")
@@ -63,6 +64,7 @@ def test_aoq_trains_with_ranked_candidates_and_resumes(start: Run, ranked: Path,
     )
 
 
+@pytest.mark.slow
 def test_soft_labels_reach_ncr_and_margins_unified(start: Run, tmp_path: Path) -> None:
     def first(objective: str, info: str | None) -> float:
         recipe = replace(TINY, objective=objective, init=str(start.best), info=info)

@@ -76,6 +76,7 @@ def pairwise_names() -> tuple[str, ...]:
     return tuple(found)
 
 
+@pytest.mark.slow
 def test_every_pairwise_encoder_of_regions_is_tested_here() -> None:
     assert pairwise_names() == tuple(sorted({spec.partition(":")[0] for spec in SPECS}))
 
@@ -98,6 +99,7 @@ def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     assert not wanted["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
 
 
+@pytest.mark.slow
 @every_spec
 @pytest.mark.parametrize("block", [1, 2])
 def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:

@@ -70,6 +70,7 @@ def test_a_learnt_scale_stays_below_its_limit(tmp_path: Path) -> None:
     assert build("objectives", Checkpoint.load(run.epoch(2)).objective).tau >= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["siglip", "meta_spn"])
 def test_what_is_learnt_beside_the_encoder_resumes_to_the_same_bits(objective: str, tmp_path: Path) -> None:
     recipe = replace(TINY, objective=objective, warmup=0, sampling="pairs")

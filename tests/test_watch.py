@@ -318,6 +318,7 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.mark.slow
 def test_nothing_but_the_last_transfer_waits_for_the_device(S: Tensor) -> None:
     scope = LossScope(NTXENT, ("similarity",))
     scope.watch(S)

@@ -32,6 +32,7 @@ def sections(told: Material) -> list[Section]:
     return chapters(told)
 
 
+@pytest.mark.slow
 def test_chapters_come_in_their_order(sections: list[Section]) -> None:
     assert [section.title for section in sections] == TITLES
 
@@ -50,6 +51,7 @@ def test_what_moves_has_a_picture_of_the_same_beside_it(sections: list[Section])
             assert any(isinstance(item, Picture) for item in section.everything), section.title
 
 
+@pytest.mark.slow
 def test_a_run_alone_is_compared_with_nothing(one: Material) -> None:
     found = chapters(one)
     assert [section.title for section in found] == [
@@ -67,6 +69,7 @@ def test_a_study_of_retrieval_alone_still_makes_a_page(told: Material) -> None:
     assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "The runs"]
 
 
+@pytest.mark.slow
 def test_numbers_that_are_nan_are_dashes_everywhere(told: Material) -> None:
     gone = told.results.rows.assign(mean=math.nan, std=math.nan)
     found = chapters(replace(told, results=replace(told.results, rows=gone), comparisons=pd.DataFrame(), tests=None))

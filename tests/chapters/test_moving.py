@@ -47,6 +47,7 @@ def test_the_temperature_dial_is_of_every_temperature_that_was_asked(told: Mater
     assert line.y == pytest.approx(expected.tolist())
 
 
+@pytest.mark.slow
 def test_a_run_alone_has_no_deviation(one: Material) -> None:
     for chapter in (threshold, temperature):
         assert all(line.std is None for line in dial(one, chapter).panels["VSE++"])

@@ -203,6 +203,7 @@ def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "frames").iterdir()) == ["00-dump", "01-other"]
 
 
+@pytest.mark.slow
 def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> None:
     (tmp_path / "my_loss.py").write_text(
         "from dataclasses import dataclass\nfrom lossscope.objectives.base import Loss, positive_of\n"
@@ -264,6 +265,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert (process.wait(60), written) == (1, b"")
 
 
+@pytest.mark.slow
 def test_from_training_to_every_other_command(tmp_path: Path) -> None:
     trained = lossscope(*TRAIN, "--out", "run", "--lr", "0.002")
     assert trained.exit_code == 0, trained.stderr
@@ -486,6 +488,7 @@ def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.words.replace("{train}", "train.."))
 def test_what_can_not_work_is_told_in_one_message(case: Bad, bad: Path) -> None:
     words = [*(TRAIN if case.words.startswith("{train}") else []), *case.words.removeprefix("{train}").split()]

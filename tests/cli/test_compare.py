@@ -110,6 +110,7 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

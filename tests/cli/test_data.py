@@ -87,6 +87,7 @@ def test_pickles_of_others() -> None:
     assert np.load("r.npz")["similarity"].shape == (1, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

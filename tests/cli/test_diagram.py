@@ -36,6 +36,7 @@ def made(*words: str | Path) -> list[str]:
     return names
 
 
+@pytest.mark.slow
 def test_arrows_are_a_picture_of_their_own() -> None:
     assert made("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
 
@@ -76,6 +77,7 @@ def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
     np.testing.assert_array_equal(weights["w_neg"], violating.astype(float))
 
 
+@pytest.mark.slow
 def test_the_path_of_a_run(tiny_run: Path) -> None:
     assert made("--triplet", "nca", "--overlay", tiny_run, "--path", "-o", "p.svg") == ["p.svg", "p-weights.svg"]
     words = Path("p.svg").read_text(encoding="utf-8")

@@ -103,6 +103,7 @@ def declared_what(name: str) -> str:
     return next(item.what for item in declared("probes") if item.name == name)
 
 
+@pytest.mark.slow
 def test_help_of_the_commands_imports_nothing_heavy() -> None:
     code = (
         "import sys, lossscope_cli\n"
@@ -171,6 +172,7 @@ def test_no_objective_is_asked_of_a_probe_that_weighs_none(dump: Path) -> None:
     assert "counting for triplet" in lossscope("contributors", dump).stderr
 
 
+@pytest.mark.slow
 def test_cheap_is_the_default_and_all_is_all(tiny_checkpoint: Path) -> None:
     def found(*words: str) -> set[str]:
         return {row["probe"] for row in rows_of(lossscope("probe", tiny_checkpoint, *words, "--format", "json"))}
@@ -224,6 +226,7 @@ def test_a_probe_that_is_none_is_told(words: list[str], dump: Path) -> None:
     assert "did you mean" in plain(result.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "markdown", "latex"])
 def test_tables_of_all_probes_are_narrow_and_tell_groups_apart(format: str, tiny_checkpoint: Path) -> None:
     objectives = [word for spec in ("triplet", "ntxent:tau=0.05", "unified", "vlc") for word in ("--objective", spec)]
@@ -248,6 +251,7 @@ def test_csv_and_json_have_the_same_rows(dump: Path) -> None:
     assert read["objective"].isna().sum() == sum(row["objective"] is None for row in rows) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "png", "svg", "pdf"])
 def test_the_curve_of_cocos_is_written(suffix: str, dump: Path) -> None:
     words = [

@@ -39,6 +39,7 @@ def test_a_study_and_a_run_become_a_page() -> None:
     assert {path.name for path in Path("page").iterdir()} == {"index.html", "index.json", "latex", "csv", "figures"}
 
 
+@pytest.mark.slow
 def test_what_was_ranked_on_another_split_is_in_no_table_with_it() -> None:
     result = lossscope("report study alone --out page --test val --resamples 99 --device cpu")
     assert result.exit_code == 1 and not Path("page").exists()

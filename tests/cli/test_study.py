@@ -41,6 +41,7 @@ def message(result: Result) -> str:
     return " ".join(result.stderr.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_a_study_that_is_done_is_run_in_no_time() -> None:
     result = lossscope("study run tiny.toml --device cpu")
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "runs/tiny", "")
@@ -91,6 +92,7 @@ def test_status_is_json_csv_or_a_table() -> None:
     assert "4 cells: 3 done, 1 failed." in text and "no memory left" in text
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_rows() -> None:
     text = lossscope("study table tiny.toml").stdout
     assert "Retrieval in both directions" in text and "NT-Xent" in text
@@ -102,6 +104,7 @@ def test_tables_are_those_of_the_rows() -> None:
     assert found["schema"] == "lossscope.summary/1" and len(found["rows"]) == len(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -31,6 +31,7 @@ def small(**fields: float) -> SceneSplit:
     return Scenes(**{"train": 1, "val": 12, "test": 1, **fields}).split("val")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_default_set_is_the_same_on_every_machine() -> None:
     digest = hashlib.sha256()
     for name in Scenes().splits():
@@ -159,6 +160,7 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
     assert words.words[:4] == SPECIAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
 def test_things_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = paint([Scene((), "grey")], size)[0]

@@ -94,6 +94,7 @@ def test_every_encoder_is_tested_here() -> None:
     assert set(SPECS) == set(names("encoders"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [spec for specs in SPECS.values() for spec in specs])
 def test_a_training_step_in_bfloat16_gives_float32(spec: str, folder: Path) -> None:
     torch.manual_seed(0)

@@ -67,6 +67,7 @@ DAMAGES: dict[str, Callable[[Tensor], Tensor | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 @pytest.mark.parametrize("kind", OPTIONS)
 def test_every_damaged_tensor_is_an_error_in_words(kind: str, damage: Callable[[Tensor], Tensor | None]) -> None:

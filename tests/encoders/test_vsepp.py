@@ -288,6 +288,7 @@ def scores(encoder: Encoder, images: Tensor) -> Tensor:
     return S
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "options"),
     [

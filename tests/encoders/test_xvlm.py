@@ -364,6 +364,7 @@ def test_files_of_others_are_left_to_them() -> None:
     assert XVLM.opened(replace(file, towers=(file.towers[0], {}))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "fragment"),
     [

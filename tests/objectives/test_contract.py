@@ -438,6 +438,7 @@ def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> Non
             torch.testing.assert_close(value, getattr(alone, name), rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", TILED)
 @pytest.mark.parametrize("collect", [False, True])
 @given(

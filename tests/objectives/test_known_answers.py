@@ -169,6 +169,7 @@ def test_convention_text_counts_smoothap_as_printed(case: Case) -> None:
         assert_counts(found[direction], {k: v for k, v in known.items() if k in found[direction]})
 
 
+@pytest.mark.slow
 @published
 @pytest.mark.parametrize("convention", ["corrected", "released"])
 def test_a_sweep_over_the_dump_finds_the_same_counts(case: Case, name: str, convention: str) -> None:

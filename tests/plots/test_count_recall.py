@@ -74,6 +74,7 @@ def test_unknown_numbers_are_left_out_and_alt_says_how_many_are_there():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", [style.paper, style.screen])
 def test_it_is_all_in_the_picture(look):
     with look():

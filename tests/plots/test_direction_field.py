@@ -86,6 +86,7 @@ def test_alt_says_which_way():
     assert "0% of the plane is not moved; of the rest 50% is mostly pulled towards the positive and 50% mostly" in text
 
 
+@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, look in (("p", style.paper), ("s", style.screen)):
         with look():

@@ -73,6 +73,7 @@ def test_a_row_of_panels_for_each_source_on_one_scale():
     assert len(fig.legends[0].get_texts()) == 1
 
 
+@pytest.mark.slow
 def test_a_sample_of_one_objective_is_said_and_the_hills_are_of_all():
     """The title once said the mean of the two, which is a number of nothing."""
     frame = pd.concat([weights_at("triplet", _data(40)), weights_at("ntxent", _data(100))])

@@ -69,6 +69,7 @@ def test_words_are_the_same_every_time_and_none_leaves_none(tmp_path, suffix):
     assert b"CreationDate" not in first and b"dc:date" not in first
 
 
+@pytest.mark.slow
 def test_fonts_of_a_pdf_are_type_42(tmp_path):
     """Type 3 fonts are refused by many conferences; 42 is TrueType within the file, found as CIDFontType2."""
     for look in (style.paper, style.screen):

@@ -70,6 +70,7 @@ def test_a_loss_that_is_not_positive_is_linear():
     assert axes[1].get_yscale() == "linear"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 4, 7])
 def test_any_number_of_runs_and_unknown_values(runs):
     frame = _frame([f"run{k}" for k in range(runs)], epochs=1)

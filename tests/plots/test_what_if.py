@@ -60,6 +60,7 @@ def test_alt_says_both_ends():
     assert "C_neg i2t: 2 at 0.02, 20 at 0.2" in what_if.alt(_frame())
 
 
+@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, look in (("p", style.paper), ("s", style.screen)):
         with look():

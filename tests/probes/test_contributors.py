@@ -69,6 +69,7 @@ def test_weights_whose_squares_vanish_are_still_counted(lab: Any) -> None:
     assert found["perplexity"] == pytest.approx([3], rel=1e-5)
 
 
+@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.drawn()

@@ -84,6 +84,7 @@ def test_copies_of_the_same_image_are_told_as_such_only(lab: Any) -> None:
     assert found["duplicates"].tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.drawn(k=1, many=True, d=2)

@@ -48,12 +48,14 @@ def test_stacks_and_panels_change_nothing(objective: str, lab: Any) -> None:
     lab.however_cut("influence", lab.drawn(many=objective.startswith("smoothap")), objective)
 
 
+@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.drawn()
     lab.same(lab.ask("influence", batches.in_order(queries, candidates)), lab.ask("influence", batches))
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 50))
 def test_what_must_hold_of_any_update(seed: int, lab: Any) -> None:
     found = lab.columns(lab.found("influence", lab.drawn(seed, k=1, gaps=False)))

@@ -88,6 +88,7 @@ def run(*given: str) -> Any:
     return CliRunner().invoke(app, list(given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "objective"), [(clip, "infonce"), (siglip, "siglip"), (texts, "ntxent:tau=0.05")])
 def test_a_folder_is_probed_by_its_path_alone(tmp_path: Path, make: Callable[[Path], Path], objective: str) -> None:
     folder = make(tmp_path / "model")

@@ -81,6 +81,7 @@ def test_published_numbers_stand_as_printed(study: Study) -> None:
     assert _cell(t2i, "Triplet SH", "t2i C_0 published").plain() == "29.75 ± 4.62"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_printed_number_is_there_when_everything_is_asked_for(name: str, study: Study) -> None:
     paper = next(paper for paper in published.PAPERS if name.startswith(paper.partition("_")[0]))
@@ -155,6 +156,7 @@ def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
     assert [cell.second for cell in column] == [False, False, True, False] * 2
 
 
+@pytest.mark.slow
 def test_data_that_is_not_the_papers_is_said(study: Study) -> None:
     told = "stand for orientation"
     assert any(told in note for note in bleeker2022_1.build(study())[0].notes)
@@ -234,6 +236,7 @@ def test_thresholds_that_every_run_has_get_lines_of_their_own(study: Study) -> N
     assert "eps" not in table.caption.partition("; C_0")[2].replace("above eps", "")
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_moves_blocks_only(seed: int, study: Study) -> None:
