@@ -13,6 +13,7 @@ import pandas as pd
 from .checkpoint import Checkpoint, versions
 from .curves import curves
 from .datasets.base import Split
+from .density import chosen
 from .documents import read_json
 from .evaluate import evaluate
 from .files import fingerprint, replacing, write_text
@@ -43,6 +44,7 @@ def examine(
 
     `rows.parquet` (summary rows), `queries.parquet` (rank of every test query), `curves.parquet` (C(eps)),
     `what_if.parquet` (summary rows through other objectives), `singles.parquet` (numbers of single training queries),
+    `chosen.parquet` (how often each candidate is the hardest negative, where hubness is asked for),
     and `manifest.json`, which is written last. data: spec that the pictures come from, whose truth is told where it is
     known. A sweep that was stopped goes on. Of many processes each must call this.
     """
@@ -79,6 +81,10 @@ def examine(
             _write(out / "what_if.parquet", other)
         if kept is not None and asked.singles:
             _write(out / "singles.parquet", kept.read("query"))
+        if train.scorer is None and any(spec.partition(":")[0] == "hubness" for spec in asked.probes):
+            pairs = asked.batch_size or _BATCH
+            both = (chosen(train, pairs, recipe.seed, side).assign(direction=side) for side in ("i2t", "t2i"))
+            _write(out / "chosen.parquet", pd.concat(both, ignore_index=True).assign(batch_size=pairs))
         write_text(out / "manifest.json", json.dumps({**wanted, "versions": versions()}, indent=1) + "\n")
     here.barrier()
     return out

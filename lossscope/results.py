@@ -17,7 +17,7 @@ from .frames import SUMMARY
 from .run import Run
 
 WHO = ("run", "data", "encoder", "trained", "spec", "dataset", "method")
-KINDS = ("rows", "queries", "curves", "what_if", "singles")
+KINDS = ("rows", "queries", "curves", "what_if", "singles", "chosen")
 _STUDY = "lossscope.study/1"
 _SYSTEM = ("data", "encoder", "trained")
 _APART = ("data", "encoder", "objective", "seed", "init", "info", "offline")  # not what tells systems apart
@@ -28,7 +28,8 @@ class Results:
     """Frames of all runs, each row beginning with WHO (and seed).
 
     rows: SUMMARY columns, split and data_fingerprint. queries: direction, query, image, rank, ap5, relevant. curves:
-    C(eps). what_if: summary rows through other objectives. singles: numbers of single queries.
+    C(eps). what_if: summary rows through other objectives. singles: numbers of single queries. chosen: how often
+    each candidate is the hardest negative.
     epochs: loss, rsum and similarities against epochs. cells: a row per run, `status` and `reason` for those that a
     study has not (done, failed, waiting).
     """
@@ -38,6 +39,7 @@ class Results:
     curves: pd.DataFrame
     what_if: pd.DataFrame
     singles: pd.DataFrame
+    chosen: pd.DataFrame
     epochs: pd.DataFrame
     cells: pd.DataFrame
     name: str

@@ -91,7 +91,7 @@ spec = "ntxent"
 name = "Triplet"
 spec = "triplet"
 [examine]
-probes = ["cocos:eps=0.01,curve=true", "weight_mass", "similarity"]
+probes = ["cocos:eps=0.01,curve=true", "weight_mass", "similarity", "hubness"]
 what_if = "ntxent:tau=0.05..0.2/3"
 """
 

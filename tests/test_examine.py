@@ -161,3 +161,17 @@ def test_a_probe_that_is_none_is_told_before_any_work(run: Run) -> None:
     with pytest.raises(InputError, match="probe must be one of"):
         examine(run, Examination(probes=("nonsense",)))
     assert not current(run)
+
+
+@pytest.mark.slow
+def test_how_often_each_candidate_is_the_hardest_negative_is_kept_where_hubness_is_asked_for(run: Run) -> None:
+    plain = Examination(probes=("hubness",), conventions=(), what_if="", singles=(), batch_size=8)
+    examine(run, plain)
+    found = rows_of(run, "chosen")
+    train = load(run.path, split="train", cache=False)
+    sides = found.groupby("direction")["count"]
+    assert sides.size().to_dict() == {"i2t": len(train.caption_ids), "t2i": len(train.image_ids)}
+    assert set(sides.sum()) == {len(train.caption_ids)}  # every pair of a batch has one hardest negative on each side
+    assert set(found["batch_size"]) == {8}
+    examine(run, replace(plain, probes=("similarity",)))
+    assert not (run.path / "examined" / "chosen.parquet").exists()

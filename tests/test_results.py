@@ -204,5 +204,5 @@ def test_a_state_that_is_damaged_is_told(study: Path) -> None:
 def test_gaps_are_cells_that_are_not_done() -> None:
     empty = pd.DataFrame()
     cells = pd.DataFrame({"run": ["a", "b", "c"], "status": ["done", "failed", "running"]})
-    results = Results(empty, empty, empty, empty, empty, empty, cells, "x")
+    results = Results(*[empty] * 7, cells, "x")
     assert results.gaps["run"].tolist() == ["b", "c"]

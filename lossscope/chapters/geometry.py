@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..plots import tangent
+from ..plots import hubness, tangent
 from ..report import Item, Picture, Section
 from ..tables.base import Cell, Table
 from ._counts import batches_of
@@ -31,10 +31,27 @@ def build(material: Material) -> Sequence[Section]:
             frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
             caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
+    items += _hubs(material)
     rows = material.results.rows
     rows = rows[rows["probe"] == "similarity"]
     text = _TEXT.format(split=split_of(rows), batches=batches_of(rows))
     return [Section("Similarities and gradients of single queries", text, *folded(items))] if items else []
+
+
+def _hubs(material: Material) -> list[Item]:
+    """How unevenly candidates are chosen, a picture for each model: the captions that image queries meet."""
+    rows = material.results.chosen
+    if "count" not in rows:
+        return []
+    rows, items = rows[rows["direction"] == "i2t"], list[Item]()
+    for place, (name, own) in enumerate(rows.assign(panel=panel(rows)).groupby("panel", sort=False), 1):
+        frame = own[own["seed"] == own["seed"].min()].assign(label=own["trained"])
+        pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
+        caption = (
+            f"{name}, first seed. How often a caption is the hardest negative of an image in batches of {pairs} pairs."
+        )
+        items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), hubness.draw(frame).figure))
+    return items
 
 
 def _table(material: Material) -> Table | None:

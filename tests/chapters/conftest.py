@@ -15,7 +15,7 @@ from lossscope.plots import style
 from lossscope.reporting import material
 from lossscope.results import Results, read
 
-FRAMES = ("rows", "queries", "curves", "what_if", "singles", "epochs", "cells")
+FRAMES = ("rows", "queries", "curves", "what_if", "singles", "chosen", "epochs", "cells")
 Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], Material]
 
 

@@ -63,7 +63,7 @@ def test_a_run_alone_is_compared_with_nothing(one: Material) -> None:
 
 def test_a_study_of_retrieval_alone_still_makes_a_page(told: Material) -> None:
     rows = told.results.rows[told.results.rows["probe"] == "recall"]
-    nothing = {kind: getattr(told.results, kind)[:0] for kind in ("curves", "what_if", "singles")}
+    nothing = {kind: getattr(told.results, kind)[:0] for kind in ("curves", "what_if", "singles", "chosen")}
     bare = replace(told, results=replace(told.results, rows=rows, **nothing), fields=pd.DataFrame())
     titles = [section.title for section in chapters(bare)]
     assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "The runs"]

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.chapters import fields, temperature, threshold
+from lossscope.chapters import fields, geometry, temperature, threshold
 from lossscope.chapters.base import Material
 from lossscope.diagram import weight_field
 from lossscope.interactive import Dial, Field
+from lossscope.report import Picture
 
 
 def dial(material: Material, chapter: object) -> Dial:
@@ -95,3 +96,16 @@ def test_a_curve_that_a_run_lacks_is_a_hole_not_a_zero(told: Material) -> None:
     found = dial(replace(told, results=replace(told.results, curves=curves)), threshold)
     for line in found.panels["VSE++"]:
         assert all(map(math.isnan, line.y)) == (line.label == "Triplet")
+
+
+@pytest.mark.slow
+def test_hubness_is_drawn_of_the_first_seed_of_every_loss(told: Material) -> None:
+    (section,) = geometry.build(told)
+    names = [item.name for item in section.everything]
+    assert "hubness-1" in names
+    picture = next(item for item in section.everything if item.name == "hubness-1")
+    assert isinstance(picture, Picture) and "batches of 128 pairs" in picture.caption
+    (ax,) = picture.figure.axes  # type: ignore[attr-defined]
+    labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]  # type: ignore[attr-defined]
+    assert {label.partition(",")[0] for label in labels} == set(told.results.rows["trained"])
+    assert ax.get_ylabel() == "share of queries"
