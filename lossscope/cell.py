@@ -45,7 +45,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
             recipe = replace(cell.recipe, data=data_of(cell, study))
             run = _trained(recipe, folder / "run", device, progress)
             # what was trained is what the study's own file names, plug-ins included
-            out = examine(run, asked, device, progress, cell.recipe.data, trust_code=True)
+            out = examine(run, asked, device, progress, cell.recipe.data, trust_code=True, read=recipe.data)
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:

@@ -39,6 +39,7 @@ def examine(
     progress: Progress | None = None,
     data: str | None = None,
     trust_code: bool = False,
+    read: str | None = None,
 ) -> Path:
     """Ask it of the run's best checkpoint, unless that was done; the folder `examined` of the run.
 
@@ -46,13 +47,15 @@ def examine(
     `what_if.parquet` (summary rows through other objectives), `singles.parquet` (numbers of single training queries),
     `chosen.parquet` (how often each candidate is the hardest negative, where hubness is asked for),
     and `manifest.json`, which is written last. data: spec that the pictures come from, whose truth is told where it is
-    known. A sweep that was stopped goes on. Of many processes each must call this.
+    known. read: spec to read items from instead of the run's own, where files were moved. A sweep that was stopped goes
+    on. Of many processes each must call this.
     """
     out = run.path / "examined"
     wanted = {"schema": SCHEMA, "asked": _plain(asked), "checkpoint": fingerprint(run.best)}
     if _done(out, wanted):
         return out
     options: dict[str, Any] = {"device": device, "progress": progress, "cache": False, "trust_code": trust_code}
+    options |= {"data": read} if read else {}
     here, recipe = world(), read_recipe(run.config)
     train = load(run.path, split=asked.split, **options)
     objective = str(train.objective)

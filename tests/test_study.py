@@ -176,6 +176,21 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_study_that_was_moved_is_asked_again_where_it_is_now(tmp_path: Path) -> None:
+    regions = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-grid:rows=2,columns=2,cell=16"'
+    text = TINY.replace('name = "VSE++"\nspec = "vsepp:width=4,dim=8,words=8"', regions).replace("[0, 1]", "[0]")
+    study = begun(tmp_path, text)
+    prepare(study)
+    study.run(Here())
+    study.path.rename(tmp_path / "elsewhere")
+    file = tmp_path / "tiny.toml"
+    file.write_text(text.replace('"similarity"]', '"similarity", "hubness"]'), encoding="utf-8")
+    states = Study.begun(tmp_path / "elsewhere", read_grid(file)).run(Here())
+    assert [state.status for state in states] == ["done"] * 2
+    assert "N_max" in set(read([tmp_path / "elsewhere"]).rows["statistic"])
+
+
+@pytest.mark.slow
 def test_the_cost_is_measured_and_finished_cells_tell_their_own(tmp_path: Path) -> None:
     study = begun(tmp_path)
     costs = estimate(study)
