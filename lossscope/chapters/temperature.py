@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
-from ..interactive import Dial, Series
-from ..plots import style, what_if
+from ..interactive import Dial
+from ..plots import what_if
 from ..report import Item, Picture, Section
 from ..spec import Spec
+from ._lines import lines, nearest
 from .base import Material, folded, panel
 
 ORDER = 50
@@ -50,20 +50,9 @@ def _swept(material: Material) -> pd.DataFrame:
 
 
 def _dial(rows: pd.DataFrame, loss: str) -> Dial:
-    scale = np.sort(rows["value"].unique())
-    tints = style.colours(list(map(str, rows["trained"].unique())))
-    panels = {}
-    for name, own in rows.groupby("panel", sort=False):
-        lines = []
-        for (label, direction), part in own.groupby(["trained", "direction"], sort=False, observed=True):
-            wide = part.pivot_table(index="value", columns="run", values="mean").reindex(scale)
-            std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
-            lines.append(
-                Series(f"trained with {label}", str(direction), tuple(wide.mean(axis=1)), std, tints[str(label)])
-            )
-        panels[str(name)] = tuple(lines)
+    scale, panels = lines(rows, "value", "trained with {}")
     caption = (
         f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."
     )
-    start = int(np.abs(np.log(scale / 0.1)).argmin())
-    return Dial("tau", caption, tuple(scale), panels, start, "temperature τ", "effective number of negatives", "τ")
+    titles = ("temperature τ", "effective number of negatives", "τ")
+    return Dial("tau", caption, scale, panels, nearest(scale, 0.1), *titles)

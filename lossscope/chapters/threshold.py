@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
-from ..interactive import Dial, Series
-from ..plots import eps_curve, style
+from ..interactive import Dial
+from ..plots import eps_curve
 from ..report import Item, Picture, Section
+from ._lines import lines, nearest
 from .base import Material, folded, panel
 
 ORDER = 40
@@ -37,18 +37,7 @@ def build(material: Material) -> Sequence[Section]:
 
 
 def _dial(curves: pd.DataFrame, eps: float) -> Dial:
-    scale = np.sort(curves["eps"].unique())
-    tints = style.colours(list(map(str, curves["trained"].unique())))
-    panels = {}
-    for name, own in curves.groupby("panel", sort=False):
-        lines = []
-        for (label, direction), rows in own.groupby(["trained", "direction"], sort=False, observed=True):
-            wide = rows.pivot_table(index="eps", columns="run", values="mean").reindex(scale)
-            std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
-            lines.append(Series(str(label), str(direction), tuple(wide.mean(axis=1)), std, tints[str(label)]))
-        panels[str(name)] = tuple(lines)
-    start = int(np.abs(np.log(scale / eps)).argmin())
+    scale, panels = lines(curves, "eps")
     caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
-    return Dial(
-        "eps", caption, tuple(scale), panels, start, "threshold ε", "samples above ε per query", "ε", y_log=True
-    )
+    titles = ("threshold ε", "samples above ε per query", "ε")
+    return Dial("eps", caption, scale, panels, nearest(scale, eps), *titles, y_log=True)
