@@ -26,7 +26,7 @@ from .tables import _formats
 from .tables.base import Table
 
 SCHEMA = "lossscope.report/1"
-_WIDEST = 1280  # pixels of a picture on the page, which are shown
+_WIDEST = 1100  # pixels of a picture on the page, half as many again as are shown
 _PIXELS = 110  # to an inch
 _T = TypeVar("_T")
 _MAIN = r"""\documentclass{article}
@@ -151,7 +151,7 @@ def _embedded(out: Path, picture: Picture) -> str:
     drawn = io.BytesIO()
     with Image.open(out / "figures" / f"{picture.name}.png") as image:
         image.thumbnail((_WIDEST, 4 * _WIDEST))
-        image.convert("RGB").save(drawn, "webp", quality=80, method=4)
+        image.convert("RGB").save(drawn, "webp", quality=75, method=4)
     return f"data:image/webp;base64,{base64.b64encode(drawn.getvalue()).decode()}"
 
 

@@ -296,7 +296,7 @@ def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
     out = write(tmp_path, "T", "L", [Section("S", "", (Picture("wide", "c", "a", wide),))], {})
     (address,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', out.read_text(encoding="utf-8"))
     with Image.open(io.BytesIO(base64.b64decode(address))) as image, Image.open(tmp_path / "figures/wide.png") as png:
-        assert image.format == "WEBP" and image.width == 1280 < png.width
+        assert image.format == "WEBP" and image.width == 1100 < png.width
 
 
 @pytest.mark.parametrize("twin", [_dial, _field, _picture])
