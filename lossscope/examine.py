@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from .checkpoint import Checkpoint, versions
+from .checkpoint import Checkpoint, refuse_files, versions
 from .curves import curves
 from .datasets.base import Split
 from .density import chosen
@@ -59,6 +59,7 @@ def examine(
     here, recipe = world(), read_recipe(run.config)
     train = load(run.path, split=asked.split, **options)
     objective = str(train.objective)
+    refuse_files(objective, trust_code)
     probes = (*asked.probes, *_conventions(asked, objective))
     size = asked.batch_size or recipe.batch_size
     sweep = Sweep((objective,), probes, batch_size=size, seed=recipe.seed, same_image=recipe.same_image)

@@ -71,7 +71,8 @@ def material(results: Results, resamples: int = 9999) -> Material:
 
 def tables(results: Results, resamples: int = 9999) -> list[Table]:
     """The tables of the study's paper, published values beside; without a paper retrieval and counts."""
-    told = material(results, resamples)
+    comparisons = _compared(results, resamples)  # no fields: nothing here has to know the objectives themselves
+    told = Material(results, comparisons, significance(comparisons) if len(comparisons) else None)
     found = [*papers(told, counted=False), *papers(told, counted=True)]
     return found or [retrieval.plain(results.rows)]
 

@@ -175,3 +175,15 @@ def test_how_often_each_candidate_is_the_hardest_negative_is_kept_where_hubness_
     assert set(found["batch_size"]) == {8}
     examine(run, replace(plain, probes=("similarity",)))
     assert not (run.path / "examined" / "chosen.parquet").exists()
+
+
+@pytest.mark.slow
+def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run, tmp_path: Path) -> None:
+    file, sign = tmp_path / "theirs.py", tmp_path / "imported"
+    file.write_text(f"open({str(sign)!r}, 'w').close()\n\n\ndef loss(S):\n    return (1 - S.diagonal()).mean()\n")
+    checkpoint = Checkpoint.load(run.best)
+    replace(checkpoint, objective=f"{file}:loss").save(run.best)
+    plain = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+    with pytest.raises(InputError, match="--trust-code"):
+        examine(run, plain)
+    assert not sign.exists()
