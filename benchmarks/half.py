@@ -13,15 +13,15 @@ from typing import Any, Literal
 import torch
 from measuring import machine, medians, source, table
 
-from lossscope.half import Half
+from lossscope.core.batches import Sampling
+from lossscope.core.weights import Pair
+from lossscope.engine.tiled.bfloat16 import Half
+from lossscope.engine.tiled.matrix import Matrix
+from lossscope.engine.tiled.one_pass import Pass, Passed
+from lossscope.engine.tiled.sparse_mask import Relation
+from lossscope.probes.views.view import Shape
 from lossscope.registry import build
-from lossscope.relation import Relation
-from lossscope.sampling import Sampling
 from lossscope.sources.base import Embedded
-from lossscope.streaming import Pass, Passed
-from lossscope.tiles import Matrix
-from lossscope.view import Shape
-from lossscope.weights import Pair
 
 ASKED = ("triplet", "triplet-sh", "extremes")
 

@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
+from lossscope.core.similarity import pair_mask
+from lossscope.core.weights import backward, both, reduced
 from lossscope.registry import build
-from lossscope.similarity import pair_mask
-from lossscope.weights import backward, both, reduced
 
 SIZES, REPEATS = (128, 1024), {128: 1500, 1024: 60}
 

@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lossscope.core.weights import backward
 from lossscope.encoders.base import Encoder, Side
-from lossscope.layers.wordwise import unit
+from lossscope.encoders.layers.scan_towers import unit
 from lossscope.registry import build
-from lossscope.weights import backward
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64
 CAPTIONS, LOOPED, IMAGES, REPEATS = 500, 100, (100, 16, 1), 3

@@ -19,11 +19,11 @@ from measuring import machine, medians, peak, source, table
 from plain import FIVE, NTXENT, Key, summary
 from plain import sweep as plain_sweep
 
-from lossscope.frames import Frame
+from lossscope.core.batches import Rows, Sampling
+from lossscope.engine.plan import Sweep
+from lossscope.io.frames import Frame
 from lossscope.registry import load, names
-from lossscope.sampling import Rows, Sampling
 from lossscope.sources.base import Embedded
-from lossscope.sweep import Sweep
 
 SIZE, STACK = 128, 4  # of 1 to 32, these were the fastest
 CHEAP = tuple(name for name in names("probes") if load("probes", name).cheap)

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lossscope.sampling import Sampling
+from lossscope.core.batches import Sampling
 from lossscope.sources.base import Embedded
 
 Key = tuple[str | None, str, str]  # objective or None, direction, statistic

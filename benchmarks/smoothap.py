@@ -17,8 +17,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, group_mask, normalise
 from lossscope.objectives.smoothap import SmoothAP
-from lossscope.similarity import Mask, group_mask, normalise
 
 IMAGES, CAPTIONS, WIDTH, TAU, EPS = 128, 5, 64, 0.01, 0.01
 # freed blocks go back to the system at once, so that a peak is what was alive, not what the allocator kept

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import torch
 
-from lossscope.recipe import Recipe
-from lossscope.run import Run
-from lossscope.step import train_step
-from lossscope.task import prepared
-from lossscope.training_state import fresh
-from lossscope.watch import LossScope
+from lossscope.io.run_folder import Run
+from lossscope.live.monitor import LossScope
+from lossscope.training.recipe import Recipe
+from lossscope.training.state import fresh
+from lossscope.training.step import train_step
+from lossscope.training.task import prepared
 
 PAIRS = 128
 PROBES = ("cocos", "similarity", "contributors")

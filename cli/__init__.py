@@ -8,12 +8,12 @@ from . import (
     compare,
     convert,
     data,
+    data_generate,
     demo,
     diagram,
     evaluate,
-    generated,
     listing,
-    probing,
+    probe,
     rank,
     report,
     study,
@@ -23,7 +23,7 @@ from . import (
 )
 from .app import app, main
 
-probing.register_all()
+probe.register_all()
 
 __all__ = [
     "app",
@@ -32,13 +32,13 @@ __all__ = [
     "compare",
     "convert",
     "data",
+    "data_generate",
     "demo",
     "diagram",
     "evaluate",
-    "generated",
     "listing",
     "main",
-    "probing",
+    "probe",
     "rank",
     "report",
     "study",

@@ -12,9 +12,9 @@ import typer
 
 from lossscope.errors import InputError, Interrupted
 
-from . import launching
-from .explaining import FAILED as FAILED
-from .explaining import explain, is_memory
+from . import _processes
+from ._errors import FAILED as FAILED
+from ._errors import explain, is_memory
 
 app = typer.Typer(
     name="lossscope",
@@ -113,10 +113,10 @@ def command(
 
     def register(function: F) -> F:
         @functools.wraps(function)
-        @launching.ending()
+        @_processes.ending()
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                with launching.member(processes, kwargs) as given:
+                with _processes.member(processes, kwargs) as given:
                     return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
@@ -145,12 +145,12 @@ def device_of(text: str) -> str:
 
     import torch
 
-    if launching.many() and text.startswith("cuda:"):
+    if _processes.many() and text.startswith("cuda:"):
         raise usage(f"--device must be auto, cpu or cuda where torchrun starts many processes; got {text!r}")
     if text == "auto":
         text = "cuda" if torch.cuda.is_available() else "cpu"
-    if launching.many() and text == "cuda":
-        from lossscope.processes import local_rank
+    if _processes.many() and text == "cuda":
+        from lossscope.core.distributed import local_rank
 
         text = f"cuda:{local_rank()}"
     if not re.fullmatch(r"cpu|cuda(:\d+)?", text):

@@ -16,7 +16,7 @@ import typer
 from .app import FAILED, Debug, Format, Seed, chosen, command
 
 if TYPE_CHECKING:
-    from lossscope.checks.verdict import Verdict
+    from lossscope.objectives.checks.verdict import Verdict
 
 SCHEMA = "lossscope.check/1"
 COLOURS = {"pass": "green", "fail": "red", "note": "cyan", "skipped": "bright_black"}
@@ -52,7 +52,7 @@ def check(
     Each line is one promise and what was measured of it on small random batches. A file that a spec names is run.
     Exit code 1 when a check fails; notes are worth reading, and fail nothing.
     """
-    from lossscope.check import check as verdicts_of
+    from lossscope.objectives.checks.suite import check as verdicts_of
     from lossscope.registry import build, expand, spec_of
 
     chosen(format, ("table", "json"), "--format")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import launching, show, sweeping
+from . import _output, _processes, _sweep
+from ._sweep import Asked
 from .app import chosen, command, usage
-from .sweeping import Asked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
 @command(processes=True)
-@sweeping.sweeping
+@_sweep.sweeping
 def cocos(
     asked: Asked,
     eps: Annotated[list[float] | None, typer.Option(help="Threshold; repeat for several. Default 0.01.")] = None,
@@ -42,7 +42,7 @@ def cocos(
     A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means and
     population standard deviations are over batches.
     """
-    from lossscope.selection import Selection
+    from lossscope.engine.selection import Selection
 
     chosen(convention, ("corrected", "released", "text"), "--convention")
     for value in eps or []:
@@ -53,17 +53,17 @@ def cocos(
     specs = [f"cocos:eps={value!r},convention={convention}" for value in dict.fromkeys(eps or [0.01])]
     if curve is not None:
         specs[0] += ",curve=true"
-    rows, batches = sweeping.swept(asked, "cocos", Selection.of(specs))
-    if curve is not None and launching.speaks():
+    rows, batches = _sweep.swept(asked, "cocos", Selection.of(specs))
+    if curve is not None and _processes.speaks():
         _write(batches, curve, eps[0] if eps else 0.01)
-        show.notice(f"Wrote {curve}.", asked.quiet)
-    sweeping.presented(asked, rows, {"name": "cocos", "convention": convention})
+        _output.notice(f"Wrote {curve}.", asked.quiet)
+    _sweep.presented(asked, rows, {"name": "cocos", "convention": convention})
 
 
 def _write(batches: pd.DataFrame, path: Path, at: float) -> None:
     """C(eps) as a picture in which one eps is marked, or as numbers."""
-    from lossscope.curves import curves
-    from lossscope.files import write_text
+    from lossscope.engine.eps_curves import curves
+    from lossscope.io.files import write_text
 
     found: Any = curves(batches)
     if path.suffix.lower() == ".csv":

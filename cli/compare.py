@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import reading, show
+from . import _output, _sources
 from .app import (
     CaptionImage,
     DataSpec,
@@ -82,11 +82,11 @@ def compare(
     objective and whatever else differs between the recipes; a source that does not say how it was trained, after its
     file. What is tested, and what three seeds can show: docs/compare.md.
     """
-    from lossscope.compare import Chance
-    from lossscope.compare import compare as compared
+    from lossscope.stats.compare import Chance
+    from lossscope.stats.compare import compare as compared
     from lossscope.tables import comparison
 
-    chosen(format, show.FORMATS, "--format")
+    chosen(format, _output.FORMATS, "--format")
     if baseline is not None and all_pairs:
         raise usage("--baseline and --all-pairs exclude each other; give one of them")
     metrics = METRICS if "all" in (metric or ()) else tuple(metric or ("rsum",))
@@ -97,31 +97,31 @@ def compare(
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
-    with show.progress(quiet) as bar:
+    with _output.progress(quiet) as bar:
         queries = _queries(runs, bar, quiet, device, asked)
     rows = compared(queries, metrics, _system(baseline, queries), all_pairs, chance)
     for told in dict.fromkeys(f"{row['left_out']}" for _, row in rows.iterrows() if row["left_out"]):
-        show.notice(f"Note: left out, because the other system has no such seed: {told}.", quiet)
+        _output.notice(f"Note: left out, because the other system has no such seed: {told}.", quiet)
     arguments = {
         "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics), "baseline": baseline,
         "all_pairs": all_pairs, "split": split, "resamples": resamples, "level": level, "seed": seed,
     }  # fmt: skip
-    show.results(rows, lambda: [comparison.build(rows)], arguments, format, out, SCHEMA)
+    _output.results(rows, lambda: [comparison.build(rows)], arguments, format, out, SCHEMA)
 
 
 def _queries(
-    runs: Iterable[Path], bar: show.Progress | None, quiet: bool, device: str, asked: dict[str, Any]
+    runs: Iterable[Path], bar: _output.Progress | None, quiet: bool, device: str, asked: dict[str, Any]
 ) -> pd.DataFrame:
     """Every query of every run, beside who the run is. One model at a time is kept."""
     import pandas as pd
 
-    from lossscope.queries import per_query
-    from lossscope.systems import Known, systems
+    from lossscope.retrieval.per_query import per_query
+    from lossscope.stats.naming import Known, systems
 
     known: list[Known] = []
     found: list[pd.DataFrame] = []
     for run in runs:
-        embedded = reading.embedded(run, bar, quiet, device, **asked)
+        embedded = _sources.embedded(run, bar, quiet, device, **asked)
         known.append(Known.of(embedded))
         found.append(per_query(embedded, bar))
     told = systems(known, asked["data"])

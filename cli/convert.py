@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import show
+from . import _output
 from .app import DataSpec, Debug, Quiet, VocabularyFile, command, usage
 
 
@@ -34,8 +34,8 @@ def convert(
 
     Every tensor must find its place, or nothing is written. Objects in the file other than data are never made.
     """
-    from lossscope.originals.opening import describe, opened
     from lossscope.registry import build, spec_of
+    from lossscope.sources.checkpoints.conversion import describe, opened
 
     if out.suffix not in (".pt", ".safetensors"):
         raise usage(f"OUT must end in .pt or .safetensors; got {out}")
@@ -45,7 +45,7 @@ def convert(
     checkpoint, notices = opened(foreign, vocabulary, stated, old_pickle)
     checkpoint.save(out)
     for notice in notices:
-        show.notice(f"Note: {notice}.", quiet)
+        _output.notice(f"Note: {notice}.", quiet)
     for name, value in describe(checkpoint).items():
-        show.notice(f"{name:<11} {value}", quiet)
+        _output.notice(f"{name:<11} {value}", quiet)
     typer.echo(out)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import show
+from . import _output
 from .app import Debug, Device, Quiet, app, chosen, command, device_of
 
 data = typer.Typer(
@@ -54,16 +54,16 @@ def features(
     Every image must have five captions, or every one a single one: the format can say nothing else. A run that was
     stopped goes on with the same command; at most 256 pictures are done again.
     """
-    from lossscope.extraction import Extraction
+    from lossscope.datasets.conversion.feature_extraction import Extraction
     from lossscope.registry import build, spec_of
 
     dataset = build("datasets", pictures)
-    with show.progress(quiet) as bar:
+    with _output.progress(quiet) as bar:
         work = Extraction(
             spec_of(dataset), dataset, build("features", backbone), out, tuple(split or ()), device_of(device)
         )
         names = work.run(bar)
-    show.notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
+    _output.notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
     typer.echo(out)
 
 
@@ -81,12 +81,12 @@ def ecir(
 
     `lossscope data ecir pickles flickr30k --name flickr30k`
     """
-    from lossscope.foreign.ecir import convert
+    from lossscope.datasets.conversion.ecir import convert
 
-    with show.progress(quiet) as bar:
+    with _output.progress(quiet) as bar:
         done = convert(source, out, name, bar)
     told = f"{done.images} images, {done.captions} captions; dropped {done.lost} caption ids without a caption"
-    show.notice(f"{told} and {done.images_without} images without any", quiet)
+    _output.notice(f"{told} and {done.images_without} images without any", quiet)
     typer.echo(out)
 
 
@@ -110,13 +110,13 @@ def msrvtt(
 
     `lossscope data msrvtt chosen jsfusion_val_caption_idx.pkl msrvtt/jsfusion_val_caption_idx.json`
     """
-    from lossscope.foreign.msrvtt import convert
+    from lossscope.datasets.conversion.msrvtt import convert
 
     chosen(kind, KINDS, "KIND")
-    with show.progress(quiet) as bar:
+    with _output.progress(quiet) as bar:
         report: Any = None if bar is None else lambda done, total: bar(kind, done, total)
         written = convert(kind, source, out, report)  # type: ignore[arg-type]
-    show.notice(f"{written} entries", quiet)
+    _output.notice(f"{written} entries", quiet)
     typer.echo(out)
 
 
@@ -133,8 +133,8 @@ def similarity(
 
     `lossscope data similarity results_f30k.npy f30k.npz`
     """
-    from lossscope.foreign.vse_infinity import convert
+    from lossscope.datasets.conversion.vse_infinity import convert
 
     images, captions = convert(source, out)
-    show.notice(f"{images} images x {captions} captions", quiet)
+    _output.notice(f"{images} images x {captions} captions", quiet)
     typer.echo(out)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import show
+from . import _output
 from .app import Debug, Device, Quiet, Seed, command, device_of
 
 
@@ -32,11 +32,11 @@ def demo(
     """
     import time
 
-    from lossscope.demo import Demo
-    from lossscope.demo import demo as make
+    from lossscope.studies.demo import Demo
+    from lossscope.studies.demo import demo as make
 
     begun = time.monotonic()
-    with show.progress(quiet) as bar:
-        page = make(out, Demo(seed=seed, quick=quick), device_of(device), bar, lambda line: show.notice(line, quiet))
-    show.notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
+    with _output.progress(quiet) as bar:
+        page = make(out, Demo(seed=seed, quick=quick), device_of(device), bar, lambda line: _output.notice(line, quiet))
+    _output.notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
     typer.echo(page)

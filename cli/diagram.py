@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import reading, show
+from . import _output, _sources
 from .app import (
     DataSpec,
     Debug,
@@ -96,8 +96,17 @@ def diagram(
     """
     import pandas as pd
 
-    from lossscope.density import DIRECTIONS
-    from lossscope.diagram import FINE, PAIRS, TRIPLETS, fields, goal_specs, objective_curves, pair_curves, weights_of
+    from lossscope.engine.similarity_clouds import DIRECTIONS
+    from lossscope.engine.weight_fields import (
+        FINE,
+        PAIRS,
+        TRIPLETS,
+        fields,
+        goal_specs,
+        objective_curves,
+        pair_curves,
+        weights_of,
+    )
     from lossscope.registry import expand
 
     chosen(format, ("table", "csv"), "--format")
@@ -145,15 +154,15 @@ def _clouds(
     overlay: list[Path], path: bool, quiet: bool, device: str, asked: dict[str, Any], settings: dict[str, Any]
 ) -> pd.DataFrame:
     """(s+, hardest s-) of the queries of each source, or of each epoch of one run."""
-    from lossscope.density import density, epochs, join
+    from lossscope.engine.similarity_clouds import density, epochs, join
 
     sources = (
         [(float(epoch), file) for epoch, file in epochs(overlay[0])] if path else [(math.nan, one) for one in overlay]
     )
     found = []
-    with show.progress(quiet, False) as bar:
+    with _output.progress(quiet, False) as bar:
         for epoch, file in sources:
-            embedded = reading.embedded(file, bar, quiet, device, **asked)
+            embedded = _sources.embedded(file, bar, quiet, device, **asked)
             cloud = density(embedded, **settings, progress=bar, epoch=epoch)
             found.append(cloud.assign(source=str(overlay[0])) if path else cloud)
     return join(found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import reading, show
+from . import _output, _sources
 from .app import (
     CaptionImage,
     DataSpec,
@@ -69,11 +69,11 @@ def evaluate(
     Ranks count strictly higher candidates; `ties` tells how many queries have a non-relevant candidate exactly as
     high as the best relevant one.
     """
-    from lossscope.evaluate import evaluate as measure
-    from lossscope.frames import join
+    from lossscope.io.frames import join
+    from lossscope.retrieval.evaluate import evaluate as measure
     from lossscope.tables import retrieval
 
-    chosen(format, show.FORMATS, "--format")
+    chosen(format, _output.FORMATS, "--format")
     if run_files is not None and (ensemble or folds > 1):
         raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
     top = _top(run_top)
@@ -81,8 +81,8 @@ def evaluate(
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
-    with show.progress(quiet) as bar:
-        found = [reading.embedded(source, bar, quiet, device, **asked) for source in sources]
+    with _output.progress(quiet) as bar:
+        found = [_sources.embedded(source, bar, quiet, device, **asked) for source in sources]
         groups = [found] if ensemble else [[one] for one in found]
         rows = join(measure(group, folds) for group in groups)
         for place, one in enumerate(found if run_files is not None else ()):
@@ -95,7 +95,7 @@ def evaluate(
         "folds": folds,
         "ensemble": ensemble,
     }
-    show.results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
+    _output.results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
 
 
 def _top(text: str) -> int | None:
@@ -107,20 +107,20 @@ def _top(text: str) -> int | None:
 
 
 def _write_run_files(
-    one: Embedded, folder: Path, top: int | None, place: int | None, bar: show.Progress | None, quiet: bool
+    one: Embedded, folder: Path, top: int | None, place: int | None, bar: _output.Progress | None, quiet: bool
 ) -> None:
     """Into the folder; of several sources each into a folder of its own."""
-    from lossscope.runfiles import run_files
+    from lossscope.retrieval.trec import run_files
 
     own = folder if place is None else folder / f"{place:02d}-{Path(one.name).stem}"
     run_files(one, own, top, Path(one.name).stem, bar)
-    show.notice(f"Wrote {own}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
+    _output.notice(f"Wrote {own}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
 
 
 def _tell_ties(rows: pd.DataFrame, quiet: bool) -> None:
     tied = rows[(rows["statistic"] == "ties") & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
-        show.notice(
+        _output.notice(
             f"Note: {row['mean']:g} {row['direction']} queries of {row['source']} have ties at their rank.",
             quiet,
         )

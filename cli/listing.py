@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ._declared import Declared, declared
 from .app import Debug, Format, chosen, command
-from .declared import Declared, declared
 
 KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "features", "presets")
 
@@ -46,6 +46,6 @@ def _described(item: Declared) -> dict[str, str]:
 
 
 def _presets() -> list[dict[str, str]]:
-    from lossscope.recipes import presets
+    from lossscope.training.recipes import presets
 
     return [{"name": name, "what": what, "options": "", "source": ""} for name, what in presets().items()]

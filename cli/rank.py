@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import reading, show
+from . import _output, _sources
 from .app import DataSpec, Debug, Device, Quiet, TrustCode, VocabularyFile, command
 
 
@@ -35,10 +35,10 @@ def rank(
 
     Candidates of the item's own image are left out. To refresh the lists, rank a later checkpoint into a new folder.
     """
-    from lossscope.offline import rank as write
+    from lossscope.training.offline_candidates import rank as write
 
-    with show.progress(quiet) as bar:
+    with _output.progress(quiet) as bar:
         asked: dict[str, Any] = {"data": data, "split": split, "cache": not no_cache, "vocabulary": vocabulary}
-        embedded = reading.embedded(source, bar, quiet, device, trust_code=trust_code, **asked)
+        embedded = _sources.embedded(source, bar, quiet, device, trust_code=trust_code, **asked)
         write(embedded, out, top, bar)
     typer.echo(out)

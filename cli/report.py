@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import show
+from . import _output
 from .app import Debug, Device, Quiet, TrustCode, Verbose, command, device_of
 
 
@@ -36,11 +36,11 @@ def report(
     Runs of a study were examined when they were trained; run folders that were not, or have another best checkpoint
     since, are examined first.
     """
-    from lossscope.grid import Examination
-    from lossscope.reporting import report as make
+    from lossscope.studies.report import report as make
+    from lossscope.studies.study_file import Examination
 
     asked = Examination(split=split or "train", test=test or "test") if split or test else None
-    with show.progress(quiet, verbose) as bar:
+    with _output.progress(quiet, verbose) as bar:
         page = make(paths, out, title, asked, device_of(device), bar, trust_code, resamples)
-    show.notice("Open the page in a browser:", quiet)
+    _output.notice("Open the page in a browser:", quiet)
     typer.echo(page)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import show
+from . import _output
 from .app import Debug, Device, Format, Quiet, Verbose, app, chosen, command, device_of, usage
 
 if TYPE_CHECKING:
-    from lossscope.study import State, Study
+    from lossscope.studies.study import State, Study
     from lossscope.tables.base import Table
 
 study = typer.Typer(
@@ -60,24 +60,24 @@ def run(
 
     A cell that fails does not stop the others; `lossscope study status` says why it did.
     """
-    from lossscope.cell import prepare
     from lossscope.registry import build
+    from lossscope.studies.worker import prepare
 
     started = build("launchers", launcher)
     place = device_of(device)
     work = _begun(file, out, data or [])
-    with show.progress(quiet, verbose) as bar:
+    with _output.progress(quiet, verbose) as bar:
         prepare(work, place, bar)
         if dry_run:
             _costs(work, started.at_once, place, bar)
             return
-        states = work.run(started, place, retry, lambda line: show.notice(line, quiet), bar)
+        states = work.run(started, place, retry, lambda line: _output.notice(line, quiet), bar)
     failed = [state for state in states if state.status == "failed"]
     for state in failed:
-        show.notice(f"Failed: {state.cell.key}: {state.reason}")
+        _output.notice(f"Failed: {state.cell.key}: {state.reason}")
     typer.echo(work.path)
     if failed:
-        show.notice(f"{len(failed)} of {len(states)} cells failed; --retry-failed runs them again.")
+        _output.notice(f"{len(failed)} of {len(states)} cells failed; --retry-failed runs them again.")
         raise typer.Exit(1)
 
 
@@ -122,12 +122,12 @@ def table(
 
     `lossscope study table runs/bleeker2022-small --format latex`
     """
-    from lossscope.reporting import tables
-    from lossscope.results import read
+    from lossscope.report.results import read
+    from lossscope.studies.report import tables
 
-    chosen(format, show.FORMATS, "--format")
+    chosen(format, _output.FORMATS, "--format")
     results = read([_opened(file, out).path])
-    show.results(results.rows, lambda: tables(results), {"name": "study table"}, format)
+    _output.results(results.rows, lambda: tables(results), {"name": "study table"}, format)
 
 
 @command("cell", group=study, processes=True, hidden=True)
@@ -139,15 +139,15 @@ def one(
     debug: Debug = False,
 ) -> None:
     """Train and examine one cell of a study; launchers start this."""
-    from lossscope.cell import work
+    from lossscope.studies.worker import work
 
-    with show.progress(quiet, True) as bar:
+    with _output.progress(quiet, True) as bar:
         work(folder, key, device_of(device), bar)
 
 
 def _begun(file: Path, out: Path | None, data: list[str]) -> Study:
-    from lossscope.grid import read_grid
-    from lossscope.study import Study
+    from lossscope.studies.study import Study
+    from lossscope.studies.study_file import read_grid
 
     if file.is_dir():
         if data or out:
@@ -161,8 +161,8 @@ def _begun(file: Path, out: Path | None, data: list[str]) -> Study:
 
 
 def _opened(file: Path, out: Path | None) -> Study:
-    from lossscope.grid import read_grid
-    from lossscope.study import Study
+    from lossscope.studies.study import Study
+    from lossscope.studies.study_file import read_grid
 
     if file.is_dir():
         return Study.opened(file)
@@ -192,9 +192,9 @@ def _status_table(states: list[State]) -> Table:
     return Table("status", f"{len(states)} cells: {told}. {spent / 60:.1f} minutes of work so far.", columns, rows)
 
 
-def _costs(work: Study, places: int, device: str, bar: show.Progress | None) -> None:
+def _costs(work: Study, places: int, device: str, bar: _output.Progress | None) -> None:
     """The table of `--dry-run`."""
-    from lossscope.estimate import estimate
+    from lossscope.studies.cost import estimate
     from lossscope.tables.base import Cell, Table
 
     costs = estimate(work, device, bar)

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from . import launching, show
+from . import _output, _processes
+from ._epochs import listening
 from .app import (
     DataSpec,
     Debug,
@@ -22,12 +23,11 @@ from .app import (
     device_of,
     usage,
 )
-from .epochs import listening
 
 
 def preset_names(incomplete: str) -> list[str]:
     """Shell completion, from the file names alone."""
-    from lossscope.recipes import presets
+    from lossscope.training.recipes import presets
 
     return [name for name in presets() if name.startswith(incomplete)]
 
@@ -115,9 +115,9 @@ def train(
 
     A run that was stopped, even by kill -9, goes on with --resume to the same bits as an unbroken one.
     """
-    from lossscope.probing import Probing
-    from lossscope.train import resume as go_on
-    from lossscope.train import train as start
+    from lossscope.training.loop import resume as go_on
+    from lossscope.training.loop import train as start
+    from lossscope.training.monitor import Probing
 
     values = {
         "data": data, "encoder": encoder, "objective": objective, "epochs": epochs, "batch_size": batch_size, "lr": lr,
@@ -144,7 +144,7 @@ def train(
         if every is not None and not probe:
             raise usage("--every says how often --probe looks; name one, e.g. --probe cocos")
         probing = Probing(tuple(probe), every or 100) if probe else None
-    with show.progress(quiet) as bar, listening(folder, tensorboard and launching.speaks(), quiet) as listener:
+    with _output.progress(quiet) as bar, listening(folder, tensorboard and _processes.speaks(), quiet) as listener:
         place = device_of(device)
         if resume is not None:
             go_on(folder, epochs, place, save_every, bar, listener, trust_code)
@@ -156,10 +156,10 @@ def train(
 def _recipe(config: Path | None, preset: str | None, changes: list[str], given: dict[str, Any]) -> Any:
     from dataclasses import replace
 
-    from lossscope.recipe import Recipe
-    from lossscope.recipe_file import read_recipe
-    from lossscope.recipes import preset_path
     from lossscope.spec import Spec
+    from lossscope.training.recipe import Recipe
+    from lossscope.training.recipe_files import read_recipe
+    from lossscope.training.recipes import preset_path
 
     if config is not None and preset is not None:
         raise usage("--config and --preset each state a whole recipe; give one of them")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from . import show
+from . import _output
 from .app import Debug, Format, Quiet, chosen, command
 
 
@@ -29,9 +29,9 @@ def trajectory(
     """
     import pandas as pd
 
+    from lossscope.io.run_folder import Run
     from lossscope.plots import style
     from lossscope.plots import trajectory as picture
-    from lossscope.run import Run
 
     chosen(format, ("table", "csv", "json"), "--format")
     runs = list(dict.fromkeys(runs))
@@ -47,4 +47,4 @@ def trajectory(
     else:
         wanted = ["run", "epoch", "loss", "rsum", "pos_mean", "neg_mean"]
         typer.echo(epochs[wanted].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
-    show.notice(f"Wrote {out}.", quiet)
+    _output.notice(f"Wrote {out}.", quiet)

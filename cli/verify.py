@@ -26,7 +26,7 @@ def verify(
 
     Exit code 1 when anything is wrong; nothing in the file is ever run.
     """
-    from lossscope.checkpoint import verify as inspect
+    from lossscope.sources.checkpoints.checkpoint import verify as inspect
 
     chosen(format, ("table", "json"), "--format")
     told = []

@@ -20,7 +20,7 @@ from typing import Literal
 import pandas as pd
 from PIL import Image
 
-from lossscope.diagram import weight_field
+from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.plots import style

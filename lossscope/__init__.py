@@ -21,10 +21,10 @@ _PLACES = {
 
 if TYPE_CHECKING:
     from .diagnosis import diagnose
-    from .diagram import weight_field
-    from .queries import per_query
+    from .engine.weight_fields import weight_field
+    from .live.monitor import LossScope
+    from .retrieval.per_query import per_query
     from .sources.base import load
-    from .watch import LossScope
 
 
 def objective(spec: str) -> Any:

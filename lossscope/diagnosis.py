@@ -12,13 +12,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .checkpoint import refuse_files
+from .engine.plan import Sweep
+from .engine.selection import Selection
 from .errors import InputError
-from .files import fingerprint_of
+from .io.files import fingerprint_of
 from .registry import build, expand, spec_of
-from .selection import Selection
 from .sources.base import Embedded, Progress, load, unit_rows
-from .sweep import Sweep
+from .sources.checkpoints.checkpoint import refuse_files
 
 if TYPE_CHECKING:
     from .tables.base import Table

@@ -23,7 +23,16 @@ from typing import Any
 from .errors import SpecError
 from .spec import Spec, alternatives, converted, finite, written
 
-KINDS = ("objectives", "probes", "encoders", "datasets", "features", "sources", "launchers")
+KINDS = {
+    "objectives": "objectives",
+    "probes": "probes",
+    "encoders": "encoders",
+    "datasets": "datasets",
+    "features": "datasets.features",
+    "sources": "sources",
+    "launchers": "studies.launchers",
+}
+"""Kind -> its package below lossscope; plug-ins announce themselves in the entry-point group lossscope.KIND."""
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
 
@@ -39,7 +48,7 @@ def load(kind: str, name: str) -> type[Any]:
         return _from_file(kind, name)
     wanted = name.replace("-", "_").lower()
     if wanted in _files(kind):
-        return _public_dataclass(importlib.import_module(f"lossscope.{kind}.{wanted}"))
+        return _public_dataclass(importlib.import_module(f"{_package(kind)}.{wanted}"))
     plugin = _plugins(kind).get(wanted)
     if plugin is not None:
         return typing.cast("type[Any]", plugin.load())
@@ -133,8 +142,17 @@ def _steps(match: re.Match[str], spec: str) -> list[str]:
     return [f"{value:.6g}" for value in raw]
 
 
+def folder(kind: str) -> Path:
+    """Return the folder that holds the files of a kind."""
+    return _HOME.joinpath(*KINDS[kind].split("."))
+
+
+def _package(kind: str) -> str:
+    return f"lossscope.{KINDS[kind]}"
+
+
 def _files(kind: str) -> set[str]:
-    found = {path.stem for path in (_HOME / kind).glob("*.py")}
+    found = {path.stem for path in folder(kind).glob("*.py")}
     return {name for name in found if name != "base" and not name.startswith("_")}
 
 
@@ -187,7 +205,9 @@ def _from_file(kind: str, name: str) -> type[Any]:
         setattr(found, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
         return typing.cast("type[Any]", found)
     if kind == "objectives" and _can_be_called(found):  # by name: the registry imports nothing that stands on it
-        return typing.cast("type[Any]", importlib.import_module("lossscope.blackbox").wrapped(found, name))
+        return typing.cast(
+            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrapped(found, name)
+        )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(found).__name__}")
 
 
@@ -219,9 +239,9 @@ def _name_of(cls: type[Any]) -> str:
     mark = getattr(cls, "__lossscope_name__", None)
     if mark is not None:
         return str(mark)
-    for kind in KINDS:
-        if cls.__module__.startswith(f"lossscope.{kind}."):
-            return cls.__module__.rsplit(".", 1)[1]
+    package, _, name = cls.__module__.rpartition(".")
+    if package in map(_package, KINDS):
+        return name
     for kind in KINDS:
         for name, plugin in _plugins(kind).items():
             if plugin.value == f"{cls.__module__}:{cls.__qualname__}":

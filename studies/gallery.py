@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from lossscope.association import association
-from lossscope.chapters._counts import counts
-from lossscope.chapters.base import Material
-from lossscope.compare import compare
-from lossscope.files import write_text
-from lossscope.results import read
+from lossscope.io.files import write_text
+from lossscope.report.chapters._counts import counts
+from lossscope.report.chapters.base import Material
+from lossscope.report.results import read
+from lossscope.stats.compare import compare
+from lossscope.stats.rank_association import association
 
 HERE = Path(__file__).parents[1]
 FIGURES, REPORTS = HERE / "figures", HERE / "reports"

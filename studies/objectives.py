@@ -22,17 +22,17 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lossscope.checkpoint import Checkpoint
-from lossscope.evaluate import evaluate
-from lossscope.files import replacing, write_text
-from lossscope.offline import rank
-from lossscope.recipe import Recipe
+from lossscope.engine.plan import Sweep
+from lossscope.io.files import replacing, write_text
+from lossscope.io.run_folder import Run
 from lossscope.registry import build, names
-from lossscope.run import Run
+from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
-from lossscope.sweep import Sweep
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.tables.base import Better, Cell, Table, marked
-from lossscope.train import resume, train
+from lossscope.training.loop import resume, train
+from lossscope.training.offline_candidates import rank
+from lossscope.training.recipe import Recipe
 
 HERE = Path(__file__).parents[1]
 REPORT = HERE / "reports" / "objectives"

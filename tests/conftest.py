@@ -51,8 +51,8 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of two epochs on tiny scenes, finished in a second; not to be written to."""
-    from lossscope.recipe import Recipe
-    from lossscope.train import train
+    from lossscope.training.loop import train
+    from lossscope.training.recipe import Recipe
 
     recipe = Recipe(
         data="scenes:train=60,val=20,test=20,size=16",
@@ -99,9 +99,9 @@ what_if = "ntxent:tau=0.05..0.2/3"
 @pytest.fixture(scope="session")
 def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study of two losses and two seeds in a few seconds; beside it tiny.toml. Not to be written to."""
-    from lossscope.cell import work
-    from lossscope.grid import read_grid
-    from lossscope.study import Study
+    from lossscope.studies.study import Study
+    from lossscope.studies.study_file import read_grid
+    from lossscope.studies.worker import work
 
     home = tmp_path_factory.mktemp("tiny-study")
     (home / "tiny.toml").write_text(STUDY, encoding="utf-8")

@@ -12,9 +12,9 @@ import torch
 
 import lossscope
 from lossscope.diagnosis import Diagnosis
+from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import Embedded, load
-from lossscope.sweep import Sweep
 
 RNG = np.random.default_rng(0)
 IMAGES, CAPTIONS = (RNG.normal(size=(n, 6)) for n in (12, 24))

@@ -1,11 +1,11 @@
-"""Who may import whom: read from the files' imports, so that a breach fails by name."""
+"""Who may import whom: read from the text of the files, lazy imports and TYPE_CHECKING included."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,162 +13,31 @@ import lossscope_cli
 import pytest
 
 import lossscope
+from lossscope.registry import KINDS, names
 
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
-PROJECT = Path(__file__).parents[1]
+LAYERS = (
+    "errors spec io core registry text objectives probes engine encoders datasets sources retrieval stats plots tables "
+    "report training conformance audit doctor live studies diagnosis lossscope"
+).split()  # a file imports its own package, or one to the left
+DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch
+DRAWS_IMPORT = (*DRAWS, "errors", "spec", "io")
 FILES = sorted(LIBRARY.rglob("*.py"))
-FOLDERS = (
-    "objectives",
-    "probes",
-    "encoders",
-    "datasets",
-    "features",
-    "sources",
-    "plots",
-    "tables",
-    "launchers",
-    "chapters",
-)
-
-
-def inside(package: str) -> set[str]:
-    """The modules of a package, by their names."""
-    return {f"{package}.{path.stem}" for path in (LIBRARY / package).glob("[a-z]*.py")}
-
-
-LAYERS, ORIGINALS, FORMATS, CHECKS, FORMS = (
-    inside(name) for name in ("layers", "originals", "formats", "checks", "forms")
-)
-CHAPTERS = {"chapters.base", *(f"chapters.{path.stem}" for path in (LIBRARY / "chapters").glob("_[a-z]*.py"))}
-TABLES = {"tables.base", *(f"tables.{path.stem}" for path in (LIBRARY / "tables").glob("_[a-z]*.py"))}
-DATA = {"documents", "scenery", "painting", "telling", "truth", "vocabulary", "files", *FORMATS}
-READING = {"vocabulary", "tokens", "subwords", "twopass"}
-ALLOWED = {
-    "errors": set(),
-    "similarity": {"weights"},
-    "weights": {"similarity"},
-    "registry": {"spec"},
-    "documents": set(),
-    "files": set(),
-    "vocabulary": {"documents", "files"},
-    "frames": {"files"},
-    "held": set(),
-    "first_call": set(),
-    # what an objective has learnt beside the encoder is read from a file
-    "objectives": {"objectives.base", "similarity", "weights", "held", "files", "first_call", *FORMS},
-    "upstream": {"objectives.base"},
-    "signature": set(),
-    "vectors": {"similarity"},
-    "blackbox": {"objectives.base", "similarity", "weights", "signature", "vectors"},
-    "rowwise": set(),
-    "forms": {"objectives.base", "similarity", "rowwise", *FORMS},
-    "view": {"objectives.base", "similarity", "rowwise", "forms.base", "forms.spread", "forms.whole"},
-    "probes": {"probes.base", "probes._curve", "objectives.base", "similarity", "weights", "view", "rowwise"},
-    "measure": {"objectives.base", "probes.base", "view"},
-    "memory": set(),
-    "relation": {"sampling", "similarity"},
-    "tokens": set(),
-    "subwords": {"files"},
-    "twopass": {"encoders.base"},  # for its types
-    "layers": {
-        "encoders.base",
-        "files",
-        "similarity",
-        "subwords",
-        "documents",
-        "twopass",
-        "weights",
-        *LAYERS,
-        "originals.original",
-    },
-    # what is opened becomes a checkpoint
-    "originals": {"encoders.base", "registry", "files", "documents", "checkpoint", *READING, *LAYERS, *ORIGINALS},
-    "formats": {"datasets.base", "files", "documents", "vocabulary", *FORMATS},
-    "features": {"features.base", "files", "layers.resnet", "registry", "documents"},
-    "encoders": {"encoders.base", "registry", "files", "similarity", "weights", *READING, *LAYERS, *ORIGINALS},
-    "datasets": {"datasets.base", "registry", *DATA},
-    # what is probed comes down to a checkpoint, whose encoder runs over a data set
-    "sources": {
-        "sources.base",
-        "sources._checkpoint",
-        "sources._arrays",
-        "sources._inputs",
-        "live",
-        "registry",
-        "spec",
-        "files",
-        "vocabulary",
-        "checkpoint",
-        "checkpoint_content",
-        "embed",
-        "scoring",
-        "sentences",
-        "weights",
-        "originals.opening",
-        "originals.original",
-        "encoders.base",
-        "datasets.base",
-    },
-    "plots": {"plots.style", "plots.naming", "files", "frames"},
-    "tables": {*TABLES, "published.base", "spec", "files", "frames"},
-    "published": set(),
-    "interactive": set(),
-    "association": set(),
-    "report": {"plots.style", "tables.base", "tables._formats", "interactive", "files", "frames"},
-    "run": {"files"},
-    "results": {"documents", "frames", "run"},
-    "chapters": {
-        "spec",
-        "results",
-        "report",
-        "interactive",
-        "association",
-        "tables",
-        *TABLES,
-        *CHAPTERS,
-        *inside("plots"),
-        *inside("tables"),
-    },
-    "launchers": {"launchers.base"},
-    "processes": set(),
-    "checks": {"processes", "objectives.base", "registry", "similarity", "vectors", "weights", "held", *CHECKS},
-    "check": {"objectives.base", "registry", *CHECKS},
-    "imagewise": set(),
-    "paired": set(),
-    "pairing": {"imagewise", "paired"},
-    "compare": {"imagewise", "paired", "pairing", "frames"},
-    "doctor": {"files", "frames"},
-}
-CORE = ("similarity", "weights", "registry", "documents", "files", "vocabulary", "frames")
-CORE_PACKAGES = {"torch", "numpy", "pandas", "safetensors", "pyarrow"}
-DRAWN = (
-    "plots",
-    "tables",
-    "published",
-    "report",
-    "frames",
-    "compare",
-    "imagewise",
-    "paired",
-    "pairing",
-    "doctor",
-    "results",
-    "chapters",
-    "interactive",
-    "association",
-)
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}
 
+Import = tuple[str, str]  # the module that is imported, and the name taken from it, or ""
 
-def module_of(file: Path) -> str:
-    """`objectives.goal`, `files`; a package's own file has the package's name."""
-    parts = file.relative_to(LIBRARY).with_suffix("").parts
+
+def module_of(file: Path, library: Path = LIBRARY) -> str:
+    """`lossscope.io.files`; a package's own file has the package's name."""
+    parts = (library.name, *file.relative_to(library).with_suffix("").parts)
     return ".".join(part for part in parts if part != "__init__")
 
 
-def layer_of(module: str) -> str:
-    return module.partition(".")[0]
+def package_of(module: str) -> str:
+    """The top-level folder or file that a module lives in: `io`, `errors`; `lossscope` for the library's own."""
+    return (module.split(".") + ["lossscope"])[1]
 
 
 @cache
@@ -178,115 +47,133 @@ def parsed(file: Path) -> tuple[ast.AST, ...]:
 
 
 @cache
-def imported(file: Path) -> frozenset[str]:
-    """Absolute names of everything a file imports anywhere, type checking included."""
-    package = ["lossscope", *file.relative_to(LIBRARY).parts[:-1]]
-    found: set[str] = set()
+def imports(file: Path, library: Path = LIBRARY) -> tuple[Import, ...]:
+    """Everything that a file imports, wherever in it."""
+    return tuple(_imports(file, library))
+
+
+def _imports(file: Path, library: Path) -> Iterator[Import]:
+    package = [library.name, *file.relative_to(library).parts[:-1]]
     for node in parsed(file):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*start, *([node.module] if node.module else [])])
-            found |= {member(base, alias.name) for alias in node.names}
-    return frozenset(found)
+            for alias in node.names:
+                path = library.parent.joinpath(*base.split("."), alias.name)
+                is_module = base.startswith(library.name) and (path.is_dir() or path.with_suffix(".py").is_file())
+                yield (f"{base}.{alias.name}", "") if is_module else (base, alias.name)
 
 
-def member(base: str, name: str) -> str:
-    """`from lossscope import files` imports a module, `from lossscope.files import x` a name of one."""
-    folder = LIBRARY.parent.joinpath(*base.split("."), name)
-    is_module = base.startswith("lossscope") and (folder.is_dir() or folder.with_suffix(".py").is_file())
-    return f"{base}.{name}" if is_module else base
+def breaches(library: Path = LIBRARY) -> list[str]:
+    """Every import that the rule forbids, as one line each."""
+    return [line for file in sorted(library.rglob("*.py")) for line in _breaches(file, library)]
 
 
-def of_ours(file: Path) -> set[str]:
-    """Modules of the library that a file imports, without the leading `lossscope.`."""
-    return {name.removeprefix("lossscope.") for name in imported(file) if name.startswith("lossscope.")}
+def _breaches(file: Path, library: Path) -> Iterator[str]:
+    module = module_of(file, library)
+    own = package_of(module)
+    for target, name in imports(file, library):
+        if not f"{target}.".startswith("lossscope."):
+            if own in DRAWS and target.partition(".")[0] == "torch":
+                yield f"{module} draws, and must not import torch"
+            continue
+        other = package_of(target)
+        if other not in LAYERS or LAYERS.index(other) > LAYERS.index(own):
+            yield f"{module} must not import {target}: {other} stands above {own}"
+        if own in DRAWS and other not in DRAWS_IMPORT:
+            yield f"{module} draws, and must not import {target}"
+        private = [part for part in (*target.split("."), name) if part.startswith("_") and not part.endswith("__")]
+        if private and other != own:
+            yield f"{module} must not import {target} {name}: {private[0]} is private to {other}"
 
 
-def packages(file: Path) -> set[str]:
-    """Top-level names of everything that a file imports."""
-    return {name.partition(".")[0] for name in imported(file)}
+def circles(library: Path = LIBRARY) -> list[tuple[str, ...]]:
+    """Files that import each other, directly or by way of others: strongly connected components."""
+    graph = {module_of(file, library): {one for one, _ in imports(file, library)} for file in library.rglob("*.py")}
+    reach = {one: others & graph.keys() - {one} for one, others in graph.items()}
+    changed = True
+    while changed:
+        wider = {one: others.union(*(reach[other] for other in others)) for one, others in reach.items()}
+        changed, reach = wider != reach, wider
+    return sorted({tuple(sorted(o for o in reach[one] if one in reach[o])) for one in reach if one in reach[one]})
 
 
-def fresh(code: str) -> str:
-    """What a new interpreter prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_files_import_their_own_package_or_one_to_the_left() -> None:
+    assert not breaches()
 
 
-every_file = pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_no_files_import_each_other_in_a_circle() -> None:
+    assert not circles()
 
 
-def test_the_files_are_found_and_their_imports_read() -> None:
-    assert {"objectives.goal", "sweep", "plots.style"} <= {module_of(file) for file in FILES}
-    assert {"objectives.base", "registry", "frames"} <= of_ours(LIBRARY / "sweep.py")
-    assert {"plots.style", "files"} <= of_ours(LIBRARY / "plots" / "style.py") | {"plots.style"}
-    assert "tables._summary" in of_ours(LIBRARY / "tables" / "statistics.py")
+@pytest.mark.parametrize(
+    ("file", "line", "says"),
+    [
+        ("core/weights.py", "from lossscope.training.recipe import Recipe", "training stands above core"),
+        ("core/weights.py", "if TYPE_CHECKING:\n    from ..training import recipe", "training stands above core"),
+        ("engine/sweep.py", "def f():\n    from lossscope.studies.study import Study", "studies stands above engine"),
+        ("plots/style.py", "import torch", "must not import torch"),
+        ("tables/base.py", "from lossscope.core.batches import Batch", "draws, and must not import"),
+        ("training/step.py", "from lossscope.objectives.base import _rows", "_rows is private to objectives"),
+        ("training/step.py", "from lossscope.tables import _summary", "_summary is private to tables"),
+        ("engine/plan.py", "from lossscope.shelf import x", "shelf stands above engine"),
+    ],
+)
+def test_a_planted_breach_is_seen(tmp_path: Path, file: str, line: str, says: str) -> None:
+    library = planted(tmp_path, {file: line, "tables/_summary.py": ""})
+    assert any(says in one for one in breaches(library))
 
 
-@every_file
-def test_a_layer_imports_only_what_it_may(file: Path) -> None:
-    layer = layer_of(module_of(file))
-    if layer in ALLOWED:
-        breach = of_ours(file) - ALLOWED[layer] - {"errors"}
-        assert not breach, f"{module_of(file)} may not import {sorted(breach)}"
-
-
-@every_file
-def test_no_file_knows_a_particular_member_of_a_registry(file: Path) -> None:
-    particular = {
-        name
-        for name in of_ours(file)
-        if layer_of(name) in ("objectives", "probes", "encoders", "datasets", "features", "sources")
-        and not name.endswith(".base")
-        and "._" not in name
+def test_a_planted_circle_is_seen(tmp_path: Path) -> None:
+    files = {
+        "io/a.py": "from . import b",
+        "io/b.py": "def f():\n    from .c import x",
+        "io/c.py": "import lossscope.io.a",
     }
-    assert not particular, f"{module_of(file)} must go through the registry or base, not {sorted(particular)}"
+    assert circles(planted(tmp_path, files)) == [("lossscope.io.a", "lossscope.io.b", "lossscope.io.c")]
 
 
-@every_file
-def test_the_library_never_imports_its_command_line(file: Path) -> None:
-    assert not packages(file) & {"lossscope_cli", "cli", "typer", "rich", "click"}, module_of(file)
+def planted(folder: Path, files: dict[str, str]) -> Path:
+    """A small library of these files."""
+    for name, text in files.items():
+        path = folder / "lossscope" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / "lossscope"
 
 
-@every_file
-def test_matplotlib_stays_in_plots(file: Path) -> None:
-    assert layer_of(module_of(file)) == "plots" or not packages(file) & {"matplotlib", "seaborn"}, module_of(file)
+def test_no_file_knows_a_particular_entry_of_a_registry() -> None:
+    entries = {f"lossscope.{package}.{name}" for kind, package in KINDS.items() for name in names(kind)}
+    found = [(module_of(file), target) for file in FILES for target, _ in imports(file) if target in entries]
+    assert not found, "entries are built by their names"
 
 
-@every_file
-def test_what_draws_frames_never_imports_torch_or_training(file: Path) -> None:
-    if layer_of(module_of(file)) in DRAWN:
-        assert "torch" not in packages(file), module_of(file)
-        assert "train" not in of_ours(file), module_of(file)
+def test_the_library_has_few_files_at_its_root_and_every_folder_says_what_lives_there() -> None:
+    assert len(list(LIBRARY.glob("*.py"))) <= 8
+    for folder in {file.parent for file in FILES} - {LIBRARY}:
+        sentence = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+        assert sentence.endswith("."), f"{folder.relative_to(LIBRARY)}/__init__.py must say what lives there"
 
 
-@pytest.mark.parametrize("name", CORE)
-def test_the_core_stands_on_arrays_and_the_standard_library(name: str) -> None:
-    foreign = packages(LIBRARY / f"{name}.py") - set(sys.stdlib_module_names) - {"lossscope"}
-    assert foreign <= CORE_PACKAGES, f"{name} may not import {sorted(foreign - CORE_PACKAGES)}"
+def test_matplotlib_stays_in_plots_and_terminals_in_the_command_line() -> None:
+    for file in FILES:
+        roots = {target.partition(".")[0] for target, _ in imports(file)}
+        assert package_of(module_of(file)) == "plots" or not roots & {"matplotlib", "seaborn"}, file
+        assert not roots & {"lossscope_cli", "cli", "typer", "rich", "click"}, file
 
 
-@every_file
-def test_the_library_never_prints(file: Path) -> None:
-    calls = [node for node in parsed(file) if isinstance(node, ast.Call)]
-    lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
-    assert not lines, f"{module_of(file)} prints in lines {lines}"
+def test_the_library_never_prints() -> None:
+    for file in FILES:
+        calls = [node for node in parsed(file) if isinstance(node, ast.Call)]
+        lines = [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+        assert not lines, f"{module_of(file)} prints in lines {lines}"
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
-    named = {path.stem for path in (*FILES, *COMMANDS.rglob("*.py"))} | set(FOLDERS)
+    named = {part for file in FILES for part in module_of(file).split(".")} | {p.stem for p in COMMANDS.rglob("*.py")}
     assert not named & BANNED
-
-
-def test_every_package_is_listed_for_installation() -> None:
-    with open(PROJECT / "pyproject.toml", "rb") as file:
-        listed = set(tomllib.load(file)["tool"]["setuptools"]["packages"])
-    folders = {".".join(("lossscope", *file.parent.relative_to(LIBRARY).parts)) for file in FILES}
-    assert listed == folders | {"lossscope_cli"}
-    assert all((LIBRARY.parent.joinpath(*name.split(".")) / "__init__.py").is_file() for name in folders)
 
 
 @pytest.mark.parametrize(
@@ -298,6 +185,7 @@ def test_every_package_is_listed_for_installation() -> None:
         ["list", "objectives"],
         ["list", "probes", "--format", "json"],
         ["cocos", "--help"],
+        ["train", "--help"],
     ],
     ids=str,
 )
@@ -305,7 +193,7 @@ def test_help_and_names_import_nothing_heavy(arguments: list[str] | None) -> Non
     run = "" if arguments is None else f"sys.argv = ['lossscope', *{arguments}]\nfrom lossscope_cli import main\nmain()"
     code = f"""
 import atexit, sys
-heavy = ("torch", "numpy", "pandas", "scipy", "matplotlib", "pyarrow")
+heavy = ("torch", "numpy", "pandas", "scipy", "matplotlib", "seaborn", "pyarrow", "msgspec")
 atexit.register(lambda: print("heavy:", *[name for name in heavy if name in sys.modules]))
 import lossscope
 {run}
@@ -319,6 +207,13 @@ def test_names_of_the_registry_are_read_without_importing_them() -> None:
 
 
 def test_tables_and_pictures_are_made_without_torch() -> None:
-    modules = [f"lossscope.{module_of(f)}" for f in FILES if layer_of(module_of(f)) in DRAWN]
+    modules = [module_of(file) for file in FILES if package_of(module_of(file)) in DRAWS]
     code = f"import importlib, sys\nfor name in {modules}: importlib.import_module(name)\nprint('torch' in sys.modules)"
     assert fresh(code).strip() == "False"
+
+
+def fresh(code: str) -> str:
+    """What a new interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout

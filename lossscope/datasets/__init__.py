@@ -1,0 +1,1 @@
+"""One file per data set: where its splits, images and captions come from."""

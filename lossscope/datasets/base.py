@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from lossscope.errors import InputError
 
 Rows = npt.NDArray[np.int64]
 Items = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]

@@ -7,10 +7,11 @@ import glob
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..documents import identifier, member, read_json
-from ..errors import InputError
-from ..files import fingerprint_of
-from ..formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+from lossscope.io.json_files import identifier, member, read_json
+
+from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 
 _SLOT = "{split}"
 _ORDER = ("train", "val", "test")

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..documents import member, read_json
-from ..errors import InputError
-from ..formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
-from ..formats.feature_rows import PER_IMAGE, SPLITS, TWINS, read_lines
+from lossscope.errors import InputError
+from lossscope.io.json_files import member, read_json
+
+from .formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from .formats.feature_rows import PER_IMAGE, SPLITS, TWINS, read_lines
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..documents import identifier, member, read_json
-from ..errors import InputError
-from ..formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from lossscope.errors import InputError
+from lossscope.io.json_files import identifier, member, read_json
+
+from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
 
 _ORDER = ("train", "val", "test", "restval")
 _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name}-images/{file}")

@@ -9,13 +9,14 @@ from typing import Literal
 
 import numpy as np
 
-from ..errors import InputError
-from ..files import fingerprint_of
-from ..formats.msrvtt_lists import Annotations, Lists, Official
-from ..formats.mult_h5 import MultH5
-from ..formats.ragged import Ragged
-from ..formats.videos import CaptionWords, ExpertFolder, Frames, Pick, Videos
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+
 from .base import Split
+from .formats.msrvtt_lists import Annotations, Lists, Official
+from .formats.mult_h5 import MultH5
+from .formats.ragged import Ragged
+from .formats.videos import CaptionWords, ExpertFolder, Frames, Pick, Videos
 
 _SPLITS = ("train", "val", "test")
 _INSIDE = "mult-h5"
@@ -33,7 +34,7 @@ class MSRVTT:
     captions: the first so many of each video (0: all); the tests of 1k-a and 1k-b have one.
     held: training videos put aside as val of the 1k lists; 0: val is the test list, as the originals do.
     annotations: a pattern below root; `mult-h5` reads the captions inside those files.
-    words: stem of the vectors of the captions' words, for CE. An item is a mapping: see lossscope/formats/videos.py.
+    words: stem of the vectors of the captions' words, for CE. An item is a mapping: see formats/videos.py.
     Raises InputError for anything missing or malformed. Source: Xu et al. 2016; Gabeur et al. 2020; Liu et al. 2019.
     """
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError
-from ..formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
-from ..vocabulary import Vocabulary, read_vocabulary
+from lossscope.errors import InputError
+from lossscope.text.vocabulary import Vocabulary, read_vocabulary
+
 from .base import Split
+from .formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
 
 _CAPTIONS = "precaps.txt"
 _Ids = Sequence[Sequence[int]]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError
-from ..formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
+from lossscope.errors import InputError
+
 from .base import Split
+from .formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
 
 _CAPTIONS = "caps.txt"
 

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..errors import InputError
-from ..files import fingerprint_of
-from ..painting import ScenePictures
-from ..scenery import Dice, Scene, draw_scene, lots
-from ..telling import CAPTION_WORDS, Claim, tell
-from ..truth import SceneSplit
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+
+from .synthetic.captions import CAPTION_WORDS, Claim, tell
+from .synthetic.rendering import ScenePictures
+from .synthetic.scene import Dice, Scene, draw_scene, lots
+from .synthetic.truth import SceneSplit
 
 _SPLITS = ("train", "val", "test")
 

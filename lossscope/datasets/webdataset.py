@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..documents import expect
-from ..errors import InputError
-from ..files import fingerprint_of
-from ..formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
-from ..formats.tar_index import TarMember, members
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+from lossscope.io.json_files import expect
+
+from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from .formats.tar_index import TarMember, members
 
 _SPLITS = ("train", "val", "test")
 _PICTURES = ("jpg", "jpeg", "png", "webp")

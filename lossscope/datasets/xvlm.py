@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..documents import expect, identifier, member, read_value
-from ..errors import InputError
-from ..formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
-from ..formats.clean_captions import cleaned
+from lossscope.errors import InputError
+from lossscope.io.json_files import expect, identifier, member, read_value
+from lossscope.text.clean_captions import cleaned
+
+from .formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
 
 _SPLITS = ("train", "val", "test")
 

@@ -1,0 +1,1 @@
+"""One file per model family: what it computes, its options, its released files."""

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..layers.fit import require_finite as require_finite
-from ..layers.fit import require_fit as require_fit
-from ..registry import build
-from ..similarity import Mask, cosine
-from ..tokens import Tokens
-from ..twopass import two_pass
-from ..vocabulary import Vocabulary
-from ..weights import Pair
+from lossscope.core.similarity import Mask, cosine
+from lossscope.core.weights import Pair
+from lossscope.errors import InputError
+from lossscope.registry import build
+from lossscope.text.tokenizer import Tokens
+from lossscope.text.vocabulary import Vocabulary
+
+from .layers.chunked_scores import two_pass
+from .layers.state_dict import require_finite as require_finite
+from .layers.state_dict import require_fit as require_fit
 
 if TYPE_CHECKING:
-    from ..originals.original import Opened, Original
+    from .released.checkpoint_file import Opened, Original
 
 Items = Tensor | Mapping[str, Tensor]
 Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]

@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from ..errors import InputError
-from ..layers.collaboration import Collaboration, Gating
-from ..layers.expert_items import experts_of, keys_of, over_present, present, videos
-from ..layers.netvlad import NetVLAD
-from ..originals.ce import opened_ce
-from ..originals.original import Opened, Original
-from ..originals.video import counts
+from lossscope.errors import InputError
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .layers.collaborative_experts import Collaboration, Gating
+from .layers.expert_inputs import experts_of, keys_of, over_present, present, videos
+from .layers.netvlad import NetVLAD
+from .released.ce import opened_ce
+from .released.checkpoint_file import Opened, Original
+from .released.expert_config import counts
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..originals.clip import configuration, configuration_of, is_clip, left_out, weights_of
-from ..originals.original import Opened, Original, read_original
-from ..originals.settings import configured, kept_parts, learnt
-from ..similarity import normalise
-from ..subwords import Subwords
-from ..tokens import Tokens
+from lossscope.core.similarity import normalise
+from lossscope.errors import InputError
+from lossscope.text.subwords import Subwords
+from lossscope.text.tokenizer import Tokens
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side, require_fit
+from .released.checkpoint_file import Opened, Original, read_original
+from .released.clip import configuration, configuration_of, is_clip, left_out, weights_of
+from .released.transformer_config import configured, kept_parts, learnt
 
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

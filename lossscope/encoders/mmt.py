@@ -10,17 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from ..errors import InputError
-from ..layers.bert import configuration, empty, kept_configuration, load_folder, size_of
-from ..layers.expert_items import experts_of, keys_of, over_present, present, videos
-from ..layers.gated_units import GatedUnit, Reduced
-from ..layers.phrasing import as_sentence, phrased
-from ..layers.video_transformer import VideoPlan, VideoTransformer, time_codes
-from ..originals.mmt import opened_mmt, types_of
-from ..originals.original import Opened, Original
-from ..subwords import Subwords
-from ..tokens import Tokens
+from lossscope.errors import InputError
+from lossscope.text.sentence_case import as_sentence, phrased
+from lossscope.text.subwords import Subwords
+from lossscope.text.tokenizer import Tokens
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .layers.bert import configuration, empty, kept_configuration, load_folder, size_of
+from .layers.expert_inputs import experts_of, keys_of, over_present, present, videos
+from .layers.gated_units import GatedUnit, Reduced
+from .layers.video_transformer import VideoPlan, VideoTransformer, time_codes
+from .released.checkpoint_file import Opened, Original
+from .released.mmt import opened_mmt, types_of
 
 
 @dataclass(frozen=True)

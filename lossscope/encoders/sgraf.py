@@ -10,17 +10,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..errors import InputError
-from ..layers.crossattention import Clip, attended_lengths, attention, dots, gram
-from ..layers.nodes import Filtration, Note, Reasoning, Seen, reasoned
-from ..layers.selfattention import RegionSummary, WordSummary
-from ..layers.starting import embedding, xavier
-from ..layers.wordwise import EPS, Regions, region_shape, region_side, require_positive, states, unit, word_side
-from ..originals.options import tensor_of
-from ..originals.original import Opened, Original
-from ..originals.wordwise import named, opened, sizes
-from ..twopass import by_length, two_pass
+from lossscope.errors import InputError
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .layers.chunked_scores import by_length, two_pass
+from .layers.cross_attention import Clip, attended_lengths, attention, dots, gram
+from .layers.global_attention import RegionSummary, WordSummary
+from .layers.initialisation import embedding, xavier
+from .layers.scan_towers import EPS, Regions, region_shape, region_side, require_positive, states, unit, word_side
+from .layers.sgraf_graph import Filtration, Note, Reasoning, Seen, reasoned
+from .released.checkpoint_file import Opened, Original
+from .released.options import tensor_of
+from .released.scan_family import named, opened, sizes
 
 _SLOTS = "similarity.v_global_w.embedding_local.1.running_mean"  # one number for each region
 

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..originals.original import Opened, Original, read_original
-from ..originals.settings import configured, kept_parts, learnt, parts
-from ..similarity import normalise
-from ..subwords import Subwords
-from ..tokens import Tokens
+from lossscope.core.similarity import normalise
+from lossscope.errors import InputError
+from lossscope.text.subwords import Subwords
+from lossscope.text.tokenizer import Tokens
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side, require_fit
+from .released.checkpoint_file import Opened, Original, read_original
+from .released.transformer_config import configured, kept_parts, learnt, parts
 
 _IDS = ".position_ids"
 

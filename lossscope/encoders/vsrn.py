@@ -9,14 +9,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..layers.captioning import Captioning
-from ..layers.starting import xavier
-from ..layers.towers import LastWord
-from ..originals import options as told
-from ..originals.original import Opened, Original
-from ..similarity import Mask, normalise
+from lossscope.core.similarity import Mask, normalise
+from lossscope.errors import InputError
+
 from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .layers.captioning import Captioning
+from .layers.initialisation import xavier
+from .layers.vse_towers import LastWord
+from .released import options as told
+from .released.checkpoint_file import Opened, Original
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import InputError
-from ..layers.cleaning import cleaned_all, cleaning
-from ..layers.fusion import HEAD, BodyPlan
-from ..layers.swin import HEAD as SWIN_HEAD
-from ..layers.swin import SwinPlan
-from ..layers.xvlm_model import How, Model
-from ..originals.options import fitted
-from ..originals.original import Opened, Original, read_original
-from ..originals.xvlm import is_xvlm, pixels_of, resized, sizes, weights_of, whole
-from ..subwords import Subwords
-from ..tokens import Tokens
+from lossscope.errors import InputError
+from lossscope.text.subwords import Subwords
+from lossscope.text.tokenizer import Tokens
+from lossscope.text.xvlm_captions import cleaned_all, cleaning
+
+from ._xvlm_model import How, Model
 from .base import Encoder, EncoderSpec, Shape, require_fit
+from .layers.cross_encoder import HEAD, BodyPlan
+from .layers.swin import HEAD as SWIN_HEAD
+from .layers.swin import SwinPlan
+from .released.checkpoint_file import Opened, Original, read_original
+from .released.options import fitted
+from .released.xvlm import is_xvlm, pixels_of, resized, sizes, weights_of, whole
 
 
 @dataclass(frozen=True)

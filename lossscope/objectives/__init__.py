@@ -1,0 +1,1 @@
+"""One file per objective: its values or its gradient, its hyper-parameters, its paper."""

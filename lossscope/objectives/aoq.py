@@ -8,8 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Loss, positive_of
 
 

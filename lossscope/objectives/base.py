@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..first_call import settle
-from ..similarity import Mask
-from ..weights import Reduction, Weights
+from lossscope.core.mkl_warmup import settle
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction, Weights
+from lossscope.errors import InputError
 
 if TYPE_CHECKING:
-    from ..forms.base import Form
+    from .counting.base import Form
 
 settle()
 

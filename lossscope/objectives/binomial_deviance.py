@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..similarity import Mask
-from ..weights import Reduction
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Loss
 
 

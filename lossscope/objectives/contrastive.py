@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from ..errors import InputError
-from ..similarity import Mask, euclidean
+from lossscope.core.similarity import Mask, euclidean
+from lossscope.errors import InputError
+
 from .base import Loss
 
 

@@ -8,11 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.softmax import Softmax
-from ..similarity import Mask
-from ..weights import Reduction
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Loss, positive_of
+from .counting.softmax import Softmax
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.hardest import Hardest
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Gradient, hardest_negative, positive_of
+from .counting.hardest import Hardest
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.softmax import Softmax
-from ..similarity import Mask
-from ..weights import Reduction
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
+from .counting.softmax import Softmax
 
 
 @dataclass(frozen=True)

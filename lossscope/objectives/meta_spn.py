@@ -10,12 +10,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..files import read_safetensors, read_torch
-from ..forms.hardest import Hardest
-from ..held import held
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.core.stop_gradient import held
+from lossscope.errors import InputError
+from lossscope.io.files import read_safetensors, read_torch
+
 from .base import Loss, hardest_negative, positive_of
+from .counting.hardest import Hardest
 
 
 @dataclass(frozen=True)

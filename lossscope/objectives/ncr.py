@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.hardest import Hardest
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Loss, hardest_negative, positive_of
+from .counting.hardest import Hardest
 
 
 @dataclass(frozen=True)

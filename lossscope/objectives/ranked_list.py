@@ -8,10 +8,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..held import held
-from ..similarity import Mask, euclidean
-from ..weights import Reduction
+from lossscope.core.similarity import Mask, euclidean
+from lossscope.core.stop_gradient import held
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Loss
 
 

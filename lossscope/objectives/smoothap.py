@@ -8,11 +8,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.ranks import Ranks
-from ..similarity import Mask
-from ..weights import Reduction
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Convention, Counted, Loss, check, taking_part
+from .counting.smooth_rank import Ranks
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.hardest import Hardest
-from ..similarity import Mask
-from ..weights import Reduction
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduction
+from lossscope.errors import InputError
+
 from .base import Loss, hardest_negative, positive_of
+from .counting.hardest import Hardest
 
 NEAR_ONE = 1 - 1e-5
 

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.hinge import Hinge
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Convention, Counted, Loss, positive_of, single
+from .counting.hinge import Hinge
 
 
 @dataclass(frozen=True)

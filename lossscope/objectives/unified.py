@@ -8,10 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.softmax import Softmax
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Loss, cross_entropy, positive_of
+from .counting.softmax import Softmax
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..forms.softmax import Softmax
-from ..similarity import Mask
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
 from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
+from .counting.softmax import Softmax
 
 
 @dataclass(frozen=True)

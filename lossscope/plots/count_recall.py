@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")

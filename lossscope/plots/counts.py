@@ -6,7 +6,8 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import naming, style
 
 COLUMNS = ("label", "direction", "count", "rsum")

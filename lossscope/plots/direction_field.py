@@ -14,7 +14,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.quiver import Quiver
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")

@@ -10,7 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import style
 
 COLUMNS = ("source", "objective", "direction", "eps", "mean")

@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import naming, style
 
 COLUMNS = ("label", "count")
@@ -72,7 +73,9 @@ def _skew(counts: npt.NDArray[np.float64]) -> float:
 def _checked(frame: pd.DataFrame) -> None:
     style.needs(frame, COLUMNS, _WHAT)
     if not np.isfinite(frame["count"].to_numpy(np.float64)).all() or (frame["count"] < 0).any():
-        raise InputError(f"counts of {_WHAT} must be numbers >= 0; got others. Use lossscope.density.chosen")
+        raise InputError(
+            f"counts of {_WHAT} must be numbers >= 0; got others. Use lossscope.engine.similarity_clouds.chosen"
+        )
     empty = [str(label) for label, rows in frame.groupby("label", observed=True) if rows["count"].sum() == 0]
     if empty:
         raise InputError(f"{', '.join(empty)} must have a chosen candidate; every query was skipped. Leave it out")

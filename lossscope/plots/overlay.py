@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import naming, style
 
 COLUMNS = ("source", "split", "epoch", "direction", "s_pos", "s_neg", "batch_size")

@@ -16,8 +16,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..errors import InputError
-from ..files import replacing
+from lossscope.errors import InputError
+from lossscope.io.files import replacing
 
 COLUMN = 3.3  # inches: one column of a two-column paper
 FORMATS = ("pdf", "png", "svg")

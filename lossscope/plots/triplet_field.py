@@ -16,7 +16,8 @@ from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import style
 
 LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))

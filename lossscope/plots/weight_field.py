@@ -9,7 +9,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")

@@ -9,7 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import naming, style
 
 COLUMNS = ("label", "direction", "statistic", "mean")

@@ -9,9 +9,10 @@ from typing import ClassVar, Literal, Protocol
 import torch
 from torch import Tensor
 
-from ..objectives.base import Objective
-from ..rowwise import in_order
-from ..view import View
+from lossscope.core.row_ops import in_order
+from lossscope.objectives.base import Objective
+
+from .views.view import View
 
 Axis = Literal["query", "candidate", "batch", "layer"]
 Merge = Literal["sum", "max", "min"]

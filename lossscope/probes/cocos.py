@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..errors import InputError
-from ..objectives.base import Convention, Objective
-from ..view import View
-from ._curve import curve
+from lossscope.errors import InputError
+from lossscope.objectives.base import Convention, Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.eps_histogram import curve
+from .views.view import View
 
 _STATISTICS = {
     "C_q": Statistic("C_q", "count", "mean_nonzero", "samples"),

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..objectives.base import Convention, Objective
-from ..view import View
+from lossscope.objectives.base import Convention, Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 _STATISTICS = (
     Statistic("N_eff", "n_eff", "mean", "samples"),

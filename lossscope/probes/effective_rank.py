@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..objectives.base import Objective
-from ..view import View
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 
 @dataclass(frozen=True)

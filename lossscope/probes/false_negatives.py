@@ -9,11 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..objectives.base import Objective
-from ..similarity import Mask, normalise
-from ..view import Rows, View
+from lossscope.core.similarity import Mask, normalise
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import Rows, View
 
 _STATISTICS = tuple(
     Statistic(name, name, "mean", "samples") for name in ("same_image", "duplicates", "outranking", "near")

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..objectives.base import Objective
-from ..similarity import normalise
-from ..view import View
+from lossscope.core.similarity import normalise
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 _STATISTICS = (
     Statistic("gap", "gap", "mean", "norm"),

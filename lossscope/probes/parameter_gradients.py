@@ -9,11 +9,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..objectives.base import Objective
-from ..view import View
-from ..weights import Reduction, Weights, scale_of
+from lossscope.core.weights import Reduction, Weights, scale_of
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 _TOTAL = "gradient_norm"
 

@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..objectives.base import Objective
-from ..view import View
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Reducer, Statistic
+from .views.view import View
 
 _OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
 _STATISTICS = (

@@ -8,11 +8,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..objectives.base import Objective
-from ..similarity import normalise
-from ..view import View
+from lossscope.core.similarity import normalise
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Reducer, Statistic
+from .views.view import View
 
 _ROUNDING = 16  # a sum this many times the rounding of its terms has a direction
 _OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}

@@ -8,10 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ..objectives.base import Objective
-from ..similarity import normalise
-from ..view import View
+from lossscope.core.similarity import normalise
+from lossscope.objectives.base import Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 
 @dataclass(frozen=True)

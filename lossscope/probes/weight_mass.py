@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ..errors import InputError
-from ..objectives.base import Convention, Objective
-from ..view import View
+from lossscope.errors import InputError
+from lossscope.objectives.base import Convention, Objective
+
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .views.view import View
 
 _STATISTICS = (
     Statistic("W_neg", "mass_high", "mean", "weight"),

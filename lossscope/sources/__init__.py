@@ -1,0 +1,1 @@
+"""One file per kind of source: dumps, checkpoints, folders that yield embeddings or similarities."""

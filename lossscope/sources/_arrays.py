@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..errors import InputError
-from ..files import existing_file, fingerprint, fingerprint_of, read_safetensors, replacing
+from lossscope.errors import InputError
+from lossscope.io.files import existing_file, fingerprint, fingerprint_of, read_safetensors, replacing
 
 NAMES = ("images", "captions", "similarity")
 _INDICES = (".faiss", ".index")

@@ -8,20 +8,21 @@ from pathlib import Path
 
 import torch
 
-from .. import __version__
-from ..checkpoint import Checkpoint, refuse_files, stored_shape
-from ..datasets.base import Split
-from ..embed import cache_folder, embed, store, stored
-from ..encoders.base import Encoder
-from ..errors import InputError
-from ..files import fingerprint_of
-from ..live import Live
-from ..registry import build
-from ..scoring import Scorer
-from ..sentences import Sentences
-from ..spec import Spec
+from lossscope import __version__
+from lossscope.datasets.base import Split
+from lossscope.encoders.base import Encoder
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+from lossscope.registry import build
+from lossscope.spec import Spec
+
 from ._inputs import keys_of
 from .base import Embedded, Request
+from .checkpoints.captions import Sentences
+from .checkpoints.checkpoint import Checkpoint, refuse_files, stored_shape
+from .checkpoints.embed import cache_folder, embed, store, stored
+from .checkpoints.layer_gradients import Live
+from .checkpoints.pair_scores import Scorer
 
 
 def by_checkpoint(

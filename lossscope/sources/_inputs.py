@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.base import Images, Split
-from ..vocabulary import tokenise
-from ..weights import Pair
+from lossscope.core.weights import Pair
+from lossscope.datasets.base import Images, Split
+from lossscope.text.vocabulary import tokenise
+
 from .base import Rows
 
 Progress = Callable[[str, int, int], None]

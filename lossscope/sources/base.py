@@ -13,10 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ..errors import InputError
-from ..registry import load as load_class
-from ..registry import names
-from ..weights import Pair
+from lossscope.core.weights import Pair
+from lossscope.errors import InputError
+from lossscope.registry import load as load_class
+from lossscope.registry import names
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..checkpoint import Checkpoint
-from ..checkpoint_content import FORMAT
-from ..files import fingerprint, fingerprint_of
-from ..originals.opening import opened
-from ..originals.original import looks_original
+from lossscope.encoders.released.checkpoint_file import looks_original
+from lossscope.io.files import fingerprint, fingerprint_of
+
 from ._checkpoint import by_checkpoint
 from .base import Embedded, Request
+from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.conversion import opened
+from .checkpoints.schema import FORMAT
 
 
 @dataclass(frozen=True)

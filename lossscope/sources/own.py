@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from ..checkpoint import Checkpoint
-from ..checkpoint_content import stored_as_safetensors
-from ..files import fingerprint
-from ..registry import load, uses_file
-from ..spec import Spec
+from lossscope.io.files import fingerprint
+from lossscope.registry import load, uses_file
+from lossscope.spec import Spec
+
 from ._checkpoint import by_checkpoint
 from .base import Embedded, Request
+from .checkpoints.checkpoint import Checkpoint
+from .checkpoints.schema import stored_as_safetensors
 
 
 @dataclass(frozen=True)

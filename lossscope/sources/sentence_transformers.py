@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..datasets.base import Split
-from ..errors import InputError
-from ..files import fingerprint, fingerprint_of
-from ..registry import build, load
+from lossscope.datasets.base import Split
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.registry import build, load
+
 from .base import Embedded, Request, unit_rows
 
 _DATA = "scenes"

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from ._footnotes import Footnotes, joined
 from .base import Better, Cell, ranked
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from ..errors import InputError, NoRows
+from lossscope.errors import InputError, NoRows
+
 from . import _captions, _contest, _runs
 from ._contest import Contest
 from ._footnotes import Footnotes, joined

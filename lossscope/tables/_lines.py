@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import NoRows
-from ..spec import Spec
+from lossscope.errors import NoRows
+from lossscope.spec import Spec
+
 from . import _runs
 from ._printed import KEY, Key, Printed, key_of, keyed, label_of
 from ._summary import listed, shown

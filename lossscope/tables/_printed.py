@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..published import base as published
-from ..published.base import About
-from ..spec import Spec
+from lossscope.spec import Spec
+
 from ._footnotes import Footnotes, joined
 from .base import DASH, Cell
+from .published import base as published
+from .published.base import About
 
 Key = tuple[str | None, str | None, str | None]  # objective, triplet weight, pair weight
 KEY = ("objective", "triplet_weight", "pair_weight")

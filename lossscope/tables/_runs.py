@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, NoRows
-from ..frames import SUMMARY
+from lossscope.errors import InputError, NoRows
+from lossscope.io.frames import SUMMARY
+
 from ._footnotes import Footnotes, joined
 from ._summary import listed, name_of, shown, whole_splits
 from .base import Cell

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import InputError, NoRows
-from ..frames import SUMMARY
+from lossscope.errors import InputError, NoRows
+from lossscope.io.frames import SUMMARY
+
 from .base import DASH, Better, Cell, Table, marked
 
 COLUMNS = tuple(column for column in SUMMARY if column != "n_defined")

@@ -12,7 +12,8 @@ from typing import Literal
 
 import pandas as pd
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from . import _formats
 
 Better = Literal["higher", "lower"] | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ..errors import NoRows
+from lossscope.errors import NoRows
+
 from . import _summary
 from ._summary import Column
 from .base import Table

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..errors import InputError
+from lossscope.errors import InputError
+
 from .base import Cell, Table
 
 NEEDED = (
@@ -25,7 +26,7 @@ _NOTES = (
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Rows of `lossscope.compare.compare` -> a row per metric and pair of systems.
+    """Rows of `lossscope.stats.compare.compare` -> a row per metric and pair of systems.
 
     Difference = system − against, in points of per cent, or of [0, 1] for MRR and mAP@5. Raises InputError for a frame
     without its columns or rows.

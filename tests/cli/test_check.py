@@ -14,7 +14,7 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-from lossscope.checks.verdict import Verdict
+from lossscope.objectives.checks.verdict import Verdict
 
 MINE = """
 from dataclasses import dataclass
@@ -97,7 +97,7 @@ def test_ranges_are_written_out_and_options_arrive(monkeypatch: pytest.MonkeyPat
         asked.append((spec, ranks, seed))
         return [Verdict("shapes", "pass", "good")]
 
-    monkeypatch.setattr("lossscope.check.check", found)
+    monkeypatch.setattr("lossscope.objectives.checks.suite.check", found)
     result = lossscope("ntxent:tau=0.1..0.2/2", "triplet", "--ranks", "3", "--seed", "7")
     assert result.exit_code == 0, result.stderr
     assert asked == [("ntxent:tau=0.1", 3, 7), ("ntxent:tau=0.2", 3, 7), ("triplet:margin=0.2", 3, 7)]

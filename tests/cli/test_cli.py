@@ -25,7 +25,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from lossscope.errors import InputError
-from lossscope.frames import SUMMARY, Frame
+from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import names
 
 COMMANDS = ["check", "cocos", "demo", "diagram", "eval", "list", "rank", "train", "trajectory", "verify"]
@@ -312,7 +312,7 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lossscope.sweep.Sweep.run", stop)
+    monkeypatch.setattr("lossscope.engine.plan.Sweep.run", stop)
     result = lossscope("cocos", dump, "--objective", "triplet")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."

@@ -15,12 +15,12 @@ from lossscope_cli import app
 from lossscope_cli.compare import METRICS as OFFERED
 from typer.testing import CliRunner
 
-from lossscope.checkpoint import Checkpoint
-from lossscope.compare import compare
-from lossscope.imagewise import METRICS
-from lossscope.paired import Chance
-from lossscope.queries import per_query
+from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.stats.compare import compare
+from lossscope.stats.paired_tests import Chance
+from lossscope.stats.per_image import METRICS
 
 
 @pytest.fixture(autouse=True)

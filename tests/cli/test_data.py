@@ -129,7 +129,7 @@ def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lossscope.extraction.Extraction.run", stop)
+    monkeypatch.setattr("lossscope.datasets.conversion.feature_extraction.Extraction.run", stop)
     result = lossscope("features", "--data", SCENES, "--out", "f")
     assert (result.exit_code, result.stderr) == (130, "Interrupted; what was finished is kept.\n")
 

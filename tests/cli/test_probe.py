@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
-from lossscope_cli import app, show
-from lossscope_cli.declared import declared
-from lossscope_cli.pace import Pace
-from lossscope_cli.probing import probe_names
+from lossscope_cli import _output, app
+from lossscope_cli._declared import declared
+from lossscope_cli._pace import Pace
+from lossscope_cli.probe import probe_names
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from lossscope.frames import SUMMARY, Frame
+from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
 
 HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "probe", "rank", "train", "trajectory"]
@@ -109,7 +109,7 @@ def test_help_of_the_commands_imports_nothing_heavy() -> None:
         "import sys, lossscope_cli\n"
         "for words in (['probe', '--help'], ['similarity', '--help']):\n"
         "    lossscope_cli.app(words, standalone_mode=False)\n"
-        "from lossscope_cli.probing import probe_names\n"
+        "from lossscope_cli.probe import probe_names\n"
         "assert probe_names('si') == ['similarity']\n"
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'scipy'}\n"
         "print(sorted(heavy & set(sys.modules)), [m for m in sys.modules if m.startswith('lossscope.probes')])"
@@ -325,7 +325,7 @@ def test_the_pace_counts_only_what_is_done_now() -> None:
 
 def test_lines_come_at_intervals_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    report = show.lines(30, clock)
+    report = _output.lines(30, clock)
     for done in range(1, 11):
         clock.now += 10
         report("batches", done, 10)

@@ -10,8 +10,8 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-from lossscope.checkpoint import Checkpoint
-from lossscope.offline import Offline
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.offline_candidates import Offline
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
 TRAIN = f"train --data {DATA} --encoder vsepp:dim=16,words=8,width=4 --epochs 1 --batch-size 32"

@@ -13,8 +13,8 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-from lossscope.results import read
-from lossscope.study import Study
+from lossscope.report.results import read
+from lossscope.studies.study import Study
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from lossscope.datasets.base import Dataset
+from lossscope.datasets.formats.ragged import Writing, write_ragged
+from lossscope.datasets.formats.videos import picked
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
-from lossscope.formats.ragged import Writing, write_ragged
-from lossscope.formats.videos import picked
 from lossscope.registry import build, spec_of
 
 VIDEOS = [f"video{row}" for row in range(10)]

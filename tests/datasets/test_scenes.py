@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.scenes import Scenes
+from lossscope.datasets.synthetic.captions import Claim, Mention
+from lossscope.datasets.synthetic.rendering import paint
+from lossscope.datasets.synthetic.scene import PLACES, SHAPES, SIZES, Dice, Scene, Thing
+from lossscope.datasets.synthetic.truth import SceneSplit, is_true, truth
 from lossscope.errors import InputError
-from lossscope.painting import paint
 from lossscope.registry import build, spec_of
-from lossscope.scenery import PLACES, SHAPES, SIZES, Dice, Scene, Thing
-from lossscope.telling import Claim, Mention
-from lossscope.truth import SceneSplit, is_true, truth
-from lossscope.vocabulary import SPECIAL, Vocabulary
+from lossscope.text.vocabulary import SPECIAL, Vocabulary
 
 DEFAULT_SHA256 = "dfea9802219a95e7bfe3bbf0c05c1600eeb4a1e4e2140b5bef48dc6ce26af8bf"
 RED = Thing("circle", "red", "large", "top left")
@@ -191,7 +191,7 @@ def test_shapes_sizes_and_colours_look_different() -> None:
 def test_pictures_are_painted_alike_one_by_one_and_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.array([7, 2, 7], dtype=np.int64)
     whole = small().images.take(rows)
-    monkeypatch.setattr("lossscope.painting._CACHE_BYTES", 0)
+    monkeypatch.setattr("lossscope.datasets.synthetic.rendering._CACHE_BYTES", 0)
     assert np.array_equal(small().images.take(rows), whole)
 
 

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from lossscope.datasets.base import Dataset
+from lossscope.datasets.formats.tar_index import members
 from lossscope.datasets.webdataset import WebDataset
 from lossscope.errors import InputError
-from lossscope.formats.tar_index import members
 from lossscope.registry import build, spec_of
 
 

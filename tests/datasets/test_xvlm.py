@@ -14,8 +14,8 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
-from lossscope.formats.clean_captions import cleaned
 from lossscope.registry import build, spec_of
+from lossscope.text.clean_captions import cleaned
 
 TRAIN = [
     {"image": "a.png", "caption": "A first - one.", "image_id": "x"},

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder, Items, Side
-from lossscope.layers.expert_items import shape_of
+from lossscope.encoders.layers.expert_inputs import shape_of
 from lossscope.registry import build, names
-from lossscope.similarity import pair_mask
 
 SIZE, WORDS, N = 16, 12, 4
 WIDTHS = {"face": 5, "rgb": 4}

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder, Side
 from lossscope.encoders.bfan import BFAN, focused
+from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.errors import InputError
-from lossscope.originals.original import Original
 from lossscope.registry import build, spec_of
 
 Oracles = Callable[[str], ModuleType]

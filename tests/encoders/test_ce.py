@@ -16,9 +16,9 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
+from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.released.checkpoint_file import Original, read_original
 from lossscope.errors import InputError
-from lossscope.layers.expert_items import shape_of
-from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, load, names, spec_of
 
 Oracles = Callable[[str], ModuleType]

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
+from lossscope.encoders.released.checkpoint_file import Original, read_original
+from lossscope.encoders.released.clip import from_openai
 from lossscope.errors import InputError
-from lossscope.originals.clip import from_openai
-from lossscope.originals.opening import opened
-from lossscope.originals.original import Original, read_original
 from lossscope.registry import build
-from lossscope.subwords import Subwords
+from lossscope.sources.checkpoints.conversion import opened
+from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
 

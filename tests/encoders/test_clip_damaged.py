@@ -14,9 +14,9 @@ from torch import Tensor
 
 from lossscope.encoders.base import EncoderSpec
 from lossscope.encoders.clip import CLIP
+from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.encoders.siglip import SigLIP
 from lossscope.errors import InputError
-from lossscope.originals.original import Original
 
 transformers = pytest.importorskip("transformers")
 

@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.checkpoint import Checkpoint, stored_shape, stored_tokens
 from lossscope.encoders.base import Encoder
+from lossscope.encoders.layers.expert_inputs import shape_of
 from lossscope.encoders.mmt import MMT
+from lossscope.encoders.released.checkpoint_file import Original, read_original
 from lossscope.errors import InputError
-from lossscope.layers.expert_items import shape_of
-from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, load, names, spec_of
-from lossscope.subwords import Subwords
+from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
+from lossscope.text.subwords import Subwords
 
 Oracles = Callable[[str], ModuleType]
 WIDTHS = {"face": 5, "ocr": 3, "rgb": 4}
@@ -356,7 +356,7 @@ def test_it_is_rebuilt_from_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_experts_it_does_not_know_have_types_behind_those_it_knows() -> None:
-    from lossscope.originals.mmt import types_of
+    from lossscope.encoders.released.mmt import types_of
 
     assert types_of(["audio", "cats", "rgb", "wind"], 19) == [4, 10, 5, 11]
     with pytest.raises(InputError, match="types must be more than 11"):

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.encoders.scan import SCAN
 from lossscope.errors import InputError
-from lossscope.originals.original import Original
 from lossscope.registry import build, spec_of
 
 Oracles = Callable[[str], ModuleType]

@@ -9,9 +9,9 @@ import torch
 
 from lossscope.encoders.siglip import SigLIP
 from lossscope.errors import InputError
-from lossscope.originals.opening import opened
 from lossscope.registry import build
-from lossscope.subwords import Subwords
+from lossscope.sources.checkpoints.conversion import opened
+from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
 CAPTIONS = ["a red square", "two blue dots near a line", "green circle left of a red one"] * 4

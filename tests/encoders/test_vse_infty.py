@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder
+from lossscope.encoders.layers.residual_network import PLANS, Plan
+from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.encoders.vse_infty import VSEInfty
 from lossscope.errors import InputError
-from lossscope.layers.gridnet import PLANS, Plan
-from lossscope.originals.original import Original
 from lossscope.registry import build, spec_of
-from lossscope.subwords import SPECIAL, Subwords
+from lossscope.text.subwords import SPECIAL, Subwords
 
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3], [2, 3, 0, 0, 0, 0]])
 LENGTHS = torch.tensor([5, 3, 6, 2])
@@ -209,7 +209,7 @@ def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
 def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = VSEInfty(text="bigru", dim=6, words=4, bn_ignore_padding=ignore).build((5, 7), 10).train()
     kept = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0]]).bool()
-    monkeypatch.setattr("lossscope.layers.pooled_regions.kept_regions", lambda present, share: kept)
+    monkeypatch.setattr("lossscope.encoders.layers.pooled_regions.kept_regions", lambda present, share: kept)
     images = regions(2)
     encoder.encode_images(images)
     rows = images[kept] if ignore else torch.cat([images[0], images[1, [0, 3]], torch.zeros(3, 7)])
@@ -222,7 +222,7 @@ def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeyp
 def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The backbone with one block in each stage."""
     plans = {**PLANS, "detector": Plan((1, 1, 1, 1), caffe=True), "resnet50": Plan((1, 1, 1, 1))}
-    monkeypatch.setattr("lossscope.layers.backbone.PLANS", plans)
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.PLANS", plans)
 
 
 @pytest.mark.parametrize("backbone", ["detector", "resnet50"])
@@ -333,7 +333,7 @@ def test_words_of_several_parts_are_dropped_together(folder: Path, monkeypatch: 
     encoder = VSEInfty(bert=str(folder), dim=6).build((5, 7), len(PIECES)).train()
     seen: list[Tensor] = []
     monkeypatch.setattr(
-        "lossscope.layers.pooled_words.perturbed_words",
+        "lossscope.encoders.layers.pooled_words.perturbed_words",
         lambda ids, lengths, *told: (seen.extend(told[:2]), (ids, lengths))[1],
     )
     encoder.encode_texts(torch.tensor([[2, 10, 6, 7, 8, 3], [2, 7, 9, 3, 0, 0]]), torch.tensor([6, 4]))
@@ -410,7 +410,7 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: VSEInfty) -> 
 def test_a_file_with_grids_gives_the_vectors_of_its_model(
     monkeypatch: pytest.MonkeyPatch, small_backbone: None
 ) -> None:
-    monkeypatch.setattr("lossscope.layers.backbone.network_of", lambda names: "resnet101")
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.network_of", lambda names: "resnet101")
     encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuilt((3, 512, 512), 10, {}).eval()
     original = original_of(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
     opened = VSEInfty.opened(original)

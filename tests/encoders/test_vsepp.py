@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.checkpoint import Checkpoint
 from lossscope.encoders.base import Encoder, EncoderSpec
+from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
-from lossscope.originals.original import Original
 from lossscope.registry import build, spec_of
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2]])
 LENGTHS = torch.tensor([4, 3, 5])
@@ -224,7 +224,7 @@ def test_crops_are_random_in_training_and_the_middle_in_eval() -> None:
 
 @pytest.mark.parametrize("mode", ["frozen", "ecir", "original"])
 def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lossscope.layers.towers.CnnTower.LEAK_EVERY", 2)
+    monkeypatch.setattr("lossscope.encoders.layers.vse_towers.CnnTower.LEAK_EVERY", 2)
     torch.manual_seed(0)
     encoder = VSEPP(image="resnet18", dim=8, words=4, bn_mode=mode).rebuilt((3, 32, 32), 10, {}).train()
     follows = []

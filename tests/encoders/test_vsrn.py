@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder
+from lossscope.encoders.layers.captioning import Captioning
+from lossscope.encoders.released.checkpoint_file import Original, read_original
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
-from lossscope.layers.captioning import Captioning
-from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, spec_of
-from lossscope.similarity import pair_mask
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2], [1, 2, 0, 0, 0]])
 LENGTHS = torch.tensor([4, 3, 5, 2])

@@ -13,15 +13,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, group_mask, pair_mask
+from lossscope.core.weights import Pair
 from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.layers.image_text_matching import drawn
+from lossscope.encoders.released.checkpoint_file import Original, read_original
 from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
-from lossscope.evaluate import retrieve
-from lossscope.layers.matching import drawn
-from lossscope.originals.original import Original, read_original
 from lossscope.registry import build, spec_of
-from lossscope.similarity import Mask, group_mask, pair_mask
-from lossscope.weights import Pair
+from lossscope.retrieval.evaluate import retrieve
 
 Oracles = Callable[[str], ModuleType]
 Shapes = dict[str, tuple[int, ...]]
@@ -326,7 +326,7 @@ def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> 
 
 @pytest.mark.parametrize("tau", [0.07, 0.2])
 def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracles, tau: float) -> None:
-    from lossscope.weights import both, reduced
+    from lossscope.core.weights import both, reduced
 
     S, mask = cosines(model()), group_mask(torch.arange(3), torch.from_numpy(OWNER))
     objective = build("objectives", f"supcon:tau={tau}")
@@ -455,8 +455,8 @@ def test_what_does_not_fit_is_refused(spec: str, shape: tuple[int, ...], fragmen
 
 @pytest.mark.slow
 def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
-    from lossscope.recipe import Recipe
-    from lossscope.train import train
+    from lossscope.training.loop import train
+    from lossscope.training.recipe import Recipe
 
     small = "embed=32,depths=2/2,window=4,width=64,layers=2,fused=1,dim=32,pieces=300,dropout=0,drop_path=0,init=0.08"
     recipe = Recipe(

@@ -18,18 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, group_mask, pair_mask
+from lossscope.core.stop_gradient import keeping
+from lossscope.core.weights import both, reduced
+from lossscope.engine.run_probes import measured
 from lossscope.errors import InputError
-from lossscope.forms.space import Space
-from lossscope.forms.spread import Spread
-from lossscope.forms.whole import Whole
-from lossscope.held import keeping
-from lossscope.measure import measured
 from lossscope.objectives.base import CONVENTIONS, Loss, Objective
+from lossscope.objectives.counting.buffers import Space
+from lossscope.objectives.counting.concentration import Spread
+from lossscope.objectives.counting.rows import Whole
 from lossscope.probes.base import reduced as reduced_statistic
+from lossscope.probes.views.view import Rows, Shape
 from lossscope.registry import build, names
-from lossscope.similarity import Mask, group_mask, pair_mask
-from lossscope.view import Rows, Shape
-from lossscope.weights import both, reduced
 
 Oracle = Callable[[str], ModuleType]
 ORACLES = Path(__file__).parents[1] / "oracles"

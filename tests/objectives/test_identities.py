@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.weights import Weights
 from lossscope.registry import build
-from lossscope.similarity import Mask, pair_mask
-from lossscope.weights import Weights
 
 B = 12
 

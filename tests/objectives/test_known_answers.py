@@ -13,17 +13,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.measure import measured
+from lossscope.core.similarity import Mask, both_masks, group_mask, pair_mask
+from lossscope.core.weights import both, reduced
+from lossscope.engine.plan import Sweep
+from lossscope.engine.run_probes import measured
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import reduced as reduced_statistic
+from lossscope.probes.views.view import Rows, Shape
 from lossscope.registry import build
-from lossscope.retrieval import retrieve
-from lossscope.similarity import Mask, both_masks, group_mask, pair_mask
+from lossscope.retrieval.metrics import retrieve
 from lossscope.sources.base import Request
 from lossscope.sources.dump import Dump
-from lossscope.sweep import Sweep
-from lossscope.view import Rows, Shape
-from lossscope.weights import both, reduced
 
 CASES = ("small_pairs", "early", "converged", "collapsed")
 NAMES = ("triplet", "triplet_sh", "ntxent", "smoothap")

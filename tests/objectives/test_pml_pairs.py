@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, group_mask, normalise
+from lossscope.core.weights import Weights, both, reduced
 from lossscope.registry import build
-from lossscope.similarity import Mask, group_mask, normalise
-from lossscope.weights import Weights, both, reduced
 
 pytest.importorskip("pytorch_metric_learning")
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, cosine, normalise, pair_mask
+from lossscope.core.weights import both, reduced
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.similarity import Mask, cosine, normalise, pair_mask
-from lossscope.weights import both, reduced
 
 B, WIDTH = 7, 5
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.weights import both
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
-from lossscope.similarity import Mask, pair_mask
-from lossscope.weights import both
 
 Oracle = Callable[[str], ModuleType]
 Array = Any

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import lossscope
-from lossscope.similarity import Mask, pair_mask
+from lossscope.core.similarity import Mask, pair_mask
 
 B, TAU, ALPHA, BETA, LAM = 12, 10.0, 2.0, 10.0, 0.5
 SIG = f"alpha={ALPHA},beta={BETA},lam={LAM}"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.quiver import Quiver
 
-from lossscope.diagram import weight_field
+from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.plots import direction_field, style
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
-from lossscope.diagram import PAIRS, TRIPLETS, pair_curves, weight_field
+from lossscope.engine.weight_fields import PAIRS, TRIPLETS, pair_curves, weight_field
 from lossscope.plots import pair_curves as lines
 from lossscope.plots import style, triplet_field
 

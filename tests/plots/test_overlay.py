@@ -11,7 +11,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.contour import ContourSet
 from matplotlib.path import Path
 
-from lossscope.diagram import weight_field
+from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.plots import overlay, style, triplet_field
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import StepPatch
 
-from lossscope.diagram import weights_at
+from lossscope.engine.weight_fields import weights_at
 from lossscope.errors import InputError
 from lossscope.plots import pair_cloud, style
 

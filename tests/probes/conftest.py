@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.measure import Found, asked, measured, whole
+from lossscope.core.similarity import Direction, Mask
+from lossscope.engine.run_probes import Found, asked, measured, whole
 from lossscope.probes.base import reduced
+from lossscope.probes.views.view import Rows, Shape
 from lossscope.registry import build
-from lossscope.similarity import Direction, Mask
-from lossscope.view import Rows, Shape
 
 Numbers = dict[str, np.ndarray[Any, Any]]
 

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.engine.run_probes import Found, asked, measured, whole
 from lossscope.errors import InputError
-from lossscope.measure import Found, asked, measured, whole
 from lossscope.objectives.base import Convention, Counted, Objective
-from lossscope.probes._curve import EDGES
 from lossscope.probes.base import Accumulated, Reducer, Statistic, joined, reduced
 from lossscope.probes.cocos import Cocos
+from lossscope.probes.views.eps_histogram import EDGES
+from lossscope.probes.views.view import Rows, Shape
 from lossscope.registry import build, names
-from lossscope.similarity import Mask, pair_mask
-from lossscope.view import Rows, Shape
 
 NAN = float("nan")
 

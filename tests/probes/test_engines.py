@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 import torch
 
+from lossscope.core.weights import Pair
+from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 from lossscope.sources.base import Embedded, load
-from lossscope.sweep import Sweep
-from lossscope.weights import Pair
 
 WITHOUT_MODEL = tuple(name for name in names("probes") if name != "parameter_gradients")
 KEYS = ["objective", "direction", "probe", "statistic"]
@@ -39,7 +39,7 @@ def swept(embedded: Embedded, *probes: str, **options: Any) -> pd.DataFrame:
 
 
 def test_a_batch_in_panels_says_what_it_says_whole(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lossscope.large.PANEL", 60)
+    monkeypatch.setattr("lossscope.engine.large_batches.PANEL", 60)
     probes = (*WITHOUT_MODEL, "tangent:of=candidate")
     dense, tiled = (swept(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
     assert {str(probe).partition(":")[0] for probe in dense.index.get_level_values("probe")} == set(WITHOUT_MODEL)

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossscope.retrieval import retrieve
+from lossscope.retrieval.metrics import retrieve
 
 Oracle = Callable[[str], ModuleType]
 

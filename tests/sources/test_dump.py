@@ -13,10 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import Embedded, find, load
 from lossscope.sources.dump import Dump
-from lossscope.sweep import Sweep
 
 N, M, D = 6, 12, 4
 OWNERS = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])

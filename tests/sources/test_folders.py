@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
-from lossscope.subwords import Subwords
+from lossscope.text.subwords import Subwords
 
 SMALL = "scenes:train=12,val=6,test=6,size=16"
 TOWER = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}

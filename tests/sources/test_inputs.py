@@ -95,7 +95,9 @@ def test_a_checkpoint_knows_them_when_asked(tiny_checkpoint: Path) -> None:
 
 def test_images_are_read_only_when_they_are_asked_for(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load(tiny_checkpoint, split="val")  # keeps the embeddings
-    monkeypatch.setattr("lossscope.painting.ScenePictures.take", lambda *_: pytest.fail("images were read"))
+    monkeypatch.setattr(
+        "lossscope.datasets.synthetic.rendering.ScenePictures.take", lambda *_: pytest.fail("images were read")
+    )
     assert load(tiny_checkpoint, split="val").images is not None
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from lossscope.checkpoint import Checkpoint
-from lossscope.embed import embed, store, stored
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sentences import Sentences
 from lossscope.sources.base import load
+from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.embed import embed, store, stored
 
 
 def entries() -> list[Path]:

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.published import base as published
 from lossscope.tables import xuan2023_3, xuan2023_4, xuan2023_5
+from lossscope.tables.published import base as published
 
 Study = Callable[..., pd.DataFrame]
 TUNED = {"VSE++ R152": "VSE++ (ResNet152, fine-tuned)"}

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.published import base as published
 from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3, bleeker2022_4, li2022_4, li2022_6, xuan2023_6
 from lossscope.tables.base import Cell, Table
+from lossscope.tables.published import base as published
 
 Study = Callable[..., pd.DataFrame]
 NAMES = [f"bleeker2022_{k}" for k in range(1, 5)] + [f"li2022_{k}" for k in range(1, 8)] + ["xuan2023_2", "xuan2023_6"]

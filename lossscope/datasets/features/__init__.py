@@ -1,0 +1,1 @@
+"""One file per backbone that makes region features of pictures."""

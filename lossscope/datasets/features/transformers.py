@@ -1,0 +1,96 @@
+"""The last hidden states of a vision model in a local folder of transformers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.json_files import member, read_json
+
+from .base import IMAGENET, Extract, Features, Pixels, normalised, regions
+
+_GREATEST = 1e6  # of a mean or a deviation of pixels from 0 to 1
+
+
+@dataclass(frozen=True)
+class TransformersFolder:
+    """x[r] = the model's last hidden state at token or map cell r; nothing is downloaded, no code of the folder run.
+
+    path: folder with config.json and weights; of a model with two towers the vision tower is taken. drop: leading
+    tokens to leave out, 1 for the [CLS] of a ViT. normalise: with the mean and deviation of the folder's
+    preprocessor_config.json, or ImageNet's. Give pictures of the size the model was made for (the data's size=).
+    Raises InputError when the folder or its model can not be used. Needs transformers (extra [hf]).
+    """
+
+    path: Path
+    drop: int = 0
+    normalise: Literal["folder", "imagenet"] = "folder"
+
+    def __post_init__(self) -> None:
+        if self.drop < 0:
+            raise InputError(f"transformers:drop must be at least 0; got {self.drop}")
+
+    @property
+    def identity(self) -> str:
+        files = sorted(path for path in self._folder.iterdir() if path.suffix in (".json", ".safetensors", ".bin"))
+        return f"{self!r} {fingerprint_of(*(f'{path.name} {fingerprint(path)}' for path in files))}"
+
+    def open(self, device: str) -> Extract:
+        """The model on the device, in eval mode."""
+        model = self._model().eval().to(device)
+        mean, deviation = self._scale()
+
+        def extract(pixels: Pixels) -> Features:
+            try:
+                with torch.inference_mode():
+                    states = model(pixel_values=normalised(pixels, mean, deviation, device)).last_hidden_state
+            except Exception as problem:  # sizes that do not go together fail in any way they like
+                got = f"{tuple(pixels.shape[1:])}, at which it says: {problem}"
+                raise InputError(f"pictures must be what the model in {self.path} takes; got {got}") from problem
+            if states.ndim == 3 and states.shape[1] <= self.drop:
+                raise InputError(f"transformers:drop must be below {states.shape[1]} tokens; got {self.drop}")
+            return regions(states[:, self.drop :] if states.ndim == 3 else states)
+
+        return extract
+
+    @property
+    def _folder(self) -> Path:
+        folder = Path(self.path).expanduser()
+        if not (folder / "config.json").is_file():
+            raise InputError(f"transformers:path must be a folder with config.json; got {str(self.path)!r}")
+        return folder
+
+    def _model(self) -> Any:
+        try:
+            from transformers import AutoModel
+        except ImportError as error:
+            raise InputError("models in folders need transformers; install lossscope[hf]") from error
+        try:
+            model, told = AutoModel.from_pretrained(
+                self._folder, local_files_only=True, trust_remote_code=False, output_loading_info=True
+            )
+        except Exception as problem:  # a damaged folder fails in any way it likes; code of its own is refused
+            got = f"{type(problem).__name__}: {problem}"
+            raise InputError(f"{self.path} must hold a model that transformers knows; got {got}") from problem
+        missing = sorted(name for name in told["missing_keys"] if "pooler" not in name)
+        if missing:
+            raise InputError(f"{self.path} must hold every weight of its model; missing {missing[:3]} ({len(missing)})")
+        return getattr(model, "vision_model", model)
+
+    def _scale(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        if self.normalise == "imagenet":
+            return IMAGENET
+        file = self._folder / "preprocessor_config.json"
+        if not file.is_file():
+            raise InputError(f"{file} must say how to normalise; got no such file: or take normalise=imagenet")
+        document = read_json(file)
+        mean, deviation = (member(document, key, list, str(file)) for key in ("image_mean", "image_std"))
+        numbers = [x for x in (*mean, *deviation) if isinstance(x, int | float) and abs(x) < _GREATEST]
+        if (len(mean), len(deviation), len(numbers)) != (3, 3, 6) or min(deviation) <= 0:
+            raise InputError(f"image_mean and image_std of {file} must be three numbers; got {mean} and {deviation}")
+        return tuple(mean), tuple(deviation)

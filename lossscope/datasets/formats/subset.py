@@ -1,0 +1,66 @@
+"""The first images of a split with their captions, as a split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.io.files import fingerprint_of
+
+from ..base import CaptionVectors, Images, Items, Rows, Shape, Split
+
+
+def first_images(split: Split, number: int) -> Split:
+    """The split's first `number` images with their captions (0, or more than there are: the split itself)."""
+    if not 0 < number < len(split.images):
+        return split
+    rows = np.flatnonzero(split.caption_image < number)
+    words = split.words and _FirstWords(split.words, rows)
+    tokens = split.tokens and [split.tokens[row] for row in rows.tolist()]
+    return Split(
+        split.name,
+        _First(split.images, number),
+        [split.captions[row] for row in rows],
+        split.caption_image[rows],
+        split.image_ids[:number],
+        [split.caption_ids[row] for row in rows],
+        fingerprint_of(split.fingerprint, f"first {number}"),
+        tokens=tokens,
+        words=words,
+    )
+
+
+class _First:
+    """The first images of a split."""
+
+    def __init__(self, images: Images, number: int) -> None:
+        self._images, self._number = images, number
+
+    @property
+    def shape(self) -> Shape:
+        return self._images.shape
+
+    def __len__(self) -> int:
+        return self._number
+
+    def take(self, rows: Rows) -> Items:
+        return self._images.take(rows)
+
+
+class _FirstWords:
+    """Vectors of some captions."""
+
+    def __init__(self, words: CaptionVectors, rows: Rows) -> None:
+        self._words, self._rows = words, rows
+
+    @property
+    def width(self) -> int:
+        return self._words.width
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self, rows: Rows) -> Sequence[npt.NDArray[np.float32]]:
+        return self._words.take(self._rows[rows])

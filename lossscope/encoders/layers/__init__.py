@@ -1,0 +1,1 @@
+"""What encoders are built of: towers, poolings, transformers, pair scores."""

@@ -1,0 +1,110 @@
+"""Regions and words as unit vectors: the two towers of SCAN, BFAN and SGRAF."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from lossscope.errors import InputError
+
+from ..base import Items, Shape, Side
+from .initialisation import embedding, xavier
+
+EPS = 1e-8
+
+
+def unit(x: Tensor) -> Tensor:
+    """x / (|x| + 1e-8) along the last axis, in float32 at least; a zero vector stays zero."""
+    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    length: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return x / (length + EPS)
+
+
+class Regions(nn.Module):
+    """v_r = unit(W f_r + b): region features (n, R, d) -> (n, R, D). Named `fc`, as in the original files.
+
+    weight_norm: W = g V / |V| with one number g. Source: Lee et al. 2018.
+    """
+
+    def __init__(self, width: int, dim: int, weight_norm: bool = False) -> None:
+        super().__init__()
+        self.fc = _Scaled(width, dim) if weight_norm else xavier(nn.Linear(width, dim))
+
+    def forward(self, features: Tensor) -> Tensor:
+        return unit(self.fc(features.to(self.fc.bias.dtype)))
+
+
+class _Scaled(nn.Module):
+    """x (g V / |V|)' + b, |V| over the whole matrix."""
+
+    def __init__(self, width: int, dim: int) -> None:
+        super().__init__()
+        self.weight_v = nn.Parameter(torch.empty(dim, width))
+        nn.init.xavier_uniform_(self.weight_v)
+        self.weight_g = nn.Parameter(torch.linalg.vector_norm(self.weight_v.detach()))
+        self.bias = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.weight_v * (self.weight_g / torch.linalg.vector_norm(self.weight_v))
+        return nn.functional.linear(x, weight, self.bias)
+
+
+class Words(nn.Module):
+    """e_w = unit of the GRU's state at each word, (n, L) ids -> (n, L, D). Named `embed` and `rnn`, as in the files.
+
+    word_init: word vectors start uniform in ±word_init; 0.1 in the originals. Source: Lee et al. 2018.
+    """
+
+    def __init__(self, vocabulary_size: int, words: int, dim: int, bi_gru: bool, word_init: float) -> None:
+        super().__init__()
+        self.embed = embedding(vocabulary_size, words, word_init)
+        self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=bi_gru)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        return unit(states(self.rnn, self.embed(ids), lengths))
+
+
+def states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
+    """States of a GRU at each word, the mean of the directions: words (n, L, d), lengths (n,) -> (n, L, D).
+
+    The backward direction begins at a caption's own last word; padded places are zero vectors.
+    """
+    packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
+    found, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=words.shape[1])
+    if rnn.bidirectional:
+        forward, backward = found.chunk(2, dim=2)
+        found = (forward + backward) / 2
+    return found
+
+
+def word_side(words: Tensor, lengths: Tensor) -> Side:
+    """Captions as a Side: words (n, L, D) with zero vectors behind `lengths`."""
+    places = torch.arange(words.shape[1], device=words.device)
+    return Side(None, words, places < lengths.to(words.device)[:, None])
+
+
+def region_side(tower: nn.Module, images: Items) -> Side:
+    """Images (n, R, d) as a Side of their regions, all of them there. Raises InputError for other items."""
+    if not isinstance(images, Tensor) or images.ndim != 3:
+        what = tuple(images.shape) if isinstance(images, Tensor) else sorted(images)
+        raise InputError(f"images must be region features, (n, regions, d); got {what}")
+    regions: Tensor = tower(images)
+    return Side(None, regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device))
+
+
+def region_shape(item_shape: Shape, whose: str) -> tuple[int, int]:
+    """(regions, width) of an image. Raises InputError for anything else than region features."""
+    if not isinstance(item_shape, tuple) or len(item_shape) != 2 or min(item_shape) < 1:
+        raise InputError(
+            f"{whose} must be given region features, (regions, d); the data set has items of shape {item_shape}. "
+            "Use a data set of precomputed regions"
+        )
+    return item_shape[0], item_shape[1]
+
+
+def require_positive(**numbers: float) -> None:
+    """Raise InputError unless every named number is above 0 and finite."""
+    for name, value in numbers.items():
+        if not 0 < value < float("inf"):
+            raise InputError(f"{name} must be > 0 and finite; got {value}")

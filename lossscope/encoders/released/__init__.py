@@ -1,0 +1,1 @@
+"""The authors' files: what is in them, and which options they were trained with."""

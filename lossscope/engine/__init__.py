@@ -1,0 +1,1 @@
+"""From a source, objectives and probes to a frame: the sweep over batches and what is drawn from single batches."""

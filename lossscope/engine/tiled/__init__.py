@@ -1,0 +1,1 @@
+"""Batches larger than memory: one pass over tiles of S that are never held together."""

@@ -1,0 +1,75 @@
+"""How JSON documents written by others are read: every surprise is an error that says where it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lossscope.errors import InputError
+
+T = TypeVar("T")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object a JSON file holds.
+
+    Raises InputError when the file is missing, not UTF-8 text, not JSON, cut off, or holds no object.
+    """
+    return expect(read_value(path), dict, str(path))
+
+
+def read_value(path: Path) -> object:
+    """Whatever a JSON file holds. Raises InputError when it is missing, not UTF-8 text, not JSON, or cut off."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise InputError(f"{path} must be a readable file; got {reason}: check the path") from None
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{path} must be UTF-8 text; got a foreign byte at {problem.start}") from None
+    except json.JSONDecodeError as problem:
+        got = f"{problem.msg} at line {problem.lineno}, column {problem.colno}"
+        raise InputError(f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
+    except ValueError as problem:
+        raise InputError(f"{path} must be JSON of ordinary numbers; got {problem}") from None
+    except RecursionError:
+        raise InputError(f"{path} must be JSON of ordinary depth; got thousands of nested levels") from None
+
+
+def expect(value: object, kind: type[T], where: str) -> T:
+    """`value` if it is a `kind` (a bool is no int). Raises InputError naming `where`."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InputError(f"{where} must be {_NAMES.get(kind, kind.__name__)}; got {_shown(value)}")
+    return value
+
+
+def member(record: object, key: str, kind: type[T], where: str) -> T:
+    """`record[key]` if there and a `kind`. Raises InputError naming `where` and the key."""
+    return expect(_at(record, key, where), kind, f"{key!r} of {where}")
+
+
+def identifier(record: object, key: str, where: str) -> str:
+    """`record[key]`, a whole number or a text, as text. Raises InputError naming `where` and the key."""
+    value = _at(record, key, where)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise InputError(f"{key!r} of {where} must be a whole number or text; got {_shown(value)}")
+    return str(value)
+
+
+def _at(record: object, key: str, where: str) -> object:
+    known = expect(record, dict, where)
+    if key not in known:
+        raise InputError(f"{where} must have the key {key!r}; got {', '.join(map(repr, list(known)[:8])) or 'none'}")
+    return known[key]
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        text = "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+_NAMES: dict[type, str] = {dict: "an object", list: "a list", str: "text", int: "a whole number"}

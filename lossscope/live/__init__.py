@@ -1,0 +1,1 @@
+"""Looking into a running training loop, lossscope's or anybody's."""

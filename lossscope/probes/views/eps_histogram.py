@@ -1,0 +1,27 @@
+"""count(eps) for every eps at once: a histogram of the counted weights on a logarithmic scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.objectives.base import Counted
+
+EDGES = tuple(float(np.float32(10.0 ** (k / 10))) for k in range(-80, 21))  # 1e-8 ... 100, ten a decade, float32
+
+
+def curve(counted: Counted) -> Tensor:
+    """(q, 101) weights above each of EDGES, strictly, per query and divided by |P| as counts are.
+
+    Exact: a weight is compared with the float32 edges themselves; weights at or below 1e-8 are counted nowhere.
+    """
+    weights = counted.weights
+    edges = torch.tensor(EDGES, dtype=weights.dtype, device=weights.device)
+    flat = weights.reshape(len(weights), -1)
+    rows, columns = (flat > edges[0]).nonzero(as_tuple=True)
+    place = torch.bucketize(flat[rows, columns], edges)  # edges below the weight
+    width = len(EDGES) + 1
+    found = torch.bincount(rows * width + place, minlength=len(flat) * width).view(len(flat), width)
+    above = found.flip(1).cumsum(1).flip(1)[:, 1:]
+    return above.to(weights.dtype) / counted.divisor[:, None]

@@ -1,0 +1,50 @@
+"""One count per run and direction, beside its rsum, whatever the loss calls its count."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lossscope.errors import InputError
+
+from .base import Material, panel
+
+_COUNTS = ("C_q_all", "C_neg")  # mean over all queries, of triplets or of negatives
+
+
+def counts(material: Material) -> pd.DataFrame:
+    """Columns label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
+
+    Raises InputError where runs were counted with several eps, or one label is of several losses, data or models.
+    """
+    rows = material.corrected("cocos")
+    _require_alike(rows)
+    beside = rows[rows["statistic"].isin(_COUNTS)].drop_duplicates(["run", "direction"])
+    recall = material.results.rows
+    rsum = recall[(recall["statistic"] == "rsum") & (recall["probe"] == "recall")].set_index("run")["mean"]
+    return pd.DataFrame({
+        "label": beside["trained"], "panel": panel(beside), "direction": beside["direction"], "seed": beside["seed"],
+        "run": beside["run"], "count": beside["mean"], "rsum": beside["run"].map(rsum),
+    }).reset_index(drop=True)  # fmt: skip
+
+
+def batches_of(rows: pd.DataFrame) -> str:
+    """`Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.` The candidates of a query are those of its batch."""
+    known = rows.dropna(subset=["batch_size"])
+    each = [
+        f"{', '.join(map(str, own['trained'].unique()))} {size:g} {sampling}"
+        for (size, sampling), own in known.groupby(["batch_size", "sampling"], sort=False, observed=True)
+    ]
+    mixed = " Counts of different batches are of different numbers of candidates." if len(each) > 1 else ""
+    return f"Batches: {'; '.join(each)}.{mixed}" if each else ""
+
+
+def _require_alike(rows: pd.DataFrame) -> None:
+    several = sorted(rows["eps"].dropna().unique())
+    if len(several) > 1:
+        told = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in several)
+        raise InputError(f"runs in one picture must be counted with one eps; got {told}. Report them apart")
+    for label, column in (("trained", "spec"), ("data", "data_fingerprint")):
+        for name, own in rows.groupby(label, sort=False, observed=True):
+            if column in own and own[column].nunique() > 1:
+                told = ", ".join(map(str, own[column].unique()[:3]))
+                raise InputError(f"{column} of {name!r} must be one; got {told}. Give them names of their own")

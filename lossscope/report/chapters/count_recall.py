@@ -1,0 +1,88 @@
+"""Do models that count fewer samples retrieve better? The COCOS paper's argument as one picture, with its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lossscope.plots import count_recall
+from lossscope.stats.rank_association import LEVEL, RESAMPLES, association, sentences
+from lossscope.tables.base import Cell, Table
+
+from ..page import Picture, Section
+from ._counts import batches_of, counts
+from .base import Material, split_of
+
+ORDER = 30
+_TEXT = (
+    "The COCOS paper reads its tables so: the fewer samples carry the gradient at the end of training, the better the "
+    "model retrieves. Here every run is a point, counted per query."
+)
+_CAPTION = (
+    "Samples counted above eps {eps:g} per query (mean over all queries, {counted} split, frozen models) against rsum "
+    "on the {ranked} split. Marks are means over seeds, bars one sample standard deviation. {batches}"
+)
+
+
+def build(material: Material) -> Sequence[Section]:
+    """The picture, the correlation of each panel, and two sentences made from it."""
+    every = counts(material)
+    frame = every.dropna(subset=["count", "rsum"])
+    if frame["label"].nunique() < 2:
+        return []
+    found = association(frame)
+    holds, turns = sentences(found)
+    rates = _rates(material)
+    text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{rates}" if rates else "")
+    rows = material.corrected("cocos")
+    ranked = split_of(material.results.rows[material.results.rows["probe"] == "recall"])
+    told = {"eps": material.eps, "counted": split_of(rows), "ranked": ranked, "batches": batches_of(rows)}
+    caption = _CAPTION.format(**told)
+    picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
+    return [Section("Fewer samples, better recall?", text, (picture, _table(found), _numbers(every, material)))]
+
+
+def _table(found: pd.DataFrame) -> Table:
+    rows = tuple(
+        (
+            Cell(text=str(row["panel"])), Cell(text=str(row["direction"])),
+            Cell(mean=row["losses"], digits=0), Cell(mean=row["n"], digits=0),
+            Cell(mean=row["tau"], digits=2), Cell(mean=row["low"], digits=2), Cell(mean=row["high"], digits=2),
+            Cell(text=str(row["verdict"])),
+        )
+        for row in found.to_dict("records")
+    )  # fmt: skip
+    columns = tuple(("", name) for name in ("models", "direction", "losses", "runs", "tau", "low", "high", "verdict"))
+    caption = (
+        "tau: over pairs of runs of different losses, share in which the one that counts more retrieves better, less "
+        f"the share in which the one that counts fewer does; {LEVEL:.0%} percentile interval of {RESAMPLES:,} "
+        "bootstrap resamples of the runs of each loss: the chance of training, not of the choice of losses."
+    )
+    return Table("count_recall_association", caption, columns, rows)
+
+
+def _numbers(every: pd.DataFrame, material: Material) -> Table:
+    """Means and deviations over seeds, what the picture shows; a note on runs that it can not show."""
+    rows, known = [], every.dropna(subset=["count", "rsum"])
+    for (name, label, direction), own in known.groupby(["panel", "label", "direction"], sort=False, observed=True):
+        count, rsum = own["count"], own["rsum"]
+        several = len(own) > 1
+        rows.append((
+            Cell(text=str(name)), Cell(text=str(label)), Cell(text=str(direction)), Cell(mean=len(own), digits=0),
+            Cell(mean=count.mean(), std=count.std() if several else None, digits=2),
+            Cell(mean=rsum.mean(), std=rsum.std() if several else None),
+        ))  # fmt: skip
+    columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
+    caption = f"What the picture shows. eps {material.eps:g}; mean ± sample standard deviation over seeds."
+    gone = list(dict.fromkeys(every.loc[~every.index.isin(known.index), "run"].astype(str)))
+    notes = (f"Left out, since count or rsum is not defined: {', '.join(gone)}.",) if gone else ()
+    return Table("count_recall_numbers", caption, columns, tuple(rows), notes)
+
+
+def _rates(material: Material) -> str:
+    """How many pairs of an image and a caption of another image are true, where the data know it."""
+    rows = material.results.rows
+    truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")
+    each = [f"{row['data']}: {row['mean']:.3g} %" for row in truth.to_dict("records")]
+    return f"Share of (image, caption of another image) that are true: {'; '.join(each)}." if each else ""

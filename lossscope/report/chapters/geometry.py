@@ -1,0 +1,81 @@
+"""Where are the queries, how hard are they pushed, and is it always the same few candidates?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lossscope.plots import hubness, tangent
+from lossscope.tables.base import Cell, Table
+
+from ..page import Item, Picture, Section
+from ._counts import batches_of
+from .base import Material, folded, panel, split_of
+
+ORDER = 70
+_TEXT = (
+    "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
+    "on the sphere, and how unevenly candidates are chosen as hardest negative. Split {split}, frozen models. {batches}"
+)
+_STATISTICS = {"s_pos": 3, "s_neg": 3, "margin": 3, "inverted": 3, "N_max": 1, "N_skew": 2, "never": 3}
+
+
+def build(material: Material) -> Sequence[Section]:
+    """A table of what belongs to no loss, and histograms of tangent gradients."""
+    items: list[Item] = [table for table in (_table(material),) if table is not None]
+    singles = material.results.singles
+    norms = singles[singles["probe"] == "tangent"] if "probe" in singles else pd.DataFrame()
+    if "tangent" in norms and norms["tangent"].notna().any():
+        norms = norms.assign(panel=panel(norms))
+        for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
+            frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
+            caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
+            items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
+    items += _hubs(material)
+    rows = material.results.rows
+    rows = rows[rows["probe"] == "similarity"]
+    text = _TEXT.format(split=split_of(rows), batches=batches_of(rows))
+    return [Section("Similarities and gradients of single queries", text, *folded(items))] if items else []
+
+
+def _hubs(material: Material) -> list[Item]:
+    """How unevenly candidates are chosen, a picture for each model: the captions that image queries meet."""
+    rows = material.results.chosen
+    if "count" not in rows:
+        return []
+    rows, items = rows[rows["direction"] == "i2t"], list[Item]()
+    for place, (name, own) in enumerate(rows.assign(panel=panel(rows)).groupby("panel", sort=False), 1):
+        frame = own[own["seed"] == own["seed"].min()].assign(label=own["trained"])
+        pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
+        caption = (
+            f"{name}, first seed. How often a caption is the hardest negative of an image in batches of {pairs} pairs."
+        )
+        items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), hubness.draw(frame).figure))
+    return items
+
+
+def _table(material: Material) -> Table | None:
+    rows = material.results.rows
+    rows = rows[rows["probe"].isin(["similarity", "hubness"])]
+    names = [name for name in _STATISTICS if (rows["statistic"] == name).any()]
+    if not names:
+        return None
+    lines = []
+    rows = rows.assign(panel=panel(rows))
+    for (name, label, direction), own in rows.groupby(["panel", "trained", "direction"], sort=False, observed=True):
+        words = [Cell(text=str(word)) for word in (name, label, direction)]
+        lines.append((*words, *(_cell(own[own["statistic"] == one], _STATISTICS[one]) for one in names)))
+    columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
+    caption = (
+        "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "
+        "inverted: share of queries that rank a negative first; N_max, N_skew: how often the most chosen candidate is "
+        "a hardest negative, and the skewness; never: share of candidates that never are. Mean ± sample "
+        "deviation over seeds."
+    )
+    return Table("geometry", caption, columns, tuple(lines))
+
+
+def _cell(rows: pd.DataFrame, digits: int) -> Cell:
+    known = rows["mean"].dropna()
+    return Cell(mean=known.mean() if len(known) else None, std=known.std() if len(known) > 1 else None, digits=digits)

@@ -1,0 +1,44 @@
+"""How many samples count at every threshold? C(eps), with a slider along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lossscope.plots import eps_curve
+
+from ..interactive import Dial
+from ..page import Item, Picture, Section
+from ._lines import lines, nearest
+from .base import Material, folded, panel
+
+ORDER = 40
+_TEXT = (
+    "One eps is a point on a curve. Where two curves cross, the order of two losses is a matter of where eps was put. "
+    "Weights of different papers have different scales: compare shapes across families, heights within one."
+)
+_CAPTION = "Samples with a weight above eps per query, mean over seeds; solid image to text, dashed text to image."
+
+
+def build(material: Material) -> Sequence[Section]:
+    """A dial over eps for all models, and a picture of each."""
+    curves = material.results.curves
+    if "convention" not in curves or curves.empty:
+        return []
+    curves = curves[(curves["convention"] == "corrected") & (curves["eps"] > 0)]
+    curves = curves.assign(panel=panel(curves))
+    items: list[Item] = [_dial(curves, material.eps)]
+    for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
+        mean = own.groupby(["trained", "direction", "eps"], sort=False, observed=True)["mean"].mean().reset_index()
+        frame = mean.rename(columns={"trained": "objective"}).assign(source=str(name))
+        drawn = eps_curve.draw(frame, at=material.eps).figure
+        items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, material.eps), drawn))
+    return [Section("How many count at every eps", _TEXT, *folded(items))]
+
+
+def _dial(curves: pd.DataFrame, eps: float) -> Dial:
+    scale, panels = lines(curves, "eps")
+    caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
+    titles = ("threshold ε", "samples above ε per query", "ε")
+    return Dial("eps", caption, scale, panels, nearest(scale, eps), *titles, y_log=True)

@@ -1,0 +1,1 @@
+"""Ranks and retrieval metrics, of a matrix, of a source, and of single queries."""

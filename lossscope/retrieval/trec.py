@@ -1,0 +1,105 @@
+"""Rankings for other evaluation programs: TREC run files and relevance judgements (qrels), one pair per direction."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.weights import Pair
+from lossscope.engine.tiled.matrix import Matrix
+from lossscope.errors import InputError
+from lossscope.io.files import replacing
+from lossscope.sources.base import Embedded, Progress, Rows
+
+from .per_query import require_unique
+
+_CELLS = 8_000_000  # similarities of a block of queries
+
+
+def run_files(
+    embedded: Embedded,
+    folder: Path | str,
+    top: int | None = 100,
+    tag: str = "lossscope",
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Writes i2t.run, t2i.run, i2t.qrels and t2i.qrels, each whole or not at all; the paths.
+
+    run: `query Q0 document rank score tag`, rank from 1, the `top` best of each query (None: all). qrels: `query 0
+    document 1`. Equal scores keep the order of the source's rows and are printed equal, with all their digits, so that
+    ties can be seen: this project's ranks count only what is strictly above. What a model has not scored is left out.
+    Images without a caption are documents, but no queries. In ids, what is no visible ASCII character, and %, is
+    written as %XX (urllib.parse.unquote takes it back).
+    Raises InputError for ids that are empty or not unique, `top` below 1, a folder that is a file, and NaN.
+    """
+    if top is not None and top < 1:
+        raise InputError(f"top must be at least 1; got {top}")
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} must be a folder for run files; it is a file. Choose another name")
+    ids = Pair(_escaped("image", embedded.image_ids, embedded), _escaped("caption", embedded.caption_ids, embedded))
+    found = []
+    for direction, queries, documents in (("i2t", ids.i2t, ids.t2i), ("t2i", ids.t2i, ids.i2t)):
+        found += [folder / f"{direction}.run", folder / f"{direction}.qrels"]
+        with replacing(found[-2]) as part, open(part, "w", encoding="ascii") as file:
+            for row, S in _scored(embedded, direction, progress):
+                file.writelines(_lines(queries[row], documents, S, top, _visible(tag)))
+        with replacing(found[-1]) as part, open(part, "w", encoding="ascii") as file:
+            file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _relevant(embedded, direction))
+    return found
+
+
+def _scored(embedded: Embedded, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
+    """Every query's row, and its scores of all documents, −inf for those that were not scored."""
+    images, captions = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
+    queries = np.unique(embedded.caption_image) if direction == "i2t" else captions
+    matrix = Matrix(embedded, images, captions)
+    size = max(1, _CELLS // (len(captions) if direction == "i2t" else len(images)))
+    for start in range(0, len(queries), size):
+        some = queries[start : start + size]
+        if progress:
+            progress(f"{direction}.run of {embedded.name}", start, len(queries))
+        yield from zip(some.tolist(), _block(matrix, some, direction), strict=True)
+
+
+def _block(matrix: Matrix, queries: Rows, direction: str) -> Tensor:
+    if matrix.embedded.scorer is None:
+        S = matrix.lines(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
+    elif direction == "i2t":
+        S = matrix.embedded.both(queries, matrix.caption_rows).i2t.nan_to_num(nan=-torch.inf)
+    else:
+        S = matrix.embedded.both(matrix.image_rows, queries).t2i.nan_to_num(nan=-torch.inf)
+    if bool(S.isnan().any()):
+        raise InputError(f"similarities of {matrix.embedded.name} must be numbers; got NaN. The embeddings are broken")
+    return S.cpu()
+
+
+def _lines(query: str, documents: list[str], S: Tensor, top: int | None, tag: str) -> Iterator[str]:
+    scores = S.numpy()
+    order = np.argsort(-scores, kind="stable")[:top]
+    for rank, place in enumerate(order.tolist(), start=1):
+        if scores[place] > -np.inf:
+            yield f"{query} Q0 {documents[place]} {rank} {scores[place]!s} {tag}\n"
+
+
+def _relevant(embedded: Embedded, direction: str) -> list[tuple[int, int]]:
+    pairs = [(int(image), caption) for caption, image in enumerate(embedded.caption_image)]
+    return sorted(pairs) if direction == "i2t" else [(caption, image) for image, caption in pairs]
+
+
+def _escaped(what: str, ids: list[str], embedded: Embedded) -> list[str]:
+    require_unique(what, ids, embedded.name)
+    if "" in ids:
+        raise InputError(f"{what} ids of {embedded.name} must not be empty in run files; row {ids.index('')} has none")
+    return [_visible(text) for text in ids]
+
+
+def _visible(text: str) -> str:
+    """Without spaces and what else a column of a run file can not hold."""
+    return re.sub(r"[^!-$&-~]", lambda found: quote(found[0], safe=""), text)

@@ -1,0 +1,1 @@
+"""Checkpoint files, and a model that is run over a split: embeddings, pair scores, layer gradients."""

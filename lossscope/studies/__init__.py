@@ -1,0 +1,1 @@
+"""Grids of trainings from one TOML file: run, resume, examine, report."""

@@ -1,0 +1,187 @@
+"""Words -> ids: our own vocabulary and tokeniser, and readers for the files of the papers' models."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.errors import InputError
+from lossscope.io.json_files import read_json
+
+SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|(?<=[^\W\d_])'[^\W\d_]+")
+_KEYS = ("word2idx", "idx2word", "idx")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words whose ids are their positions. Raises InputError when one repeats or a special word is missing.
+
+    >>> words = Vocabulary.build(["a red dog", "a dog"], min_count=2)
+    >>> words.words
+    ('<pad>', '<start>', '<end>', '<unk>', 'a', 'dog')
+    >>> words.encode("A blue dog.")
+    [1, 4, 3, 5, 2]
+    """
+
+    words: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for word, count in Counter(self.words).most_common(1):
+            if count > 1:
+                raise InputError(f"words of a vocabulary must be unique; got {word!r} {count} times")
+        missing = [word for word in SPECIAL if word not in self.ids]
+        if missing:
+            raise InputError(f"a vocabulary must hold {', '.join(SPECIAL)}; got none of {', '.join(missing)}")
+
+    @classmethod
+    def build(cls, captions: Iterable[str], min_count: int = 4) -> Vocabulary:
+        """Words seen at least `min_count` times, by falling count, then alphabetically, special ones first.
+
+        Give it the captions of the training split only. Raises InputError when min_count < 1.
+        """
+        if min_count < 1:
+            raise InputError(f"min_count must be at least 1; got {min_count}")
+        counts = Counter(word for caption in captions for word in tokenise(caption))
+        kept = sorted((-count, word) for word, count in counts.items() if count >= min_count)
+        return cls((*SPECIAL, *(word for _, word in kept)))
+
+    @classmethod
+    def from_list(cls, words: Sequence[str]) -> Vocabulary:
+        """The vocabulary that `to_list` wrote."""
+        return cls(tuple(words))
+
+    def to_list(self) -> list[str]:
+        """The words by id, as a plain list for JSON and checkpoints."""
+        return list(self.words)
+
+    @functools.cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Word -> id."""
+        return {word: row for row, word in enumerate(self.words)}
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def encode(self, caption: str) -> list[int]:
+        """[start] + ids of the caption's tokens + [end]; unknown words become `<unk>`."""
+        return self.encode_tokens(tokenise(caption))
+
+    def encode_tokens(self, tokens: Iterable[str]) -> list[int]:
+        """The same for tokens cut by another tokeniser, as the papers' vocabularies were (nltk)."""
+        unknown = self.ids["<unk>"]
+        return [self.ids["<start>"], *(self.ids.get(word, unknown) for word in tokens), self.ids["<end>"]]
+
+
+def tokenise(text: str) -> list[str]:
+    """Lower-case words, numbers and apostrophe parts; everything else (punctuation, `_`) separates.
+
+    >>> tokenise("The dog's 2 balls, 1,000.5 m away; it's RED-hot!")
+    ['the', 'dog', "'s", '2', 'balls', '1,000.5', 'm', 'away', 'it', "'s", 'red', 'hot']
+    """
+    return _TOKEN.findall(unicodedata.normalize("NFC", text).lower().replace("’", "'"))
+
+
+def pad(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ragged ids -> (n, L) int64 filled up with `fill`, and (n,) int64 lengths.
+
+    >>> pad([[1, 5, 2], [1, 2]])[0].tolist()
+    [[1, 5, 2], [1, 2, 0]]
+    """
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    ids = np.full((len(rows), int(lengths.max(initial=0))), fill, dtype=np.int64)
+    for row, values in enumerate(rows):
+        ids[row, : len(values)] = values
+    return ids, lengths
+
+
+def read_vocabulary(path: Path | str) -> Vocabulary:
+    """The vocabulary of an original `.pkl` or `.json` file, its ids kept exactly; no code in it is ever run.
+
+    Raises InputError when the file is missing, cut off, asks for any Python global but its own Vocabulary
+    class, lacks word2idx, idx2word or idx, or when ids have gaps or duplicates.
+    """
+    path = Path(path)
+    if path.suffix not in (".pkl", ".json"):
+        raise InputError(f"vocabulary file must end in .pkl or .json; got {str(path)!r}")
+    fields = read_json(path) if path.suffix == ".json" else _read_pickle(path)
+    missing = [key for key in _KEYS if key not in fields]
+    if missing:
+        raise InputError(f"{path} must hold {', '.join(_KEYS)}; got no {', '.join(missing)}")
+    words = _words(fields["word2idx"], path)
+    _check_inverse(words, fields["idx2word"], fields["idx"], path)
+    try:
+        return Vocabulary(words)
+    except InputError as problem:
+        raise InputError(f"{path}: {problem}") from None
+
+
+def _words(word2idx: object, path: Path) -> tuple[str, ...]:
+    if not isinstance(word2idx, dict) or not all(type(word) is str for word in word2idx):
+        raise InputError(f"word2idx of {path} must map words to ids; got {type(word2idx).__name__}")
+    by_id: dict[int, str] = {}
+    for word, row in word2idx.items():
+        if type(row) is not int:
+            raise InputError(f"ids of {path} must be whole numbers; got {row!r} for {word!r}")
+        if row in by_id:
+            raise InputError(f"ids of {path} must be unique; got {row} for {by_id[row]!r} and for {word!r}")
+        by_id[row] = word
+    gap = next((row for row in range(len(by_id)) if row not in by_id), None)
+    if gap is not None:
+        raise InputError(f"ids of {path} must run from 0 to {len(by_id) - 1} without gaps; got none with {gap}")
+    return tuple(by_id[row] for row in range(len(by_id)))
+
+
+def _check_inverse(words: tuple[str, ...], idx2word: object, idx: object, path: Path) -> None:
+    if not isinstance(idx2word, dict):
+        raise InputError(f"idx2word of {path} must map ids to words; got {type(idx2word).__name__}")
+    inverse = {str(row): word for row, word in idx2word.items()}
+    for row, word in enumerate(words):
+        if inverse.get(str(row)) != word:
+            got = f"{inverse.get(str(row))!r} for id {row}, which word2idx gives to {word!r}"
+            raise InputError(f"idx2word of {path} must be the inverse of word2idx; got {got}")
+    if len(inverse) != len(words) or type(idx) is not int or idx != len(words):
+        got = f"{idx!r} and {len(inverse)} words in idx2word"
+        raise InputError(f"idx of {path} must be the number of words, {len(words)}; got {got}")
+
+
+class _Reader(pickle.Unpickler):
+    """Knows one global, the original Vocabulary class, as a class that does nothing."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        super().__init__(file, encoding="latin1")
+        self._path = path
+        self.inert: type[Any] = type("Inert", (), {})
+
+    def find_class(self, module: str, name: str) -> type[Any]:
+        if name == "Vocabulary" and module in ("__main__", "vocab", "vsepp.vocab"):
+            return self.inert
+        got = f"{module}.{name}, which was not run"
+        raise InputError(f"{self._path} must hold no Python object but Vocabulary; got {got}: do not trust this file")
+
+
+def _read_pickle(path: Path) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            reader = _Reader(file, path)
+            found = reader.load()
+    except InputError:
+        raise
+    except OSError as problem:
+        raise InputError(f"{path} must be a readable file; got {problem.strerror}: check the path") from None
+    except Exception as problem:  # a damaged pickle fails in any way it likes
+        got = f"{type(problem).__name__} ({problem})"
+        raise InputError(f"{path} must be a whole pickle; got {got}: fetch the file again") from None
+    if type(found) is not reader.inert:
+        raise InputError(f"{path} must hold a Vocabulary; got {type(found).__name__}")
+    return dict(vars(found))

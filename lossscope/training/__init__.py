@@ -1,0 +1,1 @@
+"""The trainer: recipe, step, epoch, checkpoints to resume from."""

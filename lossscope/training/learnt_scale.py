@@ -1,0 +1,41 @@
+"""What a loss learns beside the encoder: the scale and bias of z = scale · S + bias, upstream of it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from lossscope.objectives.base import Objective
+
+
+class Upstream(nn.Module):
+    """log scale, and bias where there is one, as parameters that begin at the objective's own values.
+
+    W stays the gradient with respect to the cosine, scale included, so dL/d log scale = Σ S ∘ W and
+    dL/d bias = Σ W / scale: training them needs nothing that probes do not see.
+    """
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(objective.learnt["scale"])))
+        self.bias = nn.Parameter(torch.tensor(objective.learnt["bias"])) if "bias" in objective.learnt else None
+
+    def at(self, objective: Objective) -> Objective:
+        """The objective at the values of this moment."""
+        values = {"scale": float(self.log_scale.detach().double().exp())}
+        if self.bias is not None:
+            values["bias"] = float(self.bias.detach())
+        return objective.at(values)
+
+    def receive(self, S: Tensor, G: Tensor, objective: Objective) -> None:
+        """Set the gradients of what is learnt from G = dL/dS, at the objective that gave it."""
+        self.log_scale.grad = (S.detach() * G).sum().to(self.log_scale)
+        if self.bias is not None:
+            self.bias.grad = (G.sum() / objective.learnt["scale"]).to(self.bias)
+
+
+def upstream_of(objective: Objective) -> Upstream | None:
+    """What there is to learn beside the encoder, None for most objectives."""
+    return Upstream(objective) if objective.learnt else None

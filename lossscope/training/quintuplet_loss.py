@@ -1,0 +1,46 @@
+"""A batch with offline candidates: what each direction sees of it, and where its gradient goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduced, Reduction, scale_of
+from lossscope.objectives.base import Objective
+
+
+def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pairs: int) -> Reduced:
+    """The training loss of an extended batch, S (3 B, 3 B), and its gradient in the same shape.
+
+    Each direction sees its B online candidates and three columns more: its own offline negative, and the two
+    similarities that the offline items have with each other and their partners have.
+    """
+    B = len(S) // 3
+    near, mixed, far = slice(0, B), slice(B, 2 * B), slice(2 * B, None)
+    shared = [S[mixed, mixed].diagonal(), S[far, far].diagonal()]
+    own_i2t, own_t2i = S[near, mixed].diagonal(), S[mixed, near].diagonal()
+    i2t = objective(torch.cat([S[near, near], torch.stack([own_i2t, *shared], 1)], 1), _wider(mask))
+    t2i = objective(torch.cat([S[near, near].T, torch.stack([own_t2i, *shared], 1)], 1), _wider(mask.t()))
+    to_i2t, to_t2i = (objective.directions * scale_of(w, reduction, pairs) for w in (i2t, t2i))
+    A, T = i2t.W * to_i2t, t2i.W * to_t2i
+    G = torch.zeros_like(S)
+    G[near, near] = A[:, :B] + T[:, :B].T
+    G[near, mixed].diagonal().copy_(A[:, B])
+    G[mixed, near].diagonal().copy_(T[:, B])
+    G[mixed, mixed].diagonal().copy_(A[:, B + 1] + T[:, B + 1])
+    G[far, far].diagonal().copy_(A[:, B + 2] + T[:, B + 2])
+    if i2t.values is None or t2i.values is None:
+        return Reduced(None, G)
+    return Reduced(i2t.values.sum() * to_i2t + t2i.values.sum() * to_t2i, G)
+
+
+def _wider(mask: Mask) -> Mask:
+    """The mask with the three offline columns, valid and marked 1, 2, 3."""
+    more = torch.zeros(len(mask.match), 3, dtype=torch.bool, device=mask.match.device)
+    marks = torch.tensor([1, 2, 3], device=mask.match.device).expand(len(mask.match), 3)
+    offline = torch.cat([torch.zeros_like(mask.match, dtype=torch.long), marks], 1)
+    match, valid = torch.cat([mask.match, more], 1), torch.cat([mask.valid, ~more], 1)
+    return replace(mask, match=match, valid=valid, info={"offline": offline})

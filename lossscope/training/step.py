@@ -1,0 +1,138 @@
+"""One training step: a batch through the encoder to S, the objective's W, and W backwards into the parameters."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.core.batches import Batch
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Reduced, backward, both, reduced
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.sources.checkpoints.captions import Sentences
+
+from . import quintuplet_loss
+from .data_parallel import encoded, own_dice, same_dice, sum_gradients
+from .meta_step import meta_step
+from .state import State
+from .task import Task
+
+
+def train_step(task: Task, state: State, objective: Objective, batch: Batch, ramp: float = 1.0) -> dict[str, float]:
+    """Update the model once; the row of trajectory.csv. ramp: factor on the loss that goes backwards.
+
+    Every process of a job has the whole S and sends back its part of the one gradient, 1 / processes.
+    Raises InputError when similarities are not finite.
+    """
+    own_dice(task, state)
+    pairs = len(batch.captions)
+    mask = _mask(task, batch)
+    if "offline" in objective.needs:
+        assert task.offline is not None
+        batch = task.offline.extended(batch, task.train.caption_image, task.recipe.seed, state.epoch)
+    S, mask, further = similarities(task, state, task.sentences, batch, objective, mask)
+    if not bool(torch.isfinite(S).all()):
+        raise InputError(
+            f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
+            f"Use a lower --lr (it is {task.recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
+        )
+    upstream = state.upstream if objective.learnt else None
+    if upstream is not None:
+        objective = upstream.at(objective)
+    if state.outer is not None and objective.state() is not None:
+        meta_step(task, state, objective, S, mask, batch)
+    if task.watcher is not None:
+        task.watcher.watch(state.epoch, state.step, objective, S, mask)
+    loss = weighed(task, objective, S.detach(), mask, pairs)
+    loss = replace(loss, value=plus(loss.value, further))
+    state.optimiser.zero_grad(set_to_none=True)
+    scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
+    scale = scale / task.world.size
+    backward(S, loss.gradient, scale, further)
+    if upstream is not None:
+        upstream.receive(S, loss.gradient * scale, objective)
+    updated = _update(task, state, loss)
+    if not task.world.main:
+        return updated
+    return {**updated, **followed(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
+
+
+def similarities(
+    task: Task, state: State, sentences: Sentences, batch: Batch, objective: Objective, mask: Mask
+) -> tuple[Tensor, Mask, Tensor | None]:
+    """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
+    the further loss of the model itself, if it has one."""
+    ids, lengths = sentences.take(batch.captions, task.device)
+    with _precision(task.recipe.precision, task.device):
+        sides = encoded(task, state, sentences, batch, (ids, lengths))
+    if objective.embeddings or (task.watcher is not None and task.watcher.embeddings):
+        vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
+        mask = replace(mask, info={**mask.info, **vectors})
+    with torch.autocast(task.device.type, enabled=False), same_dice(task, state):
+        S = state.model.score(*sides)
+        if not isinstance(S, Tensor):
+            raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
+        S = S.float()
+        return S, mask, state.model.extra_loss(*sides, S, mask, ids, lengths)
+
+
+def weighed(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> Reduced:
+    """The training loss of a batch and its gradient with respect to S."""
+    reduction = task.recipe.reduction or objective.reduction
+    if "offline" in objective.needs:
+        return quintuplet_loss.weigh(objective, S, mask, reduction, pairs)
+    return reduced(both(objective, S, mask), objective.directions, reduction, pairs)
+
+
+def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
+    """The objective's loss and the model's own; None where the objective has no value."""
+    return value if value is None or further is None else value + further.detach()
+
+
+def followed(S: Tensor, mask: Mask) -> dict[str, float]:
+    """Mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, both directions together."""
+    hardest = S.masked_fill(mask.others, -torch.inf)
+    negatives = torch.cat([hardest.amax(1), hardest.amax(0)])
+    found: dict[str, float] = {}
+    for name, values in (("pos", S[mask.positives]), ("neg", negatives[negatives.isfinite()])):
+        values = values if len(values) else S.new_full((1,), float("nan"))
+        found[f"{name}_mean"] = float(values.mean())
+        for q in (10, 50, 90):
+            found[f"{name}_q{q}"] = float(_quantile(values, q / 100))
+    return found
+
+
+def _update(task: Task, state: State, loss: Reduced) -> dict[str, float]:
+    beside = list(state.upstream.parameters()) if state.upstream is not None else []
+    sum_gradients(task.world, [*state.parameters(), *beside])
+    state.scaler.unscale_(state.optimiser)
+    clip = task.recipe.clip or float("inf")
+    norm = torch.nn.utils.clip_grad_norm_(state.parameters(), clip)
+    state.scaler.step(state.optimiser)
+    state.scaler.update()
+    value = float("nan") if loss.value is None else float(loss.value)
+    return {"loss": value, "gradient_norm": float(norm), "lr": float(state.optimiser.param_groups[0]["lr"])}
+
+
+def _mask(task: Task, batch: Batch) -> Mask:
+    """The i2t mask on the device, with what is known of each pair."""
+    mask = batch.mask(task.train.caption_image, task.recipe.same_image)
+    if task.info:
+        rows = torch.from_numpy(batch.captions)
+        mask = replace(mask, info={name: column[rows] for name, column in task.info.items()})
+    return mask.to(task.device)
+
+
+def _quantile(values: Tensor, q: float) -> Tensor:
+    """Nearest-rank quantile; torch.quantile refuses large inputs."""
+    return values.sort().values[round(q * (len(values) - 1))]
+
+
+def _precision(precision: str, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
+    return torch.autocast(device.type, types[precision]) if precision in types else contextlib.nullcontext()

@@ -1,0 +1,133 @@
+"""Batches are a function of (seed, epoch): every item once, in an order that never changes silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossscope.core.batches import Batch, Sampling, shuffled
+from lossscope.errors import InputError
+
+OWNERS = np.repeat(np.arange(10), 3)
+UNEVEN = np.array([2, 0, 2, 5, 0, 2])  # images 1, 3 and 4 have no caption
+FROZEN = {
+    (0, 0): [0, 2, 11, 9, 1, 8, 5, 4, 3, 10, 6, 7],
+    (0, 1): [5, 3, 7, 8, 11, 2, 4, 1, 10, 0, 6, 9],
+    (7, 0): [8, 4, 1, 6, 3, 2, 11, 7, 5, 9, 10, 0],
+}
+
+
+def captions_of(batches: list[Batch]) -> list[int]:
+    return [int(row) for batch in batches for row in batch.captions]
+
+
+@pytest.mark.parametrize(("seed", "epoch"), FROZEN)
+def test_the_order_is_the_one_it_has_always_been(seed: int, epoch: int) -> None:
+    assert shuffled(12, seed, epoch).tolist() == FROZEN[seed, epoch]
+
+
+@given(st.integers(0, 300), st.integers(-(2**63), 2**63), st.integers(0, 1000))
+def test_shuffled_is_a_permutation_for_any_seed(n: int, seed: int, epoch: int) -> None:
+    assert sorted(shuffled(n, seed, epoch).tolist()) == list(range(n))
+
+
+@pytest.mark.parametrize("size", [2, 7, 30, 100, None])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_each_epoch_has_every_pair_once(size: int | None, epoch: int) -> None:
+    sampling = Sampling(batch_size=size)
+    batches = list(sampling.batches(OWNERS, epoch))
+    assert sorted(captions_of(batches)) == list(range(30))
+    assert len(batches) == sampling.count(OWNERS)
+    for batch in batches:
+        assert batch.how == "pairs"
+        assert np.array_equal(batch.images, OWNERS[batch.captions])
+        assert size is None or len(batch.captions) <= size
+
+
+def test_the_order_depends_on_seed_and_epoch_and_on_nothing_else() -> None:
+    def order(epoch: int = 0, **options: Any) -> list[int]:
+        return captions_of(list(Sampling(**options).batches(OWNERS, epoch)))
+
+    assert order() == order(batch_size=7)
+    assert order(seed=3) == order(seed=3)
+    assert len({tuple(order(seed=seed, epoch=epoch)) for seed in (0, 1) for epoch in (0, 1)}) == 4
+    assert order(shuffle=False) == list(range(30))
+
+
+@pytest.mark.parametrize("how", ["pairs", "images"])
+@pytest.mark.parametrize("start", [0, 1, 3, 4, 9])
+def test_start_goes_on_where_it_was_left(how: Any, start: int) -> None:
+    sampling = Sampling(how, batch_size=8 if how == "pairs" else 3)
+    whole, rest = list(sampling.batches(OWNERS, 2)), list(sampling.batches(OWNERS, 2, start))
+    assert [b.captions.tolist() for b in rest] == [b.captions.tolist() for b in whole[start:]]
+
+
+@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [8, 8, 8, 6]), (True, [8, 8, 8])])
+def test_the_short_last_batch_is_kept_or_dropped(drop_last: bool, sizes: list[int]) -> None:
+    sampling = Sampling(batch_size=8, drop_last=drop_last)
+    assert [len(batch.captions) for batch in sampling.batches(OWNERS)] == sizes
+    assert sampling.count(OWNERS) == len(sizes)
+
+
+def test_dropping_the_last_of_less_than_one_batch_leaves_none() -> None:
+    assert list(Sampling(batch_size=31, drop_last=True).batches(OWNERS)) == []
+
+
+def test_images_come_with_all_their_captions_in_file_order() -> None:
+    batches = list(Sampling("images", batch_size=2, shuffle=False).batches(UNEVEN))
+    assert [batch.images.tolist() for batch in batches] == [[0, 2], [5]]
+    assert [batch.captions.tolist() for batch in batches] == [[1, 4, 0, 2, 5], [3]]
+
+
+@pytest.mark.parametrize("size", [2, 4, None])
+def test_each_epoch_of_images_has_every_image_once(size: int | None) -> None:
+    batches = list(Sampling("images", batch_size=size, seed=1).batches(OWNERS, 3))
+    assert sorted(row for batch in batches for row in batch.images.tolist()) == list(range(10))
+    assert sorted(captions_of(batches)) == list(range(30))
+    for batch in batches:
+        assert set(OWNERS[batch.captions].tolist()) == set(batch.images.tolist())
+
+
+def test_the_first_caption_of_each_image_can_stand_for_all() -> None:
+    sampling = Sampling(captions="first", batch_size=None, shuffle=False)
+    assert captions_of(list(sampling.batches(OWNERS))) == list(range(0, 30, 3))
+    assert sampling.rows(UNEVEN).tolist() == [0, 1, 3]
+    assert [b.captions.tolist() for b in Sampling("images", None, captions="first", shuffle=False).batches(UNEVEN)] == [
+        [1, 0, 3]
+    ]
+
+
+def test_pairs_are_masked_on_the_diagonal_and_images_by_owner() -> None:
+    pairs = Batch(np.array([4, 4, 7]), np.array([12, 13, 21]), "pairs")
+    assert pairs.mask(OWNERS).match.tolist() == np.eye(3, dtype=bool).tolist()
+    assert not pairs.mask(OWNERS, "mask").valid[0, 1]
+    images = Batch(np.array([1, 0]), np.array([3, 4, 5, 0, 1, 2]), "images")
+    assert images.mask(OWNERS).match.tolist() == [[True] * 3 + [False] * 3, [False] * 3 + [True] * 3]
+
+
+@pytest.mark.parametrize("size", [1, 0, -3])
+def test_a_batch_below_two_raises(size: int) -> None:
+    with pytest.raises(InputError, match=rf"at least 2 .*; got {size}"):
+        Sampling(batch_size=size)
+
+
+def test_single_takes_every_image_once_with_a_caption_drawn_anew() -> None:
+    owner = np.repeat(np.arange(6), 4)
+    sampling = Sampling("single", 4, seed=3)
+    assert sampling.count(owner) == 2
+    epochs = [list(sampling.batches(owner, epoch)) for epoch in range(3)]
+    for batches in epochs:
+        images = np.concatenate([b.images for b in batches])
+        captions = np.concatenate([b.captions for b in batches])
+        assert sorted(images.tolist()) == list(range(6))
+        assert (owner[captions] == images).all()
+        assert batches[0].mask(owner).match.equal(torch.eye(4, dtype=torch.bool))
+    drawn = [sorted(np.concatenate([b.captions for b in batches]).tolist()) for batches in epochs]
+    assert drawn[0] != drawn[1] != drawn[2]
+    again = [b.captions.tolist() for b in sampling.batches(owner, 1)]
+    assert again == [b.captions.tolist() for b in epochs[1]]

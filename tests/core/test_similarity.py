@@ -1,0 +1,128 @@
+"""Masks say what is compared with what: relevance, validity, directions, captions of one image."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
+from lossscope.core.weights import Pair
+from lossscope.errors import InputError
+
+T, F = True, False
+
+
+def test_pairs_match_on_the_diagonal_and_everything_takes_part() -> None:
+    mask = pair_mask(torch.tensor([4, 4, 7]))
+    assert torch.equal(mask.match, torch.eye(3, dtype=torch.bool))
+    assert mask.valid.all()
+
+
+def test_other_captions_of_the_same_image_can_be_left_out() -> None:
+    mask = pair_mask(torch.tensor([4, 4, 7]), "mask")
+    assert torch.equal(mask.match, torch.eye(3, dtype=torch.bool))
+    assert mask.valid.tolist() == [[T, F, T], [F, T, T], [T, T, T]]
+    assert mask.negatives.tolist() == [[F, F, T], [F, F, T], [T, T, F]]
+
+
+def test_another_word_for_same_image_raises() -> None:
+    with pytest.raises(InputError, match="keep or mask; got 'drop'"):
+        pair_mask(torch.arange(2), "drop")  # type: ignore[arg-type]
+
+
+def test_images_match_all_their_captions() -> None:
+    mask = group_mask(torch.tensor([3, 1]), torch.tensor([1, 3, 1]))
+    assert mask.match.tolist() == [[F, T, F], [T, F, T]]
+    assert mask.valid.all()
+
+
+def test_positives_take_part_and_usable_rows_have_both_kinds() -> None:
+    match = torch.tensor([[T, F, F], [T, T, T], [T, F, F], [F, F, F]])
+    valid = torch.tensor([[T, T, F], [T, T, T], [F, T, T], [T, T, T]])
+    mask = Mask(match, valid)
+    assert mask.positives.tolist() == [[T, F, F], [T, T, T], [F, F, F], [F, F, F]]
+    assert mask.negatives.tolist() == [[F, T, F], [F, F, F], [F, T, T], [T, T, T]]
+    assert mask.usable.tolist() == [T, F, F, F]
+
+
+def test_the_other_direction_is_the_transpose_and_back_again_the_same() -> None:
+    info = {"soft": torch.rand(2, 3), "scale": torch.rand(())}
+    mask = Mask(torch.rand(2, 3) < 0.5, torch.rand(2, 3) < 0.5, info)
+    other = mask.t()
+    assert (mask.direction, other.direction) == ("i2t", "t2i")
+    assert torch.equal(other.match, mask.match.T)
+    assert torch.equal(other.valid, mask.valid.T)
+    assert torch.equal(other.info["soft"], info["soft"].T)
+    assert torch.equal(other.info["scale"], info["scale"])
+    back = other.t()
+    assert back.direction == "i2t"
+    assert torch.equal(back.match, mask.match)
+
+
+def test_what_is_known_of_pairs_goes_to_both_sides_and_of_queries_alone_to_none() -> None:
+    pairs = Mask(torch.eye(3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool), {"label": torch.rand(3)})
+    assert torch.equal(pairs.t().info["label"], pairs.info["label"])
+    wide = Mask(torch.eye(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), {"label": torch.rand(2)})
+    with pytest.raises(InputError, match="label is one number for each query of i2t; the other side has none"):
+        wide.t()
+
+
+def test_a_mask_goes_to_a_device_with_all_it_holds_and_stays_itself_where_it_is() -> None:
+    mask = pair_mask(torch.arange(3))
+    assert mask.to(torch.device("cpu")) is mask
+    known = Mask(mask.match, mask.valid, {"label": torch.rand(3)}, "t2i").to(torch.device("meta"))
+    assert {known.match.device.type, known.valid.device.type, known.info["label"].device.type} == {"meta"}
+    assert known.direction == "t2i"
+
+
+def test_embeddings_change_places_with_the_sides() -> None:
+    info = {"queries": torch.rand(2, 4), "candidates": torch.rand(3, 4)}
+    mask = Mask(torch.eye(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), info)
+    other = mask.t()
+    assert torch.equal(other.info["queries"], info["candidates"])
+    assert torch.equal(other.info["candidates"], info["queries"])
+    assert torch.equal(mask.rows(torch.tensor([1])).info["queries"], info["queries"][1:])
+    assert torch.equal(mask.columns(torch.tensor([2, 0])).info["candidates"], info["candidates"][[2, 0]])
+
+
+def test_rows_take_their_info_along() -> None:
+    info = {"soft": torch.arange(6.0).reshape(2, 3), "label": torch.tensor([5, 6]), "scale": torch.tensor(2.0)}
+    part = Mask(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), info).rows(torch.tensor([1]))
+    assert part.match.shape == (1, 3)
+    assert part.info["soft"].tolist() == [[3, 4, 5]]
+    assert part.info["label"].tolist() == [6]
+    assert float(part.info["scale"]) == 2
+
+
+def test_both_masks_takes_one_or_two() -> None:
+    mask = group_mask(torch.arange(2), torch.tensor([0, 0, 1]))
+    given = Pair(mask, pair_mask(torch.arange(3)))
+    assert both_masks(given) is given
+    assert [m.match.shape for m in both_masks(mask)] == [(2, 3), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("match", "valid", "message"),
+    [
+        (torch.ones(2, 2), torch.ones(2, 2, dtype=torch.bool), "must be bool; got torch.float32"),
+        (torch.ones(2, 2) > 0, torch.ones(2, 3) > 0, r"got \(2, 2\) and \(2, 3\)"),
+        (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
+    ],
+)
+def test_masks_that_do_not_fit_raise(match: torch.Tensor, valid: torch.Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Mask(match, valid)
+
+
+def test_normalise_makes_unit_rows_and_leaves_zero_rows() -> None:
+    x = torch.tensor([[3.0, 4.0], [0.0, 0.0]])
+    torch.testing.assert_close(normalise(x), torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
+
+
+def test_cosine_of_unit_rows_is_their_product_and_widths_must_agree() -> None:
+    images, captions = normalise(torch.rand(2, 3)), normalise(torch.rand(4, 3))
+    torch.testing.assert_close(cosine(images, captions)[1, 2], images[1] @ captions[2])
+    with pytest.raises(InputError, match=r"\(n, d\) and \(m, d\) with one d; got \(2, 3\) and \(4, 2\)"):
+        cosine(images, captions[:, :2])
+    with pytest.raises(InputError, match="one d"):
+        cosine(images[0], captions)

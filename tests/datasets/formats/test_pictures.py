@@ -1,0 +1,119 @@
+"""PictureFiles: shapes, cropping, caching, and files that are no pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lossscope.datasets.formats.pictures import PictureFiles, decode
+from lossscope.errors import InputError
+
+
+def picture(path: Path, width: int = 40, height: int = 20, colour: tuple[int, int, int] = (200, 0, 0)) -> Path:
+    Image.new("RGB", (width, height), colour).save(path)
+    return path
+
+
+def rows(*values: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    return np.array(values, dtype=np.int64)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    return [picture(tmp_path / f"{n}.png", colour=(n * 40, 0, 0)) for n in range(5)]
+
+
+def test_pictures_come_in_the_order_asked(files: list[Path]) -> None:
+    images = PictureFiles(files, 8)
+    taken = images.take(rows(3, 0, 3))
+    assert (taken.shape, taken.dtype, images.shape, len(images)) == ((3, 3, 8, 8), np.uint8, (3, 8, 8), 5)
+    assert taken[:, 0, 0, 0].tolist() == [120, 0, 120]
+    assert not taken[:, 1:].any()
+    assert images.take(rows()).shape == (0, 3, 8, 8)
+
+
+def test_cropping_keeps_the_middle(tmp_path: Path) -> None:
+    sides = np.zeros((10, 30, 3), dtype=np.uint8)
+    sides[:, 10:20] = 255
+    path = tmp_path / "stripe.png"
+    Image.fromarray(sides).save(path)
+    assert (decode(path, 10, crop=True) == 255).all()
+    squeezed = decode(path, 9, crop=False)
+    assert (squeezed[0, 4, 0], squeezed[0, 4, 4], squeezed[0, 4, 8]) == (0, 255, 0)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK"])
+def test_every_mode_becomes_rgb(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / ("x.tif" if mode == "CMYK" else "x.png")
+    Image.new("RGB", (9, 9), (255, 255, 255)).convert(mode).save(path)
+    assert (decode(path, 4) == 255).all()
+
+
+def test_a_palette_with_transparent_bytes_is_no_warning(tmp_path: Path) -> None:
+    path = tmp_path / "p.png"
+    Image.new("P", (4, 4)).save(path, transparency=b"\x00\x80")
+    assert decode(path, 4).shape == (3, 4, 4)
+
+
+def test_decoded_pictures_are_kept(files: list[Path]) -> None:
+    images = PictureFiles(files, 8)
+    calls: list[tuple[int, int]] = []
+    images.load_all(lambda done, total: calls.append((done, total)))
+    assert calls == [(5, 5)]
+    before = images.take(rows(1, 2))
+    for file in files:
+        file.unlink()
+    before[...] = 7
+    assert images.take(rows(1, 2))[:, 0, 0, 0].tolist() == [40, 80]
+
+
+def test_what_does_not_fit_is_decoded_anew(files: list[Path]) -> None:
+    images = PictureFiles(files, 8, cache_bytes=100)
+    images.load_all()
+    assert not images.keeps
+    assert images.take(rows(1))[0, 0, 0, 0] == 40
+    files[1].unlink()
+    with pytest.raises(InputError, match="no such file"):
+        images.take(rows(1))
+    assert images.readable() == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png"])
+def test_damaged_files_are_named(suffix: str, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
+    cut, text, none = (tmp_path / f"{name}.{suffix}" for name in ("cut", "text", "none"))
+    Image.fromarray(noise).save(cut)
+    cut.write_bytes(cut.read_bytes()[:2000])
+    text.write_text("no picture")
+    for path in (cut, text, none):
+        with pytest.raises(InputError, match=rf"{path.name} must be a whole picture; got .*: replace the file"):
+            PictureFiles([path], 8).take(rows(0))
+
+
+def test_only_readable_files_are_kept_with_their_pixels(files: list[Path]) -> None:
+    files[2].write_text("no picture")
+    images = PictureFiles(files, 8)
+    sound = images.readable()
+    assert sound == [0, 1, 3, 4]
+    part = images.only(sound)
+    files[4].unlink()
+    assert part.paths == tuple(files[row] for row in sound)
+    assert part.take(rows(3, 1))[:, 0, 0, 0].tolist() == [160, 40]
+
+
+def test_size_must_be_positive() -> None:
+    with pytest.raises(InputError, match="at least 1 pixel; got 0"):
+        PictureFiles([], 0)
+
+
+def test_bicubic_is_pillows_and_told_in_the_fingerprint(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    picture = Image.fromarray(rng.integers(0, 256, (40, 30, 3), dtype=np.uint8))
+    picture.save(tmp_path / "a.png")
+    found = {kind: decode(tmp_path / "a.png", 12, True, kind) for kind in ("bilinear", "bicubic")}  # type: ignore[arg-type]
+    expected = picture.resize((12, 12), Image.Resampling.BICUBIC, box=(0, 5, 30, 35))
+    np.testing.assert_array_equal(found["bicubic"], np.asarray(expected).transpose(2, 0, 1))
+    assert (found["bicubic"] != found["bilinear"]).any()

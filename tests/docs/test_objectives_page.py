@@ -1,0 +1,146 @@
+"""docs/objectives.md is what its script makes of the objectives, and what it links to and shows is there and runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import types
+import warnings
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from lossscope.errors import InputError
+from lossscope.registry import build, names
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
+NAMES = [name for name in names("objectives") if (ROOT / "lossscope" / "objectives" / f"{name}.py").is_file()]
+SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))
+EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
+FILES = {found[1]: text for text in EXAMPLES if (found := re.match(r"# (\w+\.py)\n", text))}
+GOOD = "l_q = 0.\n\nTold.\nW: 0.\nCounted: 0.\nDefaults: x\n1.\nSource: A 2000."
+
+
+@pytest.fixture(name="script", scope="module")
+def make_objectives() -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location("make_objectives", ROOT / "docs" / "make_objectives.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["make_objectives"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+def test_the_page_is_what_the_script_makes(script: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert script.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
+
+
+def test_a_page_that_differs_is_shown_and_fails(
+    script: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "objectives.md"
+    old.write_text(PAGE.replace("# Objectives", "# Losses"), encoding="utf-8")
+    monkeypatch.setattr(script, "PAGE", old)
+    monkeypatch.setattr(script, "page", lambda source: PAGE)
+    assert script.main(["--check"]) == 1
+    assert "-# Losses\n+# Objectives\n" in capsys.readouterr().out
+    assert old.read_text(encoding="utf-8").count("# Losses") == 1
+
+
+def test_every_objective_has_a_row_and_a_section() -> None:
+    assert list(SECTIONS) == NAMES
+    assert re.findall(r"^\| \[`(\w+)`\]\(#\1\) \|", PAGE, re.M) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_section_has_every_part_and_a_picture(name: str) -> None:
+    text = SECTIONS[name]
+    for part in ("W", "Counted", "Training", "Options", "Source", "Files"):
+        assert f"\n- **{part}** " in text
+    assert f"](../tests/oracles/{name}.py)" in text
+    assert f'src="../figures/objectives/{name}.png" width="700" alt="Heat maps' in text
+    picture = ROOT / "figures" / "objectives" / f"{name}.png"
+    assert picture.stat().st_size <= 60_000
+    with Image.open(picture) as image:
+        assert image.width >= 1000
+
+
+def test_pictures_are_of_objectives_and_small_together() -> None:
+    found = list((ROOT / "figures" / "objectives").iterdir())
+    assert {path.stem for path in found} == set(NAMES)
+    assert sum(path.stat().st_size for path in found) < 1_200_000
+
+
+def test_every_link_leads_somewhere() -> None:
+    targets = set(re.findall(r"\]\(([^)\s]+)\)", PAGE)) | set(re.findall(r'src="([^"]+)"', PAGE))
+    headings = {
+        page: {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
+        for page, text in (("", PAGE), ("errata.md", (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")))
+    }
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        assert not path or (ROOT / "docs" / path).is_file(), target
+        assert not anchor or anchor in headings[path], target
+
+
+def test_options_are_specs_that_build() -> None:
+    for name, text in SECTIONS.items():
+        spec = re.search(rf"\*\*Options\*\* `({name}[^`]*)`", text)
+        assert spec is not None
+        assert build("objectives", spec[1]) == build("objectives", name)
+
+
+def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = [text for text in EXAMPLES if text not in FILES.values()]
+    for text in run:
+        exec(compile(text, "objectives.md", "exec"), {})
+    assert len(run) == 2
+    assert (tmp_path / "labels.npz").is_file()
+
+
+@pytest.mark.parametrize("spec", sorted(set(re.findall(r"(?<=--objective )\./[^\s`]+", PAGE))))
+def test_losses_in_files_are_taken_as_they_are(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = spec.split(":")[0].removeprefix("./")
+    Path(file).write_text(FILES[file], encoding="utf-8")
+    with warnings.catch_warnings(action="ignore"):  # of what it imports
+        for package in set(re.findall(r"^from (pytorch_metric_learning|open_clip)\b", FILES[file], re.M)):
+            pytest.importorskip(package)
+        objective = build("objectives", spec)
+    assert objective.directions in (0.5, 1.0)
+
+
+def test_a_docstring_is_read_into_its_parts(script: types.ModuleType) -> None:
+    value, told, parts = script.parsed(GOOD, "zero")
+    assert (value, told) == ("l_q = 0", "Told.")
+    assert parts == {"W": "0.", "Counted": "0.", "Defaults": "x 1.", "Source": "A 2000."}
+
+
+@pytest.mark.parametrize("line", ["W: 0.\n", "Counted: 0.\n", "Source: A 2000."])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_docstring_with_a_part_missing_or_misplaced_is_refused(
+    script: types.ModuleType, line: str, moved: bool
+) -> None:
+    wrong = GOOD.replace(line, "")
+    if moved:
+        wrong = wrong.replace("Defaults:", f"{line.strip()}\nDefaults:") + ("" if "Source" in line else f"\n{line}")
+    with pytest.raises(InputError, match="docstring of zero must have W, Counted, Defaults, Source, in this order"):
+        script.parsed(wrong, "zero")
+
+
+def test_what_is_told_of_training_is_what_is_done(script: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "parsed", lambda text, name: ("", "", {"Training": "the mean of both."}))
+    with pytest.raises(InputError, match=r"Training of vlc must begin with 'sum i2t \+ sum t2i'"):
+        script.entry("vlc")
+
+
+def test_formulas_read_as_they_are_written(script: types.ModuleType) -> None:
+    assert script._text("N* = {n: d_n < a} (`a*b`), <b>[x](y)") == r"N\* = {n: d_n < a} (`a*b`), \<b>[x]\(y)"
+    assert script._text("Σ_{p} s_p _x_") == r"Σ\_{p} s_p \_x\_"
+    assert script._text("the first (E11)") == "the first ([E11](errata.md#e11-equal-hardest-negatives))"
+    with pytest.raises(InputError, match="must have a heading E99"):
+        script._text("none (E99)")

@@ -1,0 +1,251 @@
+"""Scoring in chunks: the gradient of one pass, the memory of one chunk, the random numbers of the first scoring."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.layers.chunked_scores import by_length, two_pass
+from lossscope.errors import InputError
+from lossscope.registry import build, names
+
+SMALL = "dim=6,words=3,word_init=1"
+SPECS = [
+    *(f"scan:direction={d},pool={p},{SMALL}" for d in ("t2i", "i2t") for p in ("avg", "lse", "sum", "max")),
+    *(f"scan:norm={n},{SMALL}" for n in ("l2norm", "l1norm", "clipped_l1norm", "clipped", "softmax", "no_norm")),
+    *(f"bfan:focal={focal},{SMALL}" for focal in ("equal", "prob")),
+    *(f"sgraf:module={module},sim_dim=5,dropout={p},{SMALL}" for module in ("sgr", "saf") for p in (0, 0.4)),
+]
+LENGTHS = torch.tensor([2, 5, 3, 3, 6, 2, 4])
+every_spec = pytest.mark.parametrize("spec", SPECS)
+
+
+def ids() -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(1, 9, (7, 6), generator=generator) * (torch.arange(6) < LENGTHS[:, None])
+
+
+def model(spec: str) -> Encoder:
+    torch.manual_seed(0)
+    encoder: Encoder = build("encoders", spec).build((4, 5), 9).double().train()
+    return encoder
+
+
+def sides(encoder: Encoder) -> tuple[Side, Side]:
+    """Five images and seven captions as leaves of the graph."""
+    images = torch.randn(5, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(2)
+    with torch.no_grad():
+        found = encoder.encode_images(images), encoder.encode_texts(ids(), LENGTHS)
+    for side in found:
+        for tensor in side.tensors.values():
+            tensor.requires_grad_(tensor.is_floating_point())
+    return found
+
+
+def mask_of(side: Side) -> Tensor:
+    assert side.mask is not None
+    return side.mask
+
+
+def gradients(encoder: Encoder, S: Tensor, images: Side, texts: Side) -> dict[str, Tensor]:
+    """d Σ W S of every tensor of the sides and every parameter, by name; W is arbitrary but fixed."""
+    W = torch.randn(S.shape, dtype=S.dtype, generator=torch.Generator().manual_seed(3))
+    leaves = {f"images.{k}": v for k, v in images.tensors.items() if v.requires_grad}
+    leaves |= {f"texts.{k}": v for k, v in texts.tensors.items() if v.requires_grad} | dict(encoder.named_parameters())
+    found = torch.autograd.grad(S, list(leaves.values()), W, allow_unused=True)
+    return {name: grad for name, grad in zip(leaves, found, strict=True) if grad is not None}
+
+
+@cache
+def pairwise_names() -> tuple[str, ...]:
+    """Encoders of the registry that take regions and score pairs, as they are without options."""
+    found = []
+    for name in names("encoders"):
+        with torch.device("meta"), contextlib.suppress(InputError):
+            if build("encoders", name).build((36, 2048), 10).pairwise:
+                found.append(name)
+    return tuple(found)
+
+
+@pytest.mark.slow
+def test_every_pairwise_encoder_of_regions_is_tested_here() -> None:
+    assert pairwise_names() == tuple(sorted({spec.partition(":")[0] for spec in SPECS}))
+
+
+@every_spec
+@pytest.mark.parametrize("captions", [1, 3, 7])
+def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
+    encoder = model(spec)
+    images, texts = sides(encoder)
+    one = encoder.score_pairs(images, texts)
+    wanted = gradients(encoder, one, images, texts)
+    encoder.pairs_at_once = captions * len(images)
+    two = encoder.score(images, texts)
+    assert isinstance(two, Tensor)
+    assert torch.allclose(two, one, rtol=0, atol=1e-12)
+    found = gradients(encoder, two, images, texts)
+    assert found.keys() == wanted.keys() and {"images.local", "texts.local"} <= found.keys()
+    for name, gradient in wanted.items():
+        assert torch.allclose(found[name], gradient, rtol=0, atol=1e-10), name
+    assert not wanted["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
+
+
+@pytest.mark.slow
+@every_spec
+@pytest.mark.parametrize("block", [1, 2])
+def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:
+    encoder = model(spec).eval()
+    images, texts = sides(encoder)
+    one = encoder.score_pairs(images, texts)
+    two = two_pass(encoder.score_pairs, images, texts, 3 * block, images_at_once=block)
+    assert torch.allclose(two, one, rtol=0, atol=1e-12)
+    wanted, found = gradients(encoder, one, images, texts), gradients(encoder, two, images, texts)
+    for name, gradient in wanted.items():
+        assert torch.allclose(found[name], gradient, rtol=0, atol=1e-10), name
+
+
+@every_spec
+def test_without_a_gradient_the_scores_are_the_same(spec: str) -> None:
+    encoder = model(spec).eval()
+    images, texts = sides(encoder)
+    with torch.no_grad():
+        S = two_pass(encoder.score_pairs, images, texts, 6)
+    assert not S.requires_grad
+    assert torch.allclose(S, encoder.score_pairs(images, texts), rtol=0, atol=1e-12)
+
+
+def plain_sides() -> tuple[Side, Side]:
+    generator = torch.Generator().manual_seed(4)
+    images = torch.rand(3, 2, generator=generator).requires_grad_()
+    texts = torch.rand(6, 2, generator=generator).requires_grad_()
+    return Side(images), Side(texts)
+
+
+def test_the_second_scoring_draws_the_random_numbers_of_the_first() -> None:
+    images, texts = plain_sides()
+    torch.manual_seed(5)
+    S = two_pass(lambda a, b: torch.dropout(a.vectors @ b.vectors.T, 0.5, True), images, texts, 6)
+    torch.rand(17)  # what training draws in between
+    state = torch.get_rng_state()
+    kept = 2.0 * (S.detach() != 0)
+    assert 0 < kept.sum() < 2 * kept.numel()
+    S.sum().backward()
+    assert images.vectors.grad is not None
+    assert torch.allclose(images.vectors.grad, kept @ texts.vectors.detach())
+    assert torch.equal(torch.get_rng_state(), state), "the second scoring must leave the generator as it was"
+
+
+def test_the_graph_of_a_chunk_is_not_kept() -> None:
+    images, texts = plain_sides()
+    held: list[StorageWeakRef] = []
+    alive: list[int] = []
+
+    def score(a: Side, b: Side) -> Tensor:
+        alive.append(sum(not ref.expired() for ref in held))
+        inner = (a.vectors[:, None] * b.vectors).exp()  # kept by its own backward
+        held.append(StorageWeakRef(inner.untyped_storage()))
+        return inner.square().sum(2)
+
+    S = score(images, texts)
+    assert not held[0].expired(), "one pass must keep what its gradient needs, or the test says nothing"
+    del S
+    held.clear()
+    alive.clear()
+    S = two_pass(score, images, texts, 6)
+    assert len(held) == 3 and all(ref.expired() for ref in held)
+    S.sum().backward()
+    assert len(held) == 6 and alive == [0] * 6
+    assert all(ref.expired() for ref in held)
+
+
+def test_again_is_entered_around_the_second_scoring_only() -> None:
+    images, texts = plain_sides()
+    inside: list[bool] = []
+    now = [False]
+
+    @contextlib.contextmanager
+    def again() -> Iterator[None]:
+        now[0] = True
+        try:
+            yield
+        finally:
+            now[0] = False
+
+    def score(a: Side, b: Side) -> Tensor:
+        inside.append(now[0])
+        return (a.vectors @ b.vectors.T).exp()
+
+    two_pass(score, images, texts, 6, again).sum().backward()
+    assert inside == [False] * 3 + [True] * 3
+    assert not now[0]
+
+
+def test_captions_of_like_length_meet_and_come_back_in_their_order() -> None:
+    mask = torch.arange(6) < LENGTHS[:, None]
+    texts = Side(None, torch.arange(7.0)[:, None, None].expand(7, 6, 1), mask)
+    assert by_length(texts).tolist() == [4, 1, 6, 2, 3, 0, 5]
+    seen: list[tuple[int, int]] = []
+
+    def score(a: Side, b: Side) -> Tensor:
+        assert b.local is not None
+        seen.append((len(b), b.local.shape[1]))
+        assert b.mask is None or (b.mask.shape == b.local.shape[:2] and not b.mask.all())
+        return b.local[:, 0, 0].expand(len(a), len(b))
+
+    S = two_pass(score, Side(torch.zeros(2, 1)), texts, 6)
+    assert torch.equal(S, torch.arange(7.0).expand(2, 7))
+    assert seen == [(3, 6), (3, 3), (1, 2)]
+
+
+@every_spec
+def test_no_chunk_asks_the_device_for_a_number(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a number from the device stops it; lengths come over once for all chunks, whatever their number."""
+    encoder = model(spec).eval()
+    images, texts = sides(encoder)
+    asked: list[str] = []
+
+    def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def read(self: Tensor, *more: Any) -> Any:
+            asked.append(name)
+            return real(self, *more)
+
+        return read
+
+    for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist", "cpu", "nonzero"):
+        monkeypatch.setattr(Tensor, name, watched(name, getattr(Tensor, name)))
+    counts = []
+    for pairs in (100, 10, 2):
+        asked.clear()
+        with torch.no_grad():
+            two_pass(encoder.score_pairs, images, texts, pairs, images_at_once=2)
+        counts.append(len(asked))
+    assert counts[0] == counts[1] == counts[2] <= 3, asked
+
+
+def test_chunks_without_padding_have_no_mask() -> None:
+    mask = torch.arange(6) < torch.tensor([3, 3, 3, 2, 0, 0])[:, None]
+    texts = Side(None, torch.ones(6, 6, 1), mask)
+    seen: list[tuple[int, bool]] = []
+
+    def score(a: Side, b: Side) -> Tensor:
+        assert a.local is not None and b.local is not None and a.mask is None
+        seen.append((b.local.shape[1], b.mask is None))
+        return b.local.new_zeros(len(a), len(b))
+
+    two_pass(score, Side(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
+    assert seen == [(3, True), (3, False), (1, False)]
+
+
+def test_at_least_one_pair_is_scored_at_a_time() -> None:
+    images, texts = plain_sides()
+    S = two_pass(lambda a, b: a.vectors @ b.vectors.T, images, texts, 1)
+    assert torch.allclose(S, images.vectors @ texts.vectors.T)

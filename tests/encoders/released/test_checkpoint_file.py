@@ -1,0 +1,267 @@
+"""Files of other programs: read whole under their own names, and nothing in them is ever made or run."""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path, PosixPath
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lossscope.encoders.released.checkpoint_file import looks_original, read_original
+from lossscope.errors import InputError
+from lossscope.io.pickles.legacy_torch import read_old
+
+TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (exec, ("raise SystemExit('ran')",))
+
+
+@pytest.fixture
+def foreign() -> Iterator[type[Any]]:
+    """A class of a module that exists only while the file is written, as the authors' own classes do."""
+    module = types.ModuleType("parse_config")
+    cls = type("ConfigParser", (), {"__module__": "parse_config", "__qualname__": "ConfigParser"})
+    module.ConfigParser = cls  # type: ignore[attr-defined]
+    sys.modules["parse_config"] = module
+    yield cls
+    del sys.modules["parse_config"]
+
+
+def options(**more: Any) -> argparse.Namespace:
+    return argparse.Namespace(data_path="/nfs/data", margin=0.2, max_violation=True, **more)
+
+
+def write(path: Path, zipped: bool, **change: Any) -> Path:
+    content = {"epoch": 3, "model": TOWERS, "best_rsum": 381.5, "opt": options(), "Eiters": 9} | change
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    return path
+
+
+both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+
+
+@both
+def test_the_five_keys_of_the_vse_family(tmp_path: Path, zipped: bool) -> None:
+    found = read_original(write(tmp_path / "model_best.pth.tar", zipped))
+    assert [list(tower) for tower in found.towers] == [["a"], ["b"]]
+    assert torch.equal(found.towers[0]["a"], torch.ones(2, 3))
+    assert found.options == {"data_path": "/nfs/data", "margin": 0.2, "max_violation": True}
+    assert (found.epoch, found.metrics) == (3, {"rsum": 381.5})
+
+
+@both
+def test_a_prefix_is_dropped_where_every_name_has_it(tmp_path: Path, zipped: bool) -> None:
+    towers = [
+        {"module.a": torch.ones(1), "module.b.module.c": torch.ones(1)},
+        {"module.a": torch.ones(1), "b": torch.ones(1)},
+    ]
+    found = read_original(write(tmp_path / "a.pth", zipped, model=towers))
+    assert list(found.towers[0]) == ["a", "b.module.c"]
+    assert list(found.towers[1]) == ["module.a", "b"]
+
+
+@both
+def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: bool, foreign: type[Any]) -> None:
+    config = foreign()
+    config._config = OrderedDict(arch=OrderedDict(type="CENet"), path=PosixPath("/a/b"))
+    config._args = options()
+    config._save_dir = PosixPath("/x/y")
+    path = tmp_path / "trained_model.pth"
+    torch.save({"state_dict": TOWERS[0], "config": config, "epoch": 5}, path, _use_new_zipfile_serialization=zipped)
+    del sys.modules["parse_config"]
+    try:
+        found = read_original(path)
+    finally:
+        sys.modules["parse_config"] = types.ModuleType("parse_config")
+    assert found.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
+    assert list(found.towers[0]) == ["a"]
+
+
+@both
+@pytest.mark.parametrize("number", [np.float64(2.5), np.float32(2.5)])
+def test_numpy_numbers_are_data(tmp_path: Path, zipped: bool, number: Any) -> None:
+    assert read_original(write(tmp_path / "a.pth", zipped, best_rsum=number)).options["margin"] == 0.2
+
+
+@both
+def test_an_object_that_is_not_data_is_named_and_not_made(tmp_path: Path, zipped: bool) -> None:
+    path = write(tmp_path / "a.pth.tar", zipped, opt=Evil())
+    with pytest.raises(InputError, match=r"must hold plain data; it holds .*exec.*, which are never loaded"):
+        read_original(path)
+    with pytest.raises(InputError, match=r"must hold plain data; it holds \w+\.exec, which is never loaded"):
+        read_old(path)
+
+
+@both
+def test_the_restricted_reader_gives_what_torch_gives(tmp_path: Path, zipped: bool) -> None:
+    path = write(tmp_path / "a.pth.tar", zipped)
+    one, other = read_original(path), read_original(path, old_pickle=True)
+    assert torch.equal(one.towers[0]["a"], other.towers[0]["a"])
+    assert one.options == other.options
+
+
+def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.pth.tar", zipped=False, opt=options(note="n" * 300))
+    text = pickle.dumps("n" * 300, 2)[2:].split(b"q")[0][:305]
+    old = b"T" + (300).to_bytes(4, "little") + b"n" * 300
+    content = path.read_bytes()
+    assert text in content
+    path.write_bytes(content.replace(text, old))
+    with pytest.raises(InputError):
+        read_original(path)
+    assert read_original(path, old_pickle=True).options["note"] == "n" * 300
+
+
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        ([1, 2], "must hold a checkpoint; it holds list"),
+        ({"epoch": 1, "opt": 2}, "must hold weights"),
+        ({"model": [], "opt": 2}, "must hold weights"),
+        ({"model": [{"a": 1}]}, "must hold weights"),
+        ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
+    ],
+)
+def test_what_holds_no_weights_says_so(tmp_path: Path, content: Any, fragment: str) -> None:
+    torch.save(content, tmp_path / "a.pth")
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path / "a.pth")
+
+
+@both
+def test_a_file_cut_off_says_so(tmp_path: Path, zipped: bool) -> None:
+    path = write(tmp_path / "a.pth.tar", zipped)
+    path.write_bytes(path.read_bytes()[:-20])
+    for old in (False, True):
+        with pytest.raises(InputError, match=r"cut off or damaged|is damaged"):
+            read_original(path, old_pickle=old)
+
+
+@both
+def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
+    assert looks_original(write(tmp_path / "a.pth", zipped), "lossscope.sources.checkpoints.checkpoint")
+    assert looks_original(write(tmp_path / "a.pth.tar", zipped), "lossscope.sources.checkpoints.checkpoint")
+    torch.save({"format": "lossscope.sources.checkpoints.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
+    assert not looks_original(tmp_path / "own.pt", "lossscope.sources.checkpoints.checkpoint")
+    torch.save({"x": options()}, tmp_path / "other.pt")
+    assert not looks_original(tmp_path / "other.pt", "lossscope.sources.checkpoints.checkpoint")
+    (tmp_path / "text.pt").write_text("state_dict")
+    assert not looks_original(tmp_path / "text.pt", "lossscope.sources.checkpoints.checkpoint")
+    assert not looks_original(tmp_path / "none.pt", "lossscope.sources.checkpoints.checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("files", "fragment"),
+    [
+        ({}, "config.json must exist"),
+        ({"config.json": "{"}, "must be whole JSON"),
+        ({"config.json": "[]"}, "must be an object; got"),
+        ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
+    ],
+)
+def test_a_folder_that_is_not_whole_says_so(tmp_path: Path, files: dict[str, str], fragment: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path)
+
+
+def test_a_missing_shard_is_named(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "model-00001-of-00002.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x", "b": "y"}}')
+    with pytest.raises(InputError, match=r"must hold every shard .*; b \(1\) is missing"):
+        read_original(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("not json", "must be whole JSON"),
+        ("[]", r"must be an object; got \[\]"),
+        ("{}", "must have the key 'weight_map'"),
+        ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
+    ],
+)
+def test_an_index_that_is_none_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+    from safetensors.torch import save_file
+
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path)
+
+
+def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    (tmp_path / "config.json").write_text("{}")
+    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    save_file({"a": torch.zeros(1), "b": torch.ones(1)}, tmp_path / "model_old.safetensors")
+    with pytest.raises(InputError, match="must hold each weight once; two files of it hold the same"):
+        read_original(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("[" * 100_000, "must be JSON of ordinary depth"),
+        ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
+        ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
+        ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
+    ],
+    ids=["deep", "nested", "digits", "great"],
+)
+def test_a_configuration_of_no_ordinary_depth_or_numbers_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        read_original(tmp_path)
+
+
+@both
+@pytest.mark.parametrize("old", [True, False])
+def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: bool) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(InputError, match="nested in itself"):
+        read_original(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
+
+
+@both
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
+def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
+    path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
+    found = read_original(path, old_pickle=old)
+    assert (found.metrics, found.epoch) == ({}, 0)
+
+
+def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) -> None:
+    class Covered:
+        def __reduce__(self) -> Any:
+            return OrderedDict, (), {"items": 5, "keys": 5, "get": 5}, None, iter({"a": torch.ones(1)}.items())
+
+    torch.save({"model": [Covered()]}, tmp_path / "a.pth")
+    for old in (True, False):
+        assert list(read_original(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
+
+
+@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")], ids=["sparse", "meta"])
+def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: torch.Tensor) -> None:
+    torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
+    with pytest.raises(InputError, match=r"odd of .* must be an ordinary tensor with its numbers"):
+        read_original(tmp_path / "a.pth")

@@ -1,0 +1,79 @@
+"""What is told of many answers at once is what is told of each alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.engine.run_probes import Found, asked, measured, told
+from lossscope.probes.base import Reducer, Statistic, reduced
+from lossscope.probes.views.view import Rows, Shape
+from lossscope.registry import build, names
+
+REDUCERS: tuple[Reducer, ...] = (
+    "mean", "mean_nonzero", "sum", "zeros", "std", "min", "max", "q10", "q50", "q90", "floor_median"
+)  # fmt: skip
+OBJECTIVES = ("ntxent", "triplet", "triplet_sh", "multi_similarity")
+PROBES = (
+    "cocos",
+    "cocos:eps=0.2,curve=true",
+    "weight_mass",
+    "contributors",
+    "similarity",
+    "recall",
+    "hubness",
+    "alignment",
+)
+
+
+def answers(batches: int, size: int, skipping: bool) -> list[Found]:
+    """All of them about a stack of pairs, some of which have no positive."""
+    S = torch.rand(batches * size, size, generator=torch.Generator().manual_seed(batches))
+    one = pair_mask(torch.arange(size))
+    match, valid = one.match.repeat(batches, 1), one.valid.repeat(batches, 1)
+    if skipping:
+        match = match.clone()
+        match[::3] = False
+    shape = Shape(batches, "i2t", torch.arange(len(S)), torch.arange(batches * size).view(batches, size))
+    questions = asked([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
+    return list(measured(Rows(shape, S, Mask(match, valid)), questions))
+
+
+@pytest.mark.parametrize("skipping", [False, True])
+def test_many_answers_together_say_what_each_says_alone(skipping: bool) -> None:
+    found = [*answers(3, 5, skipping), *answers(2, 8, not skipping), *answers(4, 5, False)]
+    for one, together in zip(found, told(found), strict=True):
+        columns, k = one.columns(), one.shape.batches
+        assert list(together) == [s.name for s in one.statistics()]
+        for statistic in one.statistics():
+            expected = reduced(statistic, columns, k).numpy()
+            np.testing.assert_allclose(together[statistic.name], expected, rtol=1e-12, err_msg=statistic.name)
+    assert told([]) == []
+
+
+VALUES = st.one_of(
+    st.sampled_from([0.0, 1.0, float("nan"), float("inf"), -float("inf")]), st.floats(-1e6, 1e6, width=32)
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reducer", REDUCERS)
+@given(data=st.data())
+def test_a_short_way_for_what_is_whole_gives_the_same(reducer: Reducer, data: Any) -> None:
+    """With and without the word that nothing was skipped; NaN in some batches only."""
+    batches, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
+    x = torch.tensor(data.draw(st.lists(VALUES, min_size=batches * size, max_size=batches * size)))
+    statistic = Statistic("x", "x", reducer, "1")
+    short = reduced(statistic, {"x": x}, batches)
+    whole = reduced(statistic, {"x": x, "skipped": torch.zeros(len(x), dtype=torch.bool)}, batches)
+    np.testing.assert_allclose(short.numpy(), whole.numpy(), rtol=1e-12, atol=1e-9)
+
+
+def test_every_cheap_probe_is_told_of() -> None:
+    assert {name for name in names("probes") if build("probes", name).cheap} <= {p.partition(":")[0] for p in PROBES}

@@ -1,0 +1,272 @@
+"""Sweeps: every batch once, gone on with after a stop, per-query rows that add up to the batch's numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lossscope.engine import small_batches
+from lossscope.engine.plan import Sweep
+from lossscope.errors import InputError
+from lossscope.io.frames import SUMMARY, Frame
+from lossscope.objectives.circle import Circle
+from lossscope.registry import build
+from lossscope.sources.base import Embedded
+
+N, K = 20, 3
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Embedded:
+    random = torch.Generator().manual_seed(0)
+    images = torch.nn.functional.normalize(torch.randn(N, 8, generator=random), dim=1)
+    owner = np.repeat(np.arange(N), K)
+    noise = torch.randn(N * K, 8, generator=random)
+    captions = torch.nn.functional.normalize(images[owner] + 0.5 * noise, dim=1)
+    ids = [[str(row) for row in range(n)] for n in (N, N * K)]
+    return Embedded("source", images, captions, None, owner, ids[0], ids[1], "f" * 64, split="test")
+
+
+def sweep(*objectives: str, **options: Any) -> Sweep:
+    return Sweep(objectives or ("triplet",), **{"batch_size": 8, "part": 2, **options})
+
+
+def value(summary: pd.DataFrame, statistic: str, direction: str = "i2t", column: str = "mean", **keys: Any) -> float:
+    chosen = summary[(summary["statistic"] == statistic) & (summary["direction"] == direction)]
+    for key, wanted in keys.items():
+        chosen = chosen[chosen[key] == wanted]
+    (found,) = chosen[column]
+    return float(found)
+
+
+def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True), check_dtype=False)
+
+
+def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: Embedded, tmp_path: Path) -> None:
+    plan = sweep("triplet", "smoothap")
+    frame = Frame.open(tmp_path / "frame", {})
+    same(plan.run(embedded, frame)[0], plan.run(embedded)[0])
+    assert frame.manifest()["done"]
+    assert frame.keys() == {"pairs-0-2", "pairs-2-2", "pairs-4-2", "pairs-6-2", "images-0-2", "images-2-1"}
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 9])
+def test_a_stopped_sweep_goes_on_without_doing_anything_twice(after: int, embedded: Embedded, tmp_path: Path) -> None:
+    plan = sweep("triplet", "ntxent", per_query=True)
+    whole = plan.run(embedded)[0]
+    seen: list[int] = []
+
+    def stop(_label: str, done: int, _total: int) -> None:
+        if len(seen) == after:
+            raise KeyboardInterrupt
+        seen.append(done)
+
+    if after < 5:  # of eight batches in four parts; the last one is of two shapes
+        with pytest.raises(KeyboardInterrupt):
+            plan.run(embedded, Frame.open(tmp_path / "frame", {}), stop)
+    frame = Frame.open(tmp_path / "frame", {})
+    kept = 2 * len(frame.keys())
+    assert kept == (2 * min(after, 3) if after < 5 else 0)
+    rest: list[int] = []
+    found = plan.run(embedded, frame, lambda _label, done, _total: rest.append(done))[0]
+    assert [done for done in rest if done > kept] == rest
+    assert rest[-1:] == [8] * (kept < 8)
+    same(found, whole)
+    assert len(frame.read("query")) == 2 * 2 * N * K
+    again: list[int] = []
+    same(plan.run(embedded, frame, lambda *_: again.append(1))[0], whole)
+    assert again == []
+
+
+def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: Embedded, tmp_path: Path) -> None:
+    """Its parts were named by their first batch alone, so those of another size were taken for finished."""
+    sweep("triplet").run(embedded, Frame.open(tmp_path / "frame", {}))
+    with pytest.raises(InputError, match=r"parts of this sweep, such as pairs-0-5; it has pairs-0-2, which another"):
+        sweep("triplet", part=5).run(embedded, Frame.open(tmp_path / "frame", {}))
+
+
+@pytest.mark.parametrize(
+    ("objective", "probe", "scored", "batches"),
+    [
+        ("ntxent", "cocos", False, 512),
+        ("ntxent", "effective_rank", False, 64),
+        ("circle", "cocos", False, 64),
+        ("smoothap", "cocos", False, 64),
+        ("ntxent", "cocos", True, 16),
+    ],
+)
+def test_parts_are_small_where_batches_take_long(
+    objective: str, probe: str, scored: bool, batches: int, embedded: Embedded
+) -> None:
+    source = replace(embedded, scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
+    asked = Sweep((objective,), (probe,))
+    ((sampling, _),) = asked.plans()
+    assert asked._part_size(sampling, source) == batches
+
+
+def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> None:
+    summary, rows = sweep("triplet").run(embedded)
+    counts = rows[rows["direction"] == "t2i"]["C_B"]
+    assert list(summary) == list(SUMMARY)
+    assert value(summary, "C_B", "t2i") == pytest.approx(counts.mean())
+    assert value(summary, "C_B", "t2i", "std") == pytest.approx(counts.std(ddof=0))
+    assert value(summary, "C_B", "t2i", "n") == len(counts) == 8
+
+
+def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: Embedded) -> None:
+    summary, _ = sweep("triplet:margin=0").run(embedded)
+    nothing, _ = sweep("triplet", probes=("cocos:eps=5",)).run(embedded)
+    assert value(summary, "C_q", column="n_defined") <= value(summary, "C_q", column="n") == 8
+    assert np.isnan(value(nothing, "C_q"))
+    assert value(nothing, "C_q", column="n_defined") == 0
+    assert value(nothing, "C_0", column="n_defined") == 8
+
+
+def test_every_pair_is_in_one_batch(embedded: Embedded) -> None:
+    _, rows = sweep("ntxent").run(embedded)
+    assert rows[rows["direction"] == "i2t"]["queries"].tolist() == [8] * 7 + [4]
+    _, less = sweep("ntxent", drop_last=True).run(embedded)
+    assert less[less["direction"] == "i2t"]["queries"].tolist() == [8] * 7
+    _, images = sweep("smoothap").run(embedded)
+    assert images[images["direction"] == "i2t"]["queries"].tolist() == [8, 8, 4]
+    assert images[images["direction"] == "t2i"]["queries"].tolist() == [24, 24, 12]
+
+
+def test_all_in_one_batch(embedded: Embedded) -> None:
+    summary, rows = sweep("ntxent", batch_size=None, shuffle=False, captions="first").run(embedded)
+    assert rows["queries"].tolist() == [N, N]
+    assert set(summary["batch_size"]) == {N}
+    assert set(summary["std"].dropna()) == {0.0}
+    S = embedded.images @ embedded.captions[::K].T  # type: ignore[operator, index]
+    negative = (S / 0.1).softmax(1).fill_diagonal_(0)
+    assert value(summary, "C_neg") == pytest.approx(float((negative > 0.01).sum(1).float().mean()))
+    assert value(summary, "W_pos") == pytest.approx(float(negative.sum(1).mean()), rel=1e-5)
+
+
+def test_batches_larger_than_the_split_are_refused_when_the_last_is_dropped(embedded: Embedded) -> None:
+    with pytest.raises(InputError, match="Use a smaller one, or --keep-last"):
+        sweep("ntxent", batch_size=1000, drop_last=True).run(embedded)
+
+
+def test_each_objective_gets_the_sampling_it_needs(embedded: Embedded) -> None:
+    summary, _ = sweep("triplet", "smoothap", "ntxent").run(embedded)
+    used = {str(o).partition(":")[0]: s for o, s in zip(summary["objective"], summary["sampling"], strict=True)}
+    assert used == {"triplet": "pairs", "smoothap": "images", "ntxent": "pairs"}
+
+
+def test_an_explicit_sampling_wins(embedded: Embedded) -> None:
+    assert set(sweep("smoothap", sampling="pairs").run(embedded)[0]["sampling"]) == {"pairs"}
+    assert set(sweep("smoothap", sampling="images").run(embedded)[0]["sampling"]) == {"images"}
+
+
+def test_one_positive_with_images_is_refused_before_any_work() -> None:
+    with pytest.raises(InputError, match=r"--sampling images gives each query several positives, which triplet"):
+        sweep("smoothap", "triplet", sampling="images").plans()
+
+
+def test_a_convention_the_objective_does_not_know_is_refused_before_any_work() -> None:
+    with pytest.raises(InputError, match="convention of Goal must be one of corrected; got 'released'"):
+        sweep("goal", probes=("cocos:convention=released",)).plans()
+
+
+def test_masking_takes_other_captions_of_the_image_out(embedded: Embedded) -> None:
+    options: dict[str, Any] = {"batch_size": None, "shuffle": False, "per_query": True}
+    kept, masked = (
+        sweep("ntxent:tau=1000000", same_image=how, probes=("cocos:eps=0",), **options).run(embedded)[0]
+        for how in ("keep", "mask")
+    )
+    assert value(kept, "C_neg") == N * K - 1
+    assert value(masked, "C_neg") == N * K - K
+
+
+def test_rows_of_queries_add_up_to_the_batches(embedded: Embedded, tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path / "frame", {})
+    _, rows = sweep("triplet", "ntxent", per_query=True, probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(
+        embedded, frame
+    )
+    queries = frame.read("query")
+    keys = ["batch", "objective", "direction", "eps"]
+    assert len(queries) == 2 * 2 * 2 * N * K
+    for key, group in queries.groupby(keys):
+        (batch,) = rows[(rows[keys] == pd.Series(key, index=keys)).all(axis=1)].to_dict("records")
+        assert batch["queries"] == len(group)
+        assert batch["N_eff"] == pytest.approx(group["n_eff"].mean(), rel=1e-5, nan_ok=True)
+        if "C_B" in batch["statistics"].split():
+            assert batch["C_B"] == group["count"].sum()
+            assert batch["C_0"] == (group["count"] == 0).sum()
+        else:
+            assert batch["C_neg"] == pytest.approx(group["count"].mean())
+            assert batch["W_neg"] == pytest.approx(group["mass_high"].mean(), rel=1e-5)
+    one = queries[(queries["direction"] == "t2i") & (queries["eps"] == 0.1)]
+    assert sorted(one[one["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
+
+
+def test_two_thresholds_are_two_rows(embedded: Embedded) -> None:
+    summary, _ = sweep("ntxent", probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(embedded)
+    low, high = (value(summary, "C_neg", eps=eps) for eps in (0.01, 0.1))
+    assert low > high
+    assert value(summary, "C_neg", column="n", eps=0.1) == 8
+
+
+def test_the_seed_decides_the_batches(embedded: Embedded) -> None:
+    first, again, other = (value(sweep("triplet", seed=seed).run(embedded)[0], "C_B") for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_units_come_from_the_probe() -> None:
+    assert build("probes", "cocos").statistics(build("objectives", "triplet"))[0].unit == "samples"
+    assert sweep("triplet", "ntxent").units()["W_neg"] == "weight"
+
+
+def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresholds(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W was once computed for every view and again for every eps."""
+    calls = []
+    once = Circle.__call__
+    monkeypatch.setattr(Circle, "__call__", lambda self, S, mask: calls.append(S.shape) or once(self, S, mask))
+    probes = ("cocos:eps=0.01", "cocos:eps=0.1", "cocos:eps=0.5")
+    rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs").run(embedded)[1]
+    assert len(rows) == 2 * len(probes)
+    assert len(calls) == 2
+
+
+def test_a_stack_that_does_not_fit_is_looked_at_batch_by_batch(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = sweep("ntxent", per_query=True, part=8).run(embedded)[0]
+    looks = small_batches.looks
+
+    def scarce(source: Embedded, stack: Any, *further: Any) -> Any:
+        if len(stack) > 1:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory")
+        return looks(source, stack, *further)
+
+    monkeypatch.setattr(small_batches, "looks", scarce)
+    found, rows = sweep("ntxent", per_query=True, part=8).run(embedded)
+    pd.testing.assert_frame_equal(found, whole)
+    assert sorted(rows["batch"]) == sorted([*range(8), *range(8)])
+
+
+def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: Embedded) -> None:
+    """`similarity --sampling images` was refused because ntxent takes one positive."""
+    found = sweep("triplet", sampling="images", probes=("similarity", "recall")).run(embedded)[0]
+    assert set(found["sampling"]) == {"images"}
+    assert found["objective"].isna().all()
+    with pytest.raises(InputError, match=r"which triplet:margin=0\.2 does not take"):
+        sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)
+
+
+def test_curves_stand_beside_probes_that_have_none(embedded: Embedded, tmp_path: Path) -> None:
+    plan = sweep("ntxent", probes=("similarity", "cocos:curve=true"))
+    rows = plan.run(embedded, Frame.open(tmp_path / "frame", {}))[1]
+    curves = rows[rows["probe"] == "cocos"]["curve"]
+    assert {len(curve) for curve in curves} == {101}
+    assert rows[rows["probe"] == "similarity"]["curve"].isna().all()

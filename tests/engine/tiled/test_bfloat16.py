@@ -1,0 +1,202 @@
+"""Tiles in bfloat16 with exact rechecks against float32 tiles: the same counts, hardest negatives, ranks and ties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lossscope.core.batches import Batch, Sampling
+from lossscope.core.weights import Pair
+from lossscope.engine import large_batches
+from lossscope.engine.plan import Sweep
+from lossscope.engine.tiled import bfloat16
+from lossscope.engine.tiled.bfloat16 import Half
+from lossscope.engine.tiled.matrix import Matrix, Tile, runs
+from lossscope.engine.tiled.one_pass import Pass, Passed
+from lossscope.engine.tiled.sparse_mask import Relation
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.buffers import Space
+from lossscope.probes.views.view import Shape
+from lossscope.registry import build
+from lossscope.sources.base import Embedded
+
+Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
+Looks = tuple[Pair[Passed], Pair[Passed]]  # in float32, in bfloat16
+SPECS = ("triplet", "triplet:margin=0", "triplet_sh")
+EXTREMES = ("positive", "hardest", "column", "above", "ties")
+EVERY = pytest.mark.parametrize("kind", ["random", "tied", "collapsed", "clusters", "sorted"])
+SHARES = pytest.mark.parametrize("share", [0, 128], ids=["never float32", "float32 where much is undecided"])
+
+
+def source(kind: Kind, images: int, captions: int = 1, d: int = 16, seed: int = 0, grid: bool = True) -> Embedded:
+    """Embeddings of a kind; on a dyadic grid products are exact in float32, and need more bits than bfloat16 has."""
+    dice = torch.Generator().manual_seed(seed)
+    owner = np.repeat(np.arange(images), captions)
+    v = torch.randn(images, d, generator=dice) / d**0.5
+    t = v[owner] + 0.5 * torch.randn(len(owner), d, generator=dice) / d**0.5
+    if kind == "tied":
+        v, t = v.sign() / 8, t.sign() / 8
+    if kind == "collapsed":
+        v, t = torch.full_like(v, 0.2568359375), torch.full_like(t, 0.2509765625)
+    if kind == "clusters":
+        v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=dice)] for x in (v, t))
+    if kind == "sorted":
+        t = t * torch.linspace(0.1, 1, len(t))[:, None]
+    if grid:
+        v, t = ((x * 1024).round() / 1024 for x in (v, t))
+    ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
+    return Embedded("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
+
+
+def setting(embedded: Embedded, same_image: Any = "keep") -> tuple[Matrix, Relation, Pair[Shape]]:
+    batch: Batch = next(Sampling("pairs", None, shuffle=False).batches(embedded.caption_image))
+    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    shapes = Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
+    relation = Relation.of(batch, embedded.caption_image, same_image)
+    return Matrix(embedded, batch.images, batch.captions), relation, shapes
+
+
+def both(embedded: Embedded, specs: tuple[str, ...], same_image: Any = "keep", **options: Any) -> Looks:
+    objectives: list[Objective] = [build("objectives", spec) for spec in specs]
+    asked = Pass(objectives, [0.01], **{"extremes": True, **options})
+    case = setting(embedded, same_image)
+    return asked.run(*case), replace(asked, precision="bf16").run(*case)
+
+
+def assert_same(plain: Pair[Passed], rounded: Pair[Passed], exactly: bool = True) -> None:
+    for a, b in zip(plain, rounded, strict=True):
+        for name in EXTREMES if a.top is not None else ():
+            found, expected = (getattr(look.extremes, name).double().nan_to_num(9) for look in (b, a))
+            tolerance = 0 if exactly or name in ("column", "above", "ties") else 1e-6
+            torch.testing.assert_close(found, expected, rtol=0, atol=tolerance, msg=name)
+        for objective in a.sides:
+            x, y = (look.counts(objective, 0.01, "corrected") for look in (a, b))
+            for name in ("above", "mass_above", "mass_low", "positive", "skipped"):
+                torch.testing.assert_close(getattr(x, name), getattr(y, name), rtol=0, atol=0 if exactly else 1e-4)
+
+
+@pytest.mark.slow
+@EVERY
+@SHARES
+@pytest.mark.parametrize("extremes", [False, True])
+@given(
+    st.integers(3, 40), st.integers(3, 50), st.integers(2, 30), st.sampled_from(["keep", "mask"]), st.integers(0, 99)
+)
+@settings(max_examples=6, deadline=None)
+def test_the_answers_of_float32_bit_for_bit(
+    kind: Kind, share: int, extremes: bool, rows: int, columns: int, images: int, same_image: str, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bfloat16, "_SHARE", share)
+        embedded = source(kind, images, 2, seed=seed)
+        found = both(embedded, SPECS, same_image, rows=rows, columns=columns, extremes=extremes)
+        assert_same(*found)
+
+
+@SHARES
+@EVERY
+@pytest.mark.parametrize("d", [3, 100])
+def test_general_floats(kind: Kind, share: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bfloat16, "_SHARE", share)
+    monkeypatch.setattr(bfloat16, "_TIED", 0)
+    assert_same(
+        *both(source(kind, 150, d=d, grid=False), ("triplet", "triplet_sh"), rows=37, columns=41), exactly=False
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 300.0])
+@given(st.integers(1, 200), st.integers(0, 99))
+@settings(max_examples=15, deadline=None)
+def test_no_cell_is_further_off_than_is_said(scale: float, d: int, seed: int) -> None:
+    embedded = source("random", 40, d=d, seed=seed, grid=False)
+    assert embedded.images is not None and embedded.captions is not None
+    embedded = replace(embedded, images=embedded.images * scale, captions=embedded.captions / 3)
+    matrix, _, _ = setting(embedded)
+    assert matrix.images is not None and matrix.captions is not None
+    made = Half(matrix, Space())
+    for tile in made.tiles(runs(40, 13), runs(40, 17), Space()):
+        exact = matrix.images[tile.rows].double() @ matrix.captions[tile.columns].double().T
+        for error, dim in zip(made.error(tile), (1, 0), strict=True):
+            low, high = ((exact + sign * error.unsqueeze(dim)).bfloat16().double() for sign in (-1, 1))
+            assert ((low <= tile.S) & (high >= tile.S)).all()
+
+
+def test_bfloat16_alone_would_tell_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded = source("random", 100)
+    monkeypatch.setattr(Half, "settled", lambda self, tile, undecided: True)
+    with pytest.raises(AssertionError):
+        assert_same(*both(embedded, ("triplet",), rows=37, columns=41, extremes=False))
+
+
+def test_a_tile_with_too_much_undecided_is_made_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+    told = Half.settled
+
+    def settled(self: Half, tile: Tile, undecided: Any) -> bool:
+        made.append(told(self, tile, undecided))
+        return made[-1]
+
+    monkeypatch.setattr(Half, "settled", settled)
+    assert_same(*both(source("collapsed", 60), ("triplet:margin=0",), rows=5, columns=10, extremes=False))
+    assert made and not any(made)
+    assert len(made) < 10, "most of the 72 tiles must be made in float32 at once"
+    made.clear()
+    assert_same(*both(source("collapsed", 60), (), rows=5, columns=10))
+    assert not made, "to rank all anew would take longer than float32"
+    embedded = source("random", 300, d=64)
+    assert_same(*both(embedded, ("triplet:margin=100",), rows=150, columns=150, extremes=False))
+    assert made == [True] * 4
+
+
+def test_positives_that_are_tied_in_a_float32_tile_are_told() -> None:
+    embedded = source("random", 64, d=48, grid=False)
+    assert embedded.images is not None and embedded.captions is not None
+    embedded.captions[32:] = embedded.captions[5]
+    matrix, relation, _ = setting(embedded)
+    made = Half(matrix, Space())
+    own = made.positives(relation)
+    rows, columns = made.level(made.product(slice(0, 16), slice(32, 64)), Pair(own, own), relation)
+    assert rows.tolist() == [5] and columns.tolist() == []
+
+
+def test_equal_vectors_have_equal_similarities() -> None:
+    embedded = source("random", 50, d=123, grid=False)
+    assert embedded.images is not None and embedded.captions is not None
+    embedded = replace(embedded, captions=embedded.captions[:1].repeat(50, 1))
+    made = Half(setting(embedded)[0], Space())
+    alone = torch.stack([made.exact(torch.tensor([3]), torch.tensor([j]))[0] for j in range(50)])
+    assert torch.equal(made.exact(torch.full((50,), 3), torch.arange(50)), alone)
+    assert torch.equal(alone, alone[:1].repeat(50))
+
+
+def test_an_objective_that_adds_up_exponentials_is_refused_before_any_work() -> None:
+    for spec in ("ntxent", "smoothap"):
+        with pytest.raises(InputError, match=r"adds up exponentials of every similarity; use --precision float32"):
+            Sweep((spec,), precision="bf16").plans()
+
+
+def test_only_float32_vectors_are_taken() -> None:
+    embedded = source("random", 5)
+    assert embedded.images is not None and embedded.captions is not None
+    double = replace(embedded, images=embedded.images.double(), captions=embedded.captions.double())
+    with pytest.raises(InputError, match=r"float32 embeddings on a CPU; got torch.float64 on cpu"):
+        Half(setting(double)[0], Space())
+    alone = replace(embedded, images=None, captions=None, similarity=torch.eye(5))
+    with pytest.raises(InputError, match=r"must be given embeddings; got similarities"):
+        Half(setting(alone)[0], Space())
+
+
+def test_a_sweep_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large_batches, "PANEL", 1500)
+    embedded, specs, probes = source("random", 60, 3), ("triplet", "triplet_sh", "siglip"), ("cocos", "recall")
+    sweep = Sweep(specs, probes, batch_size=None, sampling="pairs", engine="tiled")
+    assert sweep.run(embedded)[0].equals(replace(sweep, precision="bf16").run(embedded)[0])
+    assert sweep.in_tiles(embedded) and not replace(sweep, engine="auto").in_tiles(embedded)
+    assert not replace(sweep, objectives=("siglip",), probes=("cocos",)).in_tiles(embedded), "panels are not tiles"

@@ -1,0 +1,175 @@
+"""Files: written whole or not at all, read without running what is in them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+
+from lossscope.errors import InputError
+from lossscope.io.files import (
+    existing_file,
+    fingerprint,
+    fingerprint_of,
+    read_safetensors,
+    read_tensors,
+    read_torch,
+    replacing,
+    write_text,
+)
+
+
+class Trap:
+    """Unpickling it would make a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.path),)
+
+
+def legacy(path: Path, content: Any) -> Path:
+    torch.save(content, path, _use_new_zipfile_serialization=False)
+    return path
+
+
+def zipped(path: Path, content: Any) -> Path:
+    torch.save(content, path)
+    return path
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    with pytest.raises(UnicodeEncodeError), replacing(tmp_path / "a.txt") as part:
+        part.write_text("half of the n" * 9000 + "\udc80", encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_an_interrupted_write_leaves_no_rubbish(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a.txt"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_write_makes_folders_and_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deep" / "a.txt"
+    write_text(path, "één")
+    write_text(path, "twee\n")
+    assert path.read_bytes() == b"twee\n"
+    assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    write_text(tmp_path / "ours", "x")
+    (tmp_path / "usual").write_text("x")
+    assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+
+
+def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="name of a file; there is a folder"):
+        write_text(tmp_path, "x")
+
+
+def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
+    content = {"a": torch.arange(3), "b": [1, "x", None, {"c": 2.5}]}
+    for write in (zipped, legacy):
+        found = read_torch(write(tmp_path / "a.pt", content))
+        assert torch.equal(found["a"], content["a"])
+        assert found["b"] == content["b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        (b"", "it is empty"),
+        (b"I am a text, not weights\n", "neither a zip nor a pickle"),
+        (b"\x80\x02", "damaged"),
+        (b"PK\x03\x04", "cut off or damaged. Copy it again"),
+    ],
+)
+def test_what_is_no_torch_file_is_named(tmp_path: Path, content: bytes, fragment: str) -> None:
+    path = tmp_path / "a.pt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=fragment) as problem:
+        read_torch(path)
+    assert str(path) in str(problem.value)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must exist; there is no such file"):
+        existing_file(tmp_path / "none.pt")
+    with pytest.raises(InputError, match="must be a file; it is a folder"):
+        read_torch(tmp_path)
+
+
+@pytest.mark.parametrize("write", [zipped, legacy])
+def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> None:
+    whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
+    path = tmp_path / "cut.pt"
+    for length in {*range(0, len(whole) - 1, 37), len(whole) - 1}:
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"cut\.pt must"):
+            read_torch(path)
+
+
+@pytest.mark.parametrize("write", [zipped, legacy])
+def test_flipped_bytes_never_escape_as_other_errors(tmp_path: Path, write: Any) -> None:
+    whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
+    path = tmp_path / "flipped.pt"
+    for place in range(0, min(len(whole), 1200), 5):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            read_torch(path)
+
+
+@pytest.mark.parametrize("write", [zipped, legacy])
+def test_foreign_objects_are_named_and_refused(tmp_path: Path, write: Any) -> None:
+    path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
+    with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
+        read_torch(path)
+
+
+@pytest.mark.parametrize("write", [zipped, legacy])
+def test_code_in_a_pickle_is_not_run(tmp_path: Path, write: Any) -> None:
+    path = write(tmp_path / "a.pt", {"model": Trap(tmp_path / "sprung")})
+    with pytest.raises(InputError, match="never loaded because that runs code"):
+        read_torch(path)
+    path.write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
+    with pytest.raises(InputError, match="must hold plain data"):
+        read_torch(path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_damaged_safetensors_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    safetensors.torch.save_file({"a": torch.ones(9)}, path)
+    assert torch.equal(read_tensors(path)["a"], torch.ones(9))
+    whole = path.read_bytes()
+    for broken in (b"", b"text", whole[: len(whole) // 2], whole[:-1]):
+        path.write_bytes(broken)
+        with pytest.raises(InputError, match="whole safetensors file"):
+            read_safetensors(path)
+
+
+def test_tensors_are_found_under_state_dict_too(tmp_path: Path) -> None:
+    for content in ({"a": torch.ones(2)}, {"state_dict": {"a": torch.ones(2)}, "epoch": 3}):
+        assert list(read_tensors(zipped(tmp_path / "a.pt", content))) == ["a"]
+    with pytest.raises(InputError, match="must hold a dict of tensors; got list"):
+        read_tensors(zipped(tmp_path / "a.pt", [1]))
+
+
+def test_fingerprints_tell_contents_and_boundaries_apart(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    assert fingerprint(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert fingerprint_of("ab", "c") != fingerprint_of("a", "bc") != fingerprint_of("abc")
+    assert fingerprint_of("ab", b"c") == fingerprint_of(b"ab", "c")

@@ -1,0 +1,134 @@
+"""Frames: parts that are whole, a manifest that knows its command, and means that leave out what is undefined."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
+
+COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
+
+
+def rows(values: list[float], **changes: Any) -> pd.DataFrame:
+    key = {
+        "source": "a", "objective": "triplet", "direction": "i2t", "probe": "cocos", "convention": "corrected",
+        "eps": 0.01, "batch_size": 4, "sampling": "pairs", "seed": 0,
+    }  # fmt: skip
+    made = [{**key, "batch": batch, "C_q": value, "statistics": "C_q"} for batch, value in enumerate(values)]
+    return pd.DataFrame(made).assign(**changes)
+
+
+def test_parts_come_back_in_order(tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path / "frame", COMMAND)
+    frame.append(rows([1.0, 2.0]), "pairs-0", queries=pd.DataFrame({"q": [1]}))
+    frame.append(rows([3.0]), "pairs-2")
+    assert frame.read()["C_q"].tolist() == [1, 2, 3]
+    assert frame.read("query")["q"].tolist() == [1]
+    assert frame.keys() == {"pairs-0", "pairs-2"}
+    manifest = frame.manifest()
+    assert manifest["schema"] == "lossscope.frame/2"
+    assert manifest["parts"] == [{"key": "pairs-0", "rows": 2}, {"key": "pairs-2", "rows": 1}]
+    assert not manifest["done"]
+    names = sorted(path.name for path in frame.path.iterdir())
+    assert names == ["manifest.json", "part-00000.parquet", "part-00001.parquet", "query-00000.parquet"]
+
+
+def test_an_empty_frame_has_no_rows(tmp_path: Path) -> None:
+    assert Frame.open(tmp_path, COMMAND).read().empty
+
+
+def test_the_same_command_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+    Frame.open(tmp_path, COMMAND).append(rows([1.0]), "pairs-0")
+    assert Frame.open(tmp_path, COMMAND).keys() == {"pairs-0"}
+    with pytest.raises(InputError, match="holds the frame of another command; choose another --out"):
+        Frame.open(tmp_path, {**COMMAND, "eps": [0.1]})
+
+
+def test_finish_says_so(tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path, COMMAND)
+    frame.finish(seconds=3)
+    assert frame.manifest()["done"]
+    assert frame.manifest()["seconds"] == 3
+
+
+def test_folders_of_other_things_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match="must be empty or a frame; it holds other files"):
+        Frame.open(tmp_path, COMMAND)
+    with pytest.raises(InputError, match="must be a folder for the frame; it is a file"):
+        Frame.open(tmp_path / "notes.txt", COMMAND)
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("", "with a readable manifest.json"),
+        ('{"schema": "loss', "with a readable manifest.json"),
+        ("[]", "must have the schema lossscope.frame/2; got None"),
+        ('{"schema": "lossscope.frame/3"}', "got 'lossscope.frame/3'"),
+        ('{"schema": "lossscope.frame/2"}', "must name the command and its parts"),
+    ],
+)
+def test_a_damaged_manifest_is_named(text: str, fragment: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match=fragment):
+        Frame.open(tmp_path, COMMAND)
+
+
+def test_a_part_that_is_gone_or_damaged_is_named(tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path, COMMAND)
+    frame.append(rows([1.0]), "pairs-0")
+    (tmp_path / "part-00000.parquet").write_bytes(b"junk")
+    with pytest.raises(InputError, match=r"part-00000\.parquet must be a whole part"):
+        frame.read()
+    (tmp_path / "part-00000.parquet").unlink()
+    with pytest.raises(InputError, match=r"part-00000\.parquet must be a whole part"):
+        frame.read()
+
+
+def test_means_and_population_deviations_are_over_batches() -> None:
+    found = summarise(rows([1.0, 2.0, 6.0]), {"C_q": "samples"}).iloc[0]
+    assert (found["mean"], found["n"], found["n_defined"], found["unit"]) == (3.0, 3, 3, "samples")
+    assert found["std"] == pytest.approx(np.std([1, 2, 6]))
+
+
+def test_undefined_batches_are_left_out_and_counted() -> None:
+    found = summarise(rows([1.0, math.nan, 3.0]), {"C_q": "samples"}).iloc[0]
+    assert (found["mean"], found["n"], found["n_defined"]) == (2.0, 3, 2)
+    nothing = summarise(rows([math.nan]), {"C_q": "samples"}).iloc[0]
+    assert math.isnan(nothing["mean"])
+    assert nothing["n_defined"] == 0
+
+
+def test_statistics_an_objective_does_not_have_are_absent() -> None:
+    found = summarise(rows([1.0], statistics="C_0"), {"C_q": "samples", "C_B": "samples"})
+    assert found.empty
+    assert list(found) == list(SUMMARY)
+
+
+def test_every_key_makes_a_row_of_its_own() -> None:
+    other = [rows([1.0], **{key: "x" if isinstance(rows([1.0])[key][0], str) else 7}) for key in KEYS]
+    assert len(summarise(pd.concat([rows([1.0]), *other]), {"C_q": "samples"})) == 1 + len(KEYS)
+
+
+def test_the_document_is_strict_json_with_null_for_nan() -> None:
+    summary = summarise(rows([math.nan, math.nan]), {"C_q": "samples"})
+    document = json.loads(summary_document(summary, {"name": "cocos"}), parse_constant=pytest.fail)
+    assert (document["schema"], document["command"]) == ("lossscope.summary/1", {"name": "cocos"})
+    (row,) = document["rows"]
+    assert set(row) == set(SUMMARY)
+    assert (row["mean"], row["n"], row["eps"], row["direction"]) == (None, 2, 0.01, "i2t")
+
+
+def test_frames_of_several_sources_follow_each_other() -> None:
+    one, two = (summarise(rows([1.0], source=name), {"C_q": "samples"}) for name in "ab")
+    assert join([one, two])["source"].tolist() == ["a", "b"]
+    assert list(join([])) == list(SUMMARY)

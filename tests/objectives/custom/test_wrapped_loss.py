@@ -1,0 +1,297 @@
+"""The user's own loss: every way of writing NT-Xent is NT-Xent, whatever its input, its average and its library."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask, normalise, pair_mask
+from lossscope.core.weights import Reduced, both, reduced
+from lossscope.engine.plan import Sweep
+from lossscope.engine.weight_fields import weight_field
+from lossscope.errors import InputError, SpecError
+from lossscope.objectives.custom.embeddings import vectors_of
+from lossscope.registry import build, spec_of
+from lossscope.sources.base import load
+from lossscope.sources.checkpoints.checkpoint import verify
+from lossscope.training.loop import train
+from lossscope.training.recipe import Recipe
+
+LOSSES = """
+import torch, torch.nn.functional as F
+from torch import nn
+
+def on_s(S, tau=0.1):
+    y = torch.arange(len(S))
+    return (F.cross_entropy(S / tau, y) + F.cross_entropy(S.T / tau, y)) / 2
+
+def summed(S, tau: float = 0.1):
+    return on_s(S, tau) * len(S)
+
+def per_row(S, tau=0.1):
+    return F.cross_entropy(S / tau, torch.arange(len(S)), reduction="none")
+
+def on_embeddings(image_emb, text_emb, tau=0.1):
+    return on_s(F.normalize(image_emb, dim=-1) @ F.normalize(text_emb, dim=-1).T, tau)
+
+def unit_already(image_emb, text_emb, tau=0.1):
+    return on_s(image_emb @ text_emb.T, tau)
+
+class ClipLoss(nn.Module):
+    def __init__(self, cache_labels=False):
+        super().__init__()
+    def forward(self, image_features, text_features, logit_scale, logit_bias=None, output_dict=False):
+        found = on_s(logit_scale * image_features @ text_features.T, 1.0)
+        return {"contrastive_loss": found} if output_dict else found
+
+class SigLipLoss(nn.Module):
+    def forward(self, image_features, text_features, logit_scale, logit_bias, output_dict=False):
+        z = logit_scale * image_features @ text_features.T + logit_bias
+        return -F.logsigmoid((2 * torch.eye(len(z), dtype=z.dtype) - 1) * z).sum() / len(z)
+
+class Ranking(nn.Module):
+    def __init__(self, model, scale: float = 10.0):
+        super().__init__()
+        self.model, self.scale = model, scale
+    def forward(self, sentence_features, labels):
+        a, b = (F.normalize(self.model(f)["sentence_embedding"], dim=-1) for f in sentence_features)
+        return on_s(a @ b.T * self.scale, 1.0)
+
+class Hinge(nn.Module):
+    def __init__(self, margin, hardest=False):
+        super().__init__()
+        self.margin, self.hardest = margin, hardest
+    def forward(self, scores):
+        d, own = scores.diag(), torch.eye(len(scores), dtype=torch.bool)
+        a = (self.margin + scores - d[:, None]).clamp(min=0).masked_fill(own, 0)
+        b = (self.margin + scores - d[None]).clamp(min=0).masked_fill(own, 0)
+        return a.amax(1).sum() + b.amax(0).sum() if self.hardest else a.sum() + b.sum()
+
+hinge = Hinge(0.3)
+
+class Learns(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log_scale = nn.Parameter(torch.tensor(2.0))
+    def forward(self, S):
+        return on_s(self.log_scale.exp() * S, 1.0)
+
+def three(a, b, c): return a.sum()
+def no_gradient(S): return torch.zeros(())
+def a_matrix(S): return S
+def raises(S): raise RuntimeError("boom")
+def is_nan(S): return S.sum() * float("nan")
+def odd(x, y): return on_s(x @ y.T)
+odd.lossscope_takes = "embeddings"
+def told(S): return on_s(S)
+told.lossscope_reduction = "sum"
+number = 3
+"""
+B = 8
+
+
+@pytest.fixture(name="losses")
+def written(tmp_path: Path) -> Path:
+    path = tmp_path / "losses.py"
+    path.write_text(LOSSES)
+    return path
+
+
+@pytest.fixture(name="batch")
+def made() -> tuple[Tensor, Mask]:
+    random = torch.Generator().manual_seed(0)
+    images = normalise(torch.randn(B, 16, generator=random, dtype=torch.float64))
+    captions = normalise(images + 0.4 * torch.randn(B, 16, generator=random, dtype=torch.float64))
+    mask = replace(pair_mask(torch.arange(B)), info={"queries": images, "candidates": captions})
+    return images @ captions.T, mask
+
+
+def trained(objective: Any, S: Tensor, mask: Mask) -> Reduced:
+    return reduced(both(objective, S, mask), objective.directions, objective.reduction, B)
+
+
+def assert_trains_like(found: Any, expected: Any, batch: tuple[Tensor, Mask], times: float = 1.0) -> None:
+    ours, theirs = trained(expected, *batch), trained(found, *batch)
+    assert ours.value is not None and theirs.value is not None
+    torch.testing.assert_close(theirs.value, ours.value * times, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(theirs.gradient, ours.gradient * times, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "takes", "reduction", "expected"),
+    [
+        ("on_s", "S", "mean", "ntxent"),
+        ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
+        ("on_embeddings", "embeddings", "mean", "ntxent"),
+        ("unit_already:tau=0.05", "embeddings", "mean", "ntxent:tau=0.05"),
+        ("odd", "embeddings", "mean", "ntxent"),
+        ("ClipLoss:logit_scale=10", "features", "mean", "ntxent"),
+        ("Ranking", "sentences", "mean", "ntxent"),
+        ("Hinge:margin=0.3", "S", "sum", "triplet:margin=0.3"),
+        ("Hinge:margin=0.3,hardest=true", "S", "sum", "triplet_sh:margin=0.3"),
+        ("hinge", "S", "sum", "triplet:margin=0.3"),
+        ("SigLipLoss", "features", "mean", "siglip"),
+    ],
+)
+def test_a_loss_however_written_trains_like_the_objective(
+    losses: Path, batch: tuple[Tensor, Mask], name: str, takes: str, reduction: str, expected: str
+) -> None:
+    found = build("objectives", f"{losses}:{name}")
+    assert (found.takes, found.reduction, found.directions) == (takes, reduction, 0.5)
+    assert_trains_like(found, build("objectives", expected), batch)
+    assert build("objectives", spec_of(found)) == found
+
+
+def test_a_summed_loss_trains_with_its_sum(losses: Path, batch: tuple[Tensor, Mask]) -> None:
+    found = build("objectives", f"{losses}:summed")
+    assert found.reduction == "sum"
+    assert_trains_like(found, build("objectives", "ntxent"), batch, times=B)
+
+
+def test_w_has_the_unit_of_a_sum_over_queries_whether_the_loss_averages_or_not(
+    losses: Path, batch: tuple[Tensor, Mask]
+) -> None:
+    W = [build("objectives", f"{losses}:{name}")(*batch).W for name in ("on_s", "summed")]
+    torch.testing.assert_close(*W)
+    ours = both(build("objectives", "ntxent"), *batch)
+    torch.testing.assert_close(W[0], (ours.i2t.W + ours.t2i.W.T) / 2)
+
+
+def test_a_loss_per_row_is_one_direction_at_a_time(losses: Path, batch: tuple[Tensor, Mask]) -> None:
+    found, ntxent = build("objectives", f"{losses}:per_row"), build("objectives", "ntxent")
+    for theirs, ours in zip(both(found, *batch), both(ntxent, *batch), strict=True):
+        torch.testing.assert_close(theirs.W, ours.W)
+        torch.testing.assert_close(theirs.values, ours.values)
+    assert_trains_like(found, ntxent, batch, times=2)
+
+
+def test_the_word_of_the_author_goes_before_the_measurement(losses: Path, batch: tuple[Tensor, Mask]) -> None:
+    found = build("objectives", f"{losses}:told")
+    assert (found.reduction, found.averages) == ("sum", True)
+    assert_trains_like(found, build("objectives", "ntxent"), batch)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
+def test_a_loss_of_pytorch_metric_learning_is_taken_as_it_is(
+    tmp_path: Path, batch: tuple[Tensor, Mask], name: str, expected: str
+) -> None:
+    with warnings.catch_warnings(action="ignore"):  # of what it imports
+        pytest.importorskip("pytorch_metric_learning.losses")
+    (tmp_path / "pml.py").write_text("from pytorch_metric_learning.losses import *\n")
+    found, ours = build("objectives", f"{tmp_path}/pml.py:{name}"), build("objectives", expected)
+    assert (found.takes, found.directions, found.reduction) == ("labels", 1.0, "mean")
+    for theirs, mine in zip(both(found, *batch), both(ours, *batch), strict=True):
+        torch.testing.assert_close(theirs.W, mine.W, rtol=1e-6, atol=1e-8)
+
+
+def test_similarities_alone_are_enough_where_unit_vectors_have_them(losses: Path, batch: tuple[Tensor, Mask]) -> None:
+    S, mask = batch
+    found = build("objectives", f"{losses}:on_embeddings")
+    small = S * 0.5
+    torch.testing.assert_close(
+        found(small, replace(mask, info={})).W,
+        build("objectives", f"{losses}:on_s")(small, mask).W,
+        rtol=1e-6,
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize("fill", [1.0, 0.3, 0.0, -1.0])
+def test_vectors_are_of_unit_length_and_have_the_similarities(fill: float) -> None:
+    S = torch.full((3, 4), fill, dtype=torch.float64)
+    a, b = vectors_of(S)
+    torch.testing.assert_close(a @ b.T, S, rtol=0, atol=1e-12)
+    assert all(torch.allclose(x.norm(dim=1), torch.ones(len(x), dtype=torch.float64)) for x in (a, b))
+
+
+def test_similarities_that_no_unit_vectors_have_are_refused() -> None:
+    with pytest.raises(InputError, match="no unit vectors were found"):
+        vectors_of(2 * torch.eye(9) - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
+        ("number", SpecError, "must define the dataclass number; got int"),
+        ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
+        ("Hinge", SpecError, "needs margin"),
+        ("on_s:tau=x", SpecError, "must be float; got 'x'"),
+        ("no_gradient", InputError, "has no gradient"),
+        ("a_matrix", InputError, r"one number, or one a query; got \(8, 8\)"),
+        ("raises", InputError, "raised RuntimeError: boom"),
+        ("is_nan", InputError, "finite numbers; got nan"),
+    ],
+)
+def test_what_can_not_be_a_loss_says_why(
+    losses: Path, batch: tuple[Tensor, Mask], name: str, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        build("objectives", f"{losses}:{name}")(*batch)
+
+
+def test_batches_that_are_not_pairs_are_refused(losses: Path) -> None:
+    found = build("objectives", f"{losses}:on_s")
+    match = torch.eye(3, 4, dtype=torch.bool)
+    with pytest.raises(InputError, match="whole batches of pairs"):
+        found(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
+    with pytest.raises(InputError, match="whole batches of pairs"):
+        found(torch.rand(3, 3), pair_mask(torch.tensor([0, 0, 1]), "mask"))
+
+
+def test_its_field_is_that_of_the_objective_it_is(losses: Path) -> None:
+    for name in ("on_s", "on_embeddings"):
+        found, ours = (weight_field(spec, points=9) for spec in (f"{losses}:{name}", "ntxent"))
+        for column in ("w_pos", "w_neg"):
+            assert (found[column] - ours[column]).abs().max() < 1e-8
+
+
+def test_probes_see_it_like_any_objective(losses: Path, tiny_checkpoint: Path) -> None:
+    embedded = load(tiny_checkpoint, split="val", cache=False)
+    specs = (f"{losses}:on_embeddings", f"{losses}:on_s")
+    rows = Sweep(objectives=specs, batch_size=16).run(embedded)[0]
+    by = rows.pivot_table(index=["direction", "statistic"], columns="objective", values="mean", sort=False)
+    first, second = (by[column].to_numpy() for column in by)
+    assert first == pytest.approx(second, rel=1e-3, nan_ok=True)
+
+
+def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path: Path) -> None:
+    tiny = Recipe(
+        data="scenes:train=30,val=10,test=10,size=16", encoder="vsepp:dim=16,words=8,width=4", epochs=1, batch_size=32
+    )
+    runs = [
+        train(replace(tiny, objective=spec), tmp_path / str(place))
+        for place, spec in enumerate((f"{losses}:on_embeddings", "ntxent"))
+    ]
+    theirs, ours = (pd.read_csv(run.trajectory)["loss"].to_numpy() for run in runs)
+    assert theirs == pytest.approx(ours, rel=1e-3)
+    with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
+        verify(runs[0].best)
+
+
+def test_a_loss_with_parameters_of_its_own_is_not_trained_with(losses: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no parameters of its own to be trained with; it has log_scale"):
+        train(Recipe(data="scenes:train=8,val=4,test=4,size=16", objective=f"{losses}:Learns"), tmp_path / "run")
+
+
+def test_it_is_not_trained_with_candidates_left_out(losses: Path, tmp_path: Path) -> None:
+    tiny = Recipe(data="scenes:train=8,val=4,test=4,size=16", objective=f"{losses}:on_s", same_image="mask")
+    with pytest.raises(
+        InputError, match=r"--same-image must be keep for .*on_s:tau=0.1, which takes whole batches only"
+    ):
+        train(tiny, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_scale_is_learnt_where_it_is_asked_for(losses: Path) -> None:
+    found = build("objectives", f"{losses}:SigLipLoss:learn=true")
+    assert found.learnt == {"scale": 10.0, "bias": -10.0}
+    assert found.at({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
+    assert build("objectives", f"{losses}:SigLipLoss").learnt == {}

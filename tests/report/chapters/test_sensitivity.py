@@ -1,0 +1,44 @@
+"""A hyper-parameter is drawn where it is swept and all others stand still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from lossscope.report.chapters import sensitivity
+from lossscope.report.chapters.base import Material
+from lossscope.report.page import Picture
+
+pytestmark = pytest.mark.slow
+SPECS = {
+    **{f"unified:margin={margin},gamma=60": 500 + 100 * margin for margin in (0.0, 0.1, 0.2, 0.3)},
+    **{f"unified:margin=0.2,gamma={gamma}": 500 + gamma for gamma in (20, 40)},
+    "vlc:gamma=60": 490.0,
+}
+
+
+def of(told: Material, specs: dict[str, float]) -> Material:
+    """One rsum for each spec."""
+    rows = told.results.rows
+    one = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")].iloc[:1]
+    made = [one.assign(run=spec, source=spec, spec=spec, trained=spec, mean=rsum) for spec, rsum in specs.items()]
+    return replace(told, results=replace(told.results, rows=pd.concat(made, ignore_index=True)))
+
+
+def test_each_swept_field_is_a_panel_with_its_own_values(told: Material) -> None:
+    (section,) = sensitivity.build(of(told, SPECS))
+    (picture,) = section.everything
+    assert isinstance(picture, Picture)
+    margin, gamma = picture.figure.axes  # type: ignore[attr-defined]
+    assert [margin.get_xlabel(), gamma.get_xlabel()] == ["margin", "gamma"]
+    lines = {ax.get_xlabel(): ax.containers[0].lines[0].get_xydata().tolist() for ax in (margin, gamma)}
+    assert lines["margin"] == [[m, 500 + 100 * m] for m in (0.0, 0.1, 0.2, 0.3)]
+    assert lines["gamma"] == [[20, 520], [40, 540], [60, 520]]
+
+
+def test_two_values_or_words_are_no_curve(told: Material) -> None:
+    assert sensitivity.build(of(told, {"ntxent:tau=0.1": 1.0, "ntxent:tau=0.2": 2.0})) == []
+    pairs = {f"goal:triplet=con,pair={pair}": 1.0 for pair in ("con", "lin", "sig")}
+    assert sensitivity.build(of(told, pairs)) == []

@@ -1,0 +1,146 @@
+"""Run files and qrels, read back by a reader of their own: the numbers are those of `evaluate`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+import torch
+
+from lossscope.core.similarity import normalise
+from lossscope.core.weights import Pair
+from lossscope.errors import InputError
+from lossscope.retrieval.evaluate import evaluate
+from lossscope.retrieval.trec import run_files
+from lossscope.sources.base import Embedded
+
+Run = dict[str, list[tuple[str, int, float]]]
+FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
+
+
+def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> Embedded:
+    """Images with some captions or none, in no order; few `levels` make ties."""
+    rng = np.random.default_rng(3)
+    owner = rng.integers(0, images, captions)
+    v = rng.normal(size=(images, 8))
+    t = v[owner] + rng.normal(size=(captions, 8))
+    sides = [torch.from_numpy(x).float() for x in (v, t)]
+    v, t = ((x * (levels or 1)).round() for x in sides) if levels else map(normalise, sides)
+    ids = [f"image {i}" for i in range(images)], [f"{c}%é" for c in range(captions)]
+    return Embedded("x", v, t, None, owner, *ids, "f")
+
+
+def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
+    """query -> (document, rank, score) in file order, and query -> relevant documents."""
+    run: Run = defaultdict(list)
+    for line in (folder / f"{direction}.run").read_text(encoding="ascii").splitlines():
+        query, q0, document, rank, score, tag = line.split(" ")
+        assert (q0, tag) == ("Q0", "our%20tag")
+        run[query].append((document, int(rank), float(score)))
+    relevant: dict[str, set[str]] = defaultdict(set)
+    for line in (folder / f"{direction}.qrels").read_text(encoding="ascii").splitlines():
+        query, zero, document, one = line.split(" ")
+        assert (zero, one) == ("0", "1")
+        relevant[query].add(document)
+    return run, relevant
+
+
+def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
+    """Documents strictly above the best relevant one, from the scores; infinite where none is in the file."""
+    found = []
+    for query, wanted in relevant.items():
+        best = max((score for document, _, score in run[query] if document in wanted), default=None)
+        found.append(np.inf if best is None else sum(score > best for _, _, score in run[query]))
+    return found
+
+
+@pytest.mark.parametrize("levels", [None, 2])
+def test_recalls_and_mrr_of_the_files_are_ours(tmp_path: Path, levels: int | None) -> None:
+    source = embedded(levels)
+    assert sorted(p.name for p in run_files(source, tmp_path / "new", None, "our tag")) == FILES
+    reported = evaluate([source]).set_index(["direction", "statistic"])["mean"]
+    for direction in ("i2t", "t2i"):
+        run, relevant = read(tmp_path / "new", direction)
+        found = np.array(ranks(run, relevant))
+        assert len(relevant) == len(run)
+        for k in (1, 5, 10):
+            assert 100 * (found < k).mean() == pytest.approx(reported[direction, f"R@{k}"])
+        assert (1 / (found + 1)).mean() == pytest.approx(reported[direction, "MRR"])
+
+
+def test_a_run_is_in_order_and_ties_keep_theirs(tmp_path: Path) -> None:
+    source = embedded(2)
+    run_files(source, tmp_path, None, "our tag")
+    run, _ = read(tmp_path, "t2i")
+    places = {f"image%20{i}": i for i in range(30)}
+    assert set(run) == {f"{c}%25%C3%A9" for c in range(70)}
+    tied = 0
+    for rows in run.values():
+        assert [rank for _, rank, _ in rows] == list(range(1, 31))
+        keys = [(-score, places[document]) for document, _, score in rows]
+        assert keys == sorted(keys)
+        tied += len(keys) - len({score for score, _ in keys})
+    assert tied > 0
+
+
+def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
+    source = embedded()
+    run_files(source, tmp_path, None, "our tag")
+    assert source.images is not None
+    assert source.captions is not None
+    S = (source.images @ source.captions.T).numpy()
+    run, _ = read(tmp_path, "i2t")
+    rows = [int(unquote(query).split()[1]) for query in run]
+    assert rows == sorted(set(source.caption_image.tolist()))
+    for row, found in zip(rows, run.values(), strict=True):
+        ordered = sorted((float(document.partition("%")[0]), score) for document, _, score in found)
+        np.testing.assert_allclose([score for _, score in ordered], S[row], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 64, 10_000])
+def test_blocks_of_queries_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    source = embedded(2)
+    run_files(source, tmp_path / "whole")
+    monkeypatch.setattr("lossscope.retrieval.trec._CELLS", block)
+    run_files(source, tmp_path / "parts")
+    for name in FILES:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) -> None:
+    i2t = torch.tensor([[0.1, torch.nan, 0.3], [torch.nan, 0.2, 0.1]])
+    t2i = torch.tensor([[0.5, 0.1], [torch.nan, torch.nan], [0.2, 0.3]])
+    base = embedded(None, 2, 3)
+    owner = np.array([0, 0, 1])
+    scorer = lambda images, captions: Pair(i2t[images][:, captions], t2i[captions][:, images])  # noqa: E731
+    source = replace(base, images=None, captions=None, scorer=scorer, caption_image=owner)
+    run_files(source, tmp_path, 2, "our tag")
+    run, relevant = read(tmp_path, "i2t")
+    assert run["image%200"] == [("2%25%C3%A9", 1, pytest.approx(0.3)), ("0%25%C3%A9", 2, pytest.approx(0.1))]
+    assert relevant["image%200"] == {"0%25%C3%A9", "1%25%C3%A9"}
+    run, relevant = read(tmp_path, "t2i")
+    assert [len(run[query]) for query in relevant] == [2, 0, 2]
+
+
+def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
+    broken = replace(embedded(), images=None, captions=None, similarity=torch.full((30, 70), torch.nan))
+    with pytest.raises(InputError, match="must be numbers; got NaN"):
+        run_files(broken, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_not_be_written_is_refused(tmp_path: Path) -> None:
+    source = embedded()
+    with pytest.raises(InputError, match="top must be at least 1; got 0"):
+        run_files(source, tmp_path, 0)
+    with pytest.raises(InputError, match="must not be empty in run files; row 2 has none"):
+        run_files(replace(source, image_ids=["a", "b", "", *map(str, range(27))]), tmp_path)
+    with pytest.raises(InputError, match="image ids of x must be unique"):
+        run_files(replace(source, image_ids=["a"] * 30), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="must be a folder for run files; it is a file"):
+        run_files(source, tmp_path / "file")

@@ -1,0 +1,130 @@
+"""Files of one state dict (MMT, CE, X-VLM) as their authors leave them, opened from the disk with their own scores."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PosixPath
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder
+from lossscope.errors import InputError
+from lossscope.registry import build
+from lossscope.sources.checkpoints.conversion import opened
+from lossscope.text.subwords import Subwords
+
+pytest.importorskip("transformers")
+CAPTIONS = ["a man talks to a dog", "two people dance", "a car drives on a road"] * 4
+WIDTHS = {"face": 5, "ocr": 4, "rgb": 6}
+FILES = {"mmt": "trained_model.pth", "ce": "trained_model.pth", "xvlm": "checkpoint_best.pth"}
+SPECS = {
+    "mmt": "mmt:dim=8,layers=1,heads=4,ffn=16,bert=1x64,lower=true",
+    "ce": "ce:dim=8,clusters=ocr=3,text_clusters=4,word_dim=7,padded=true",
+    "xvlm": "xvlm:embed=32,depths=2/2,window=4,patch=2,width=128,layers=3,fused=2,positions=64,dim=12",
+}
+every = pytest.mark.parametrize("name", SPECS)
+both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+
+
+def words() -> Subwords:
+    return Subwords.train(CAPTIONS, 80, max_length=16)
+
+
+@pytest.fixture
+def configured() -> Iterator[Any]:
+    """An object of the authors' own ConfigParser, a class that is gone when the file is read."""
+    module = types.ModuleType("parse_config")
+    module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
+    sys.modules["parse_config"] = module
+    found = module.ConfigParser()
+    found._config = OrderedDict(experts=OrderedDict(modalities=sorted(WIDTHS)))
+    found.cfg_fname, found._save_dir = PosixPath("/c.json"), PosixPath("/x/y")
+    yield found
+    sys.modules.pop("parse_config", None)
+
+
+def shape(name: str) -> Any:
+    if name == "xvlm":
+        return (3, 16, 16)
+    kinds = {"": lambda d: (7, d), ".length": lambda d: (), ".time": lambda d: (7,), ".max": lambda d: (d,)}
+    return {f"{expert}{kind}": make(d) for expert, d in WIDTHS.items() for kind, make in kinds.items()}
+
+
+def model(name: str) -> Encoder:
+    torch.manual_seed(0)
+    encoder: Encoder = build("encoders", SPECS[name]).build(shape(name), len(words()))
+    for key, tensor in encoder.state_dict().items():
+        if tensor.is_floating_point() and "running_var" not in key:
+            tensor.add_(0.1 * torch.randn_like(tensor))
+    return encoder.eval()
+
+
+def scores(name: str, encoder: Encoder) -> Tensor:
+    made = torch.Generator().manual_seed(1)
+    items: Tensor | Mapping[str, Tensor]
+    if name == "xvlm":
+        items = torch.randint(0, 256, (3, 3, 16, 16), generator=made, dtype=torch.uint8)
+    else:
+        items = {}
+        for expert, d in WIDTHS.items():
+            features = torch.randn(3, 7, d, generator=made)
+            items |= {expert: features, f"{expert}.length": torch.tensor([7, 7, 7])}
+            items |= {f"{expert}.time": torch.full((3, 7), 1.0), f"{expert}.max": features.amax(1)}
+    if name == "ce":
+        texts, lengths = torch.randn(2, 5, 7, generator=made), torch.tensor([5, 5])
+    else:
+        rows = [words().encode(caption) for caption in CAPTIONS[:2]]
+        lengths = torch.tensor([len(row) for row in rows])
+        texts = torch.tensor([row + [0] * (int(lengths.max()) - len(row)) for row in rows])
+    with torch.no_grad():
+        S = encoder.score(encoder.encode_images(items), encoder.encode_texts(texts, lengths))
+    assert isinstance(S, Tensor)
+    return S
+
+
+def write(folder: Path, name: str, zipped: bool, config: Any) -> Path:
+    state = {key: tensor.clone() for key, tensor in model(name).state_dict().items()}
+    content: dict[str, Any] = {"arch": "CENet", "epoch": 3, "state_dict": state, "monitor_best": 1.5, "config": config}
+    if name == "xvlm":
+        content = {"model": state, "config": {"image_res": 16, "k_test": 8}}
+    path = folder / FILES[name]
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    (folder / "tokenizer.json").write_text(words().content, encoding="utf-8")
+    return path
+
+
+@both
+@every
+def test_an_original_is_opened_with_its_own_scores(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
+    path = write(tmp_path, name, zipped, configured)
+    sys.modules.pop("parse_config", None)
+    checkpoint, _ = opened(path)
+    checkpoint.save(tmp_path / "ours.pt")
+    checkpoint.save(tmp_path / "ours.safetensors")
+    expected = scores(name, model(name))
+    for file in ("ours.pt", "ours.safetensors"):
+        again = type(checkpoint).load(tmp_path / file)
+        assert again.encoder.startswith(f"{name}:")
+        torch.testing.assert_close(scores(name, again.model()), expected, atol=1e-6, rtol=1e-5)
+
+
+@every
+def test_a_missing_and_a_surplus_tensor_are_named(tmp_path: Path, configured: Any, name: str) -> None:
+    path = write(tmp_path, name, True, {"experts": {"modalities": sorted(WIDTHS)}})
+    held = torch.load(path, weights_only=True)
+    state = held["model" if name == "xvlm" else "state_dict"]
+    key = {"mmt": "moe_fc_txt.rgb.bias", "ce": "ce.moe_fc.bias", "xvlm": "vision_proj.bias"}[name]
+    kept = state.pop(key)
+    torch.save(held, path)
+    with pytest.raises(InputError, match=key.replace(".", r"\.")):
+        opened(path)
+    state |= {key: kept, "extra.weight": torch.ones(1)}
+    torch.save(held, path)
+    with pytest.raises(InputError, match=r"extra\.weight"):
+        opened(path)

@@ -1,0 +1,155 @@
+"""Gradients of a model's layers: those that training would see, of a model that stays as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lossscope.core.similarity import pair_mask
+from lossscope.datasets.base import Split
+from lossscope.encoders.base import Encoder, encoder_spec, on_device
+from lossscope.registry import build
+from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.layer_gradients import Live, layer_of
+from lossscope.text.vocabulary import Vocabulary
+
+IMAGES, CAPTIONS = np.array([3, 0, 7, 5]), np.array([16, 2, 36, 27])
+
+
+class Held:
+    """Features in memory."""
+
+    def __init__(self, arrays: Any) -> None:
+        self.arrays, self.shape = arrays, arrays.shape[1:]
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def take(self, rows: Any) -> Any:
+        return self.arrays[rows]
+
+
+@pytest.fixture
+def pictures(tiny_checkpoint: Path) -> tuple[Encoder, Sentences]:
+    """A model of pictures with batch norm, and a GRU of words."""
+    checkpoint = Checkpoint.load(tiny_checkpoint)
+    return checkpoint.model(), Sentences(build("datasets", checkpoint.data).split("val"), checkpoint.words())
+
+
+@pytest.fixture
+def regions() -> tuple[Encoder, Sentences]:
+    """A model that scores pairs of regions and words in chunks."""
+    random = np.random.default_rng(0)
+    captions = [
+        f"a {color} {shape}" for color in ("red", "blue", "green") for shape in "dog cat hat cup sun car".split()
+    ]
+    owner = np.arange(18, dtype=np.int64) % 9
+    words = Vocabulary.build(captions, 1)
+    features = random.normal(size=(9, 4, 12)).astype(np.float32)
+    ids = [str(n) for n in range(18)]
+    torch.manual_seed(0)
+    model = encoder_spec("scan:dim=8,words=8").build((4, 12), len(words)).eval()
+    return model, Sentences(Split("test", Held(features), captions, owner, ids[:9], ids, "f"), words)
+
+
+def expected(model: Encoder, sentences: Sentences, rows: Any, direction: str) -> dict[str, float]:
+    """Layer -> norm after a backward pass of the summed NT-Xent loss, in eval mode."""
+    device = torch.device("cpu")
+    images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
+    S = model.score(images, model.encode_texts(*sentences.take(rows[1], device)))
+    assert isinstance(S, torch.Tensor)
+    S = S if direction == "i2t" else S.T
+    build("objectives", "ntxent").values(S, pair_mask(torch.arange(len(S)))).sum().backward()
+    squares: dict[str, float] = {}
+    for name, parameter in model.named_parameters():
+        own = 0.0 if parameter.grad is None else float(parameter.grad.double().square().sum())
+        squares[layer_of(name)] = squares.get(layer_of(name), 0.0) + own
+        parameter.grad = None
+    return {name: square**0.5 for name, square in squares.items()}
+
+
+def weights(model: Encoder, sentences: Sentences, rows: Any, direction: str) -> torch.Tensor:
+    with torch.no_grad():
+        device = torch.device("cpu")
+        images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
+        S = model.score(images, model.encode_texts(*sentences.take(rows[1], device)))
+    assert isinstance(S, torch.Tensor)
+    W: torch.Tensor = build("objectives", "ntxent")(S if direction == "i2t" else S.T, pair_mask(torch.arange(len(S)))).W
+    return W
+
+
+@pytest.mark.parametrize("kind", ["pictures", "regions"])
+@pytest.mark.parametrize("rows", [(IMAGES, CAPTIONS % 18), (np.array([1, 1, 2]), np.array([0, 9, 4]))])
+def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytest.FixtureRequest) -> None:
+    model, sentences = request.getfixturevalue(kind)
+    both = Live(lambda: (model, sentences))(*rows)
+    for direction, gradients in (("i2t", both.i2t), ("t2i", both.t2i)):
+        found = gradients(weights(model, sentences, rows, direction))
+        told = expected(model, sentences, rows, direction)
+        assert {name: float(norm) for name, norm in found.items()} == pytest.approx(told, rel=1e-4, abs=1e-6)
+        assert sum(told.values()) > 0.1
+
+
+def test_layers_are_parts_of_both_towers(pictures: tuple[Encoder, Sentences]) -> None:
+    found = Live(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert list(found) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_model_stays_as_it_was(training: bool, pictures: tuple[Encoder, Sentences]) -> None:
+    model, sentences = pictures
+    model.train(training)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    Live(lambda: (model, sentences))(IMAGES, CAPTIONS).t2i(torch.ones(4, 4))
+    assert model.training == training
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", ["pictures", "regions"])
+def test_a_batch_goes_through_the_model_once(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, sentences = request.getfixturevalue(kind)
+    calls: list[int] = []
+    encode: Callable[..., Any] = model.encode_images
+    monkeypatch.setattr(model, "encode_images", lambda images: calls.append(1) or encode(images))
+    live = Live(lambda: (model, sentences))
+    both = live(IMAGES, CAPTIONS % 18)
+    assert calls == []
+    first, again, other = both.i2t(torch.eye(4)), both.i2t(torch.eye(4)), both.t2i(2 * torch.eye(4))
+    assert calls == [1]
+    for name, norm in first.items():
+        assert again[name] == norm
+        assert other[name] == pytest.approx(2 * norm)
+
+
+def test_it_works_where_gradients_are_off(pictures: tuple[Encoder, Sentences]) -> None:
+    live = Live(lambda: pictures)
+    expected = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    with torch.inference_mode():
+        found = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert {name: float(norm) for name, norm in found.items()} == {name: float(v) for name, v in expected.items()}
+
+
+def test_parameters_that_are_not_trained_have_no_layer(pictures: tuple[Encoder, Sentences]) -> None:
+    model, sentences = pictures
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not name.startswith("image.features"))
+    assert "image.features" not in Live(lambda: (model, sentences))(IMAGES, CAPTIONS).i2t(torch.eye(4))
+
+
+def test_the_model_is_made_when_it_is_needed(pictures: tuple[Encoder, Sentences]) -> None:
+    made: list[int] = []
+    live = Live(lambda: made.append(1) or pictures)  # type: ignore[func-returns-value]
+    both = live(IMAGES, CAPTIONS)
+    assert made == []
+    both.i2t(torch.eye(4))
+    live(IMAGES[:2], CAPTIONS[:2]).i2t(torch.eye(2))
+    assert made == [1]

@@ -1,0 +1,243 @@
+"""Encoders whose S is no product of vectors: scored in tiles, ranked, swept and trained like the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lossscope.core.similarity import Mask
+from lossscope.core.weights import Pair
+from lossscope.datasets.base import Split
+from lossscope.datasets.formats.subset import first_images
+from lossscope.encoders.base import Encoder, EncoderSpec, Items, Side
+from lossscope.engine.plan import Sweep
+from lossscope.errors import InputError
+from lossscope.registry import build
+from lossscope.retrieval.evaluate import evaluate, retrieve
+from lossscope.sources.base import Embedded, load
+from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.pair_scores import Scorer, joined, seen
+from lossscope.text.vocabulary import Vocabulary
+from lossscope.training.loop import train
+from lossscope.training.recipe import Recipe
+
+DATA = "scenes:train=40,val=12,test=12,size=16"
+
+
+class Pairs(Encoder):
+    """S = the largest product of a word with the image; a re-ranking of the two best where `best` is set."""
+
+    pairwise = True
+    pairs_at_once = 60
+
+    def __init__(self, vocabulary: int, best: int = 0, further: float = 0.0) -> None:
+        super().__init__()
+        self.fc, self.embed = nn.Linear(48, 6), nn.Embedding(vocabulary, 6)
+        self.best, self.further, self.whole = best, further, best > 0
+
+    def encode_images(self, images: Items) -> Side:
+        assert isinstance(images, Tensor)
+        pooled = nn.functional.adaptive_avg_pool2d(images.float() / 255, 4).flatten(1)
+        return Side(None, nn.functional.normalize(self.fc(pooled), dim=1)[:, None])
+
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+        present = torch.arange(ids.shape[1])[None] < lengths[:, None]
+        return Side(None, nn.functional.normalize(self.embed(ids), dim=2) * present[:, :, None], present)
+
+    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+        assert images.local is not None and texts.local is not None
+        s = torch.einsum("nd,mld->nml", images.local[:, 0], texts.local)
+        return (s if texts.mask is None else s.masked_fill(~texts.mask, -math.inf)).amax(2)
+
+    def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
+        S = super().score(images, texts)
+        assert isinstance(S, Tensor)
+        if not self.best or self.training:
+            return S
+        return Pair(*(one.masked_fill(one < one.topk(self.best).values[:, -1:], math.nan) for one in (S, S.T)))
+
+    def extra_loss(
+        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+    ) -> Tensor | None:
+        return self.further * self.fc.weight.square().sum() if self.further else None
+
+
+@dataclass(frozen=True)
+class Pairwise(EncoderSpec):
+    best: int = 0
+    further: float = 0.0
+
+    def build(self, item_shape: Any, vocabulary_size: int) -> Encoder:
+        return Pairs(vocabulary_size, self.best, self.further)
+
+
+SPEC = f"{__file__}:Pairwise"
+
+
+@pytest.fixture
+def split() -> Split:
+    return build("datasets", DATA).split("val")  # type: ignore[no-any-return]
+
+
+def scorer(split: Split, size: int = 5, best: int = 0) -> Scorer:
+    torch.manual_seed(0)
+    words = Vocabulary.build(split.captions, 1)
+    return Scorer(Pairs(len(words), best), Sentences(split, words), size)
+
+
+def rows(split: Split) -> tuple[Any, Any]:
+    return np.arange(len(split.images)), np.arange(len(split.captions))
+
+
+def test_tiles_make_the_matrix_of_one_call(split: Split) -> None:
+    whole, tiled = scorer(split, 1000)(*rows(split)), scorer(split, 5)(*rows(split))
+    assert isinstance(whole, Tensor) and isinstance(tiled, Tensor)
+    torch.testing.assert_close(tiled, whole, rtol=0, atol=1e-6)
+    some = scorer(split)(np.array([3, 1]), np.array([7, 0, 2]))
+    assert isinstance(some, Tensor)
+    torch.testing.assert_close(some, whole[[3, 1]][:, [7, 0, 2]])
+
+
+def test_the_model_stays_in_the_mode_it_was_in(split: Split) -> None:
+    found = scorer(split)
+    for training in (True, False):
+        found.model.train(training)
+        found(*rows(split))
+        assert found.model.training is training
+
+
+def test_scores_that_are_not_finite_are_named(split: Split) -> None:
+    found = scorer(split)
+    with torch.no_grad():
+        found.model.fc.weight[0, 0] = torch.nan  # type: ignore[index, union-attr]
+    with pytest.raises(InputError, match=r"that of image 0 and caption 0 is not. The training diverged"):
+        found(*rows(split))
+
+
+def test_sides_are_joined_to_the_longest() -> None:
+    one = Side(None, torch.ones(2, 3, 4), torch.ones(2, 3, dtype=torch.bool), {"w": torch.ones(2, 7)})
+    other = Side(None, torch.ones(1, 5, 4), torch.ones(1, 5, dtype=torch.bool), {"w": torch.zeros(1, 7)})
+    both = joined([one, other])
+    assert both.local is not None and both.mask is not None
+    assert both.local.shape == (3, 5, 4)
+    assert both.mask.sum(1).tolist() == [3, 3, 5]
+    assert both.extra["w"][:, 0].tolist() == [1, 1, 0]
+    assert len(both) == 3 and both.lengths.tolist() == [3, 3, 5]
+
+
+def test_the_first_images_alone_can_be_seen(split: Split) -> None:
+    found = scorer(split)
+    part = first_images(split, 4)
+    whole, few = (seen(found.model, Sentences(one, found.sentences.words)) for one in (split, part))
+    assert whole.i2t.shape == (12, 60) and few.i2t.shape == (4, 20)
+    torch.testing.assert_close(few.i2t, whole.i2t[:4, :20])
+    assert part.caption_image.tolist() == split.caption_image[:20].tolist()
+    assert part.fingerprint != split.fingerprint
+    assert first_images(split, 0) is first_images(split, 99) is split
+    own = replace(split, tokens=[[1, row] for row in range(60)], words=Vectors())
+    few_own = first_images(own, 2)
+    assert few_own.tokens == [[1, row] for row in range(10)]
+    assert few_own.words is not None
+    assert few_own.words.take(np.array([3]))[0][0].tolist() == [3.0] * 3 and few_own.words.width == 3
+
+
+def embedded(split: Split, found: Scorer) -> Embedded:
+    return Embedded(
+        "pairs", None, None, None, split.caption_image, split.image_ids, split.caption_ids, "0", scorer=found
+    )
+
+
+def test_a_scorer_is_swept_and_ranked_as_its_matrix(split: Split) -> None:
+    found = scorer(split)
+    S = found(*rows(split))
+    assert isinstance(S, Tensor)
+    direct = Embedded("pairs", None, None, S, split.caption_image, split.image_ids, split.caption_ids, "0")
+    sweep = Sweep(("ntxent", "smoothap"), batch_size=8)
+    for one, other in zip(sweep.run(embedded(split, found)), sweep.run(direct), strict=True):
+        numbers = [frame.select_dtypes("number").fillna(-1).to_numpy() for frame in (one, other)]
+        np.testing.assert_allclose(*numbers, rtol=1e-4, atol=1e-5)
+    assert evaluate([embedded(split, found)])["mean"].tolist() == pytest.approx(evaluate([direct])["mean"].tolist())
+
+
+def test_unscored_pairs_rank_below_all_and_take_no_part(split: Split) -> None:
+    found = scorer(split, best=2)
+    both = embedded(split, found).both(*rows(split))
+    assert both.i2t.shape == (12, 60) and both.t2i.shape == (60, 12)
+    assert (~both.i2t.isnan()).sum(1).min() >= 2
+    i2t, _ = retrieve(both, split.caption_image)
+    for row in range(12):
+        own = [column for column in range(60) if split.caption_image[column] == row]
+        best = max((float(both.i2t[row, c]) for c in own if not math.isnan(both.i2t[row, c])), default=-math.inf)
+        above = sum(float(x) > best for x in both.i2t[row] if not math.isnan(x)) if best > -math.inf else 59
+        assert i2t.ranks[row] == above
+    summary, _ = Sweep(("ntxent",), batch_size=12, shuffle=False, captions="first").run(embedded(split, found))
+    assert summary["mean"].notna().all()
+    with pytest.raises(InputError, match="must be one matrix for this; its two directions differ"):
+        embedded(split, found).block(*rows(split))
+
+
+def test_training_scores_pairs_and_its_checkpoint_is_probed(tmp_path: Path) -> None:
+    recipe = Recipe(data=DATA, encoder=SPEC, objective="ntxent", epochs=2, batch_size=16, lr=0.01, val_images=6)
+    run = train(recipe, tmp_path / "run")
+    losses = [float(line.split(",")[1]) for line in run.metrics.read_text().splitlines()[2:]]
+    assert losses[1] < losses[0]
+    found = load(run.path, split="test", trust_code=True)
+    assert found.scorer is not None and found.images is None
+    assert found.block(*(np.arange(3), np.arange(4))).shape == (3, 4)
+    assert Sweep(("ntxent",), batch_size=8).run(found)[0]["mean"].notna().all()
+
+
+def test_a_further_loss_goes_back_with_the_objectives(tmp_path: Path) -> None:
+    weights, losses = [], []
+    for further in (0.0, 50.0):
+        recipe = Recipe(data=DATA, encoder=f"{SPEC}:further={further}", objective="ntxent", epochs=1, batch_size=16)
+        run = train(recipe, tmp_path / str(further))
+        weights.append(float(Checkpoint.load(run.last).weights["fc.weight"].norm()))
+        losses.append(float(run.metrics.read_text().splitlines()[2].split(",")[1]))
+    assert weights[1] < 0.99 * weights[0]
+    assert losses[1] > losses[0] + 10
+
+
+def test_a_model_that_trains_on_two_matrices_says_so(tmp_path: Path) -> None:
+    spec = f"{SPEC}:best=2"
+    run = train(Recipe(data=DATA, encoder=spec, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")
+    assert run.best.is_file()  # in training it scores all pairs; validation re-ranks
+
+
+class Vectors:
+    width = 3
+
+    def __len__(self) -> int:
+        return 60
+
+    def take(self, rows: Any) -> Sequence[Any]:
+        return [np.full((1 + int(row) % 2, 3), float(row), dtype=np.float32) for row in rows]
+
+
+def test_captions_may_be_ids_or_vectors_of_the_data_set(split: Split) -> None:
+    words = Vocabulary.build(split.captions, 1)
+    own = [[1, 4, 2], [1, 2]] * 30
+    ids, lengths = Sentences(replace(split, tokens=own), words).take(np.array([0, 1]), torch.device("cpu"))
+    assert ids.tolist() == [[1, 4, 2], [1, 2, 0]] and lengths.tolist() == [3, 2]
+    with pytest.raises(InputError, match=r"must be below the vocabulary's size, .* got 999"):
+        _ = Sentences(replace(split, tokens=[[1, 999]] * 60), words).ids
+    vectors = Sentences(replace(split, words=Vectors()), words)
+    found, lengths = vectors.take(np.array([0, 1]), torch.device("cpu"))
+    assert found.shape == (2, 2, 3) and lengths.tolist() == [1, 2]
+    assert found[0].tolist() == [[0.0] * 3, [0.0] * 3] and found[1, 1].tolist() == [1.0] * 3
+
+
+def test_an_objective_that_wants_embeddings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(build("objectives", "ntxent")), "embeddings", True)
+    with pytest.raises(InputError, match=r"must be given embeddings; .*Pairwise.* scores pairs and has none"):
+        train(Recipe(data=DATA, encoder=SPEC, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,83 @@
+"""Every launcher starts a real cell and tells how it ended."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError, SpecError
+from lossscope.registry import build, names
+from lossscope.studies.launchers.base import Launcher
+from lossscope.studies.study import Study
+from lossscope.studies.study_file import read_grid
+
+TINY = """
+name = "tiny"
+[recipe]
+epochs = 1
+batch_size = 8
+[[data]]
+spec = "scenes:train=16,val=8,test=8,size=16"
+[[encoders]]
+spec = "vsepp:width=4,dim=8,words=8"
+[[objectives]]
+spec = "ntxent"
+[examine]
+what_if = ""
+singles = []
+"""
+
+
+def begun(tmp_path: Path) -> Study:
+    file = tmp_path / "tiny.toml"
+    file.write_text(TINY, encoding="utf-8")
+    return Study.begun(tmp_path / "study", read_grid(file))
+
+
+def test_what_there_is() -> None:
+    assert names("launchers") == ["local", "slurm", "torchrun"]
+    with pytest.raises(SpecError, match="launcher must be one of local, slurm, torchrun"):
+        build("launchers", "kubernetes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "spec", ["local:jobs=1", "torchrun:processes=2", "slurm:cluster=local,gpus=0,cpus=1,minutes=5"]
+)
+def test_a_cell_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
+    if spec.startswith("slurm"):
+        pytest.importorskip("submitit")
+    study, launcher = begun(tmp_path), build("launchers", spec)
+    assert isinstance(launcher.at_once, int)
+    (state,) = study.run(launcher)
+    log = study.folder(state.cell) / "log.txt"
+    assert state.status == "done", log.read_text(encoding="utf-8") if log.is_file() else state.reason
+    assert state.rsum is not None and 0 <= state.rsum <= 600
+
+
+@pytest.mark.slow
+def test_a_job_that_is_stopped_ends(tmp_path: Path) -> None:
+    launcher: Launcher = build("launchers", "local:jobs=1")
+    study = begun(tmp_path)
+    job = launcher.start(["study", "cell", str(study.path), study.grid.cells[0].key], tmp_path / "log.txt")
+    job.stop()
+    deadline = time.monotonic() + 60
+    while job.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert job.poll() not in (None, 0)
+    assert study.states()[0].status == "waiting"
+
+
+def test_how_many_run_at_once() -> None:
+    assert build("launchers", "local:jobs=3").at_once == 3
+    assert 1 <= build("launchers", "local").at_once <= 4
+    assert build("launchers", "torchrun:processes=4").at_once == 1
+    assert build("launchers", "slurm:jobs=7").at_once == 7
+
+
+@pytest.mark.parametrize("spec", ["local:jobs=-1", "torchrun:processes=0", "slurm:minutes=0", "slurm:gpus=-1"])
+def test_numbers_out_of_range_are_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="must be at least"):
+        build("launchers", spec)

@@ -1,0 +1,261 @@
+"""From a study or a run folder to the page: is all of it there, and is what can not be shown a gap or a message?"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.run_folder import Run
+from lossscope.report.results import read
+from lossscope.studies.examine import examine
+from lossscope.studies.report import material, report, require_writable, tables
+from lossscope.studies.study_file import Examination
+
+PLAIN = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+SPECIAL = r"100% of a_b & {c} #1 $x^2~\d <e> τ"
+
+
+@pytest.fixture(scope="module")
+def page(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the whole study."""
+    return report([tiny_study], tmp_path_factory.mktemp("report") / "new" / "out", resamples=99)
+
+
+@pytest.fixture
+def study(tiny_study: Path, tmp_path: Path) -> Path:
+    """A copy that may be written to."""
+    return Path(shutil.copytree(tiny_study, tmp_path / "study"))
+
+
+@pytest.fixture
+def run(tiny_run: Path, tmp_path: Path) -> Path:
+    """A run folder that was not examined."""
+    return Path(shutil.copytree(tiny_run, tmp_path / "alone"))
+
+
+def cells(study: Path) -> list[Path]:
+    return sorted((study / "cells").iterdir())
+
+
+def rewritten(cell: Path, change: Callable[[pd.DataFrame], pd.DataFrame], kind: str = "rows") -> None:
+    file = cell / "run" / "examined" / f"{kind}.parquet"
+    change(pd.read_parquet(file)).to_parquet(file, index=False)
+
+
+def latex(folder: Path) -> str:
+    """The log of pdflatex, run twice as people do."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=folder / "latex", capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:].decode(errors="replace")
+    assert (folder / "latex" / "main.pdf").stat().st_size > 10_000
+    return (folder / "latex" / "main.log").read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.mark.slow
+def test_everything_a_paper_needs_is_there(page: Path, tiny_study: Path) -> None:
+    out = page.parent
+    assert page.name == "index.html"
+    listing = json.loads((out / "index.json").read_text(encoding="utf-8"))
+    for folder, ending in (("csv", ".csv"), ("figures", ".png"), ("latex", ".tex"), ("latex", ".pdf")):
+        assert list((out / folder).glob(f"*{ending}")), folder
+    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in listing["files"]} >= {
+        name for name in there if not name.endswith((".log", ".aux")) and name not in ("index.json", "latex/main.pdf")
+    }
+    provenance = listing["provenance"]
+    assert provenance["command"] == f"lossscope report {tiny_study.name}" and provenance["eps"] == "0.01"
+    assert provenance["seeds"] == "0, 1" and "torch" in provenance["versions"] and provenance["data"] == "scenes"
+    assert "counted: train; ranked: test" in provenance["splits"]
+    text = page.read_text(encoding="utf-8")
+    assert "4 runs, 2 objectives, 1 model, 1 data set, 2 seeds" in text and "lossscope: tiny" in text
+    assert page.stat().st_size < 6_000_000
+
+
+@pytest.mark.slow
+def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) -> None:
+    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv")
+    rsum = read([tiny_study]).rows.query("statistic == 'rsum'").groupby("trained", sort=False)["mean"].mean()
+    assert kept["rsum"].tolist() == pytest.approx(rsum.tolist())
+
+
+@pytest.mark.slow
+def test_the_latex_of_a_study_compiles_without_complaint(page: Path) -> None:
+    log = latex(page.parent)
+    assert "Undefined control sequence" not in log and "LaTeX Error" not in log
+    assert "multiply defined" not in log and "undefined references" not in log
+    too_wide = [float(found) for found in re.findall(r"Overfull \\hbox \((\d+\.?\d*)pt too wide", log)]
+    assert max(too_wide, default=0.0) < 30, log
+
+
+@pytest.mark.slow
+def test_the_same_study_gives_the_same_bytes(page: Path, tiny_study: Path, tmp_path: Path) -> None:
+    again = report([tiny_study], tmp_path / "again", resamples=99)
+    assert again.read_bytes() == page.read_bytes()
+
+
+@pytest.mark.slow
+def test_labels_that_mean_something_to_latex_or_html_stay_words(study: Path, tmp_path: Path) -> None:
+    document = json.loads((study / "study.json").read_text(encoding="utf-8"))
+    document["name"] = SPECIAL
+    for cell in document["cells"]:
+        cell["trained"] = cell["trained"].replace("Triplet", SPECIAL)
+    (study / "study.json").write_text(json.dumps(document), encoding="utf-8")
+    page = report([study], tmp_path / "out", resamples=99)
+    log = latex(page.parent)
+    assert "Undefined control sequence" not in log
+    text = page.read_text(encoding="utf-8")
+    assert "<e>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert "&lt;e&gt; τ" in text
+    frame = pd.read_csv(page.parent / "csv" / "retrieval.csv")
+    assert SPECIAL in set(frame["trained"])
+
+
+@pytest.mark.slow
+def test_a_run_alone_is_examined_and_reported_without_comparing(run: Path, tmp_path: Path) -> None:
+    seen: list[str] = []
+    page = report([run], tmp_path / "out", "Mine & <only>", progress=lambda label, _d, _t: seen.append(label))
+    assert (run / "examined" / "manifest.json").is_file() and seen[-1] == "reading" and len(set(seen)) > 1
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>Mine &amp; &lt;only&gt;</h1>" in text
+    assert "1 run, 1 objective" in text and "1 runs" not in text
+    assert "Fewer samples, better recall?" not in text and "Could it be chance" not in text
+    names = {path.stem for path in (page.parent / "csv").iterdir()}
+    assert {"retrieval", "runs", "cocos_softmax"} <= names and not names & {"comparison", "count_recall_numbers"}
+    assert "Undefined control sequence" not in latex(page.parent)
+
+
+@pytest.mark.slow
+def test_an_examined_run_is_not_examined_again(run: Path, tmp_path: Path) -> None:
+    examine(Run(run), PLAIN)
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
+    report([run], tmp_path / "out", resamples=99)
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.slow
+def test_a_failed_cell_is_a_gap_that_is_seen(study: Path, tmp_path: Path) -> None:
+    failed = cells(study)[-1]
+    (failed / "state.json").write_text('{"status": "failed", "reason": "no memory <left>"}', encoding="utf-8")
+    page = report([study], tmp_path / "out", resamples=99)
+    text = page.read_text(encoding="utf-8")
+    assert "3 runs of 4" in text and "no memory &lt;left&gt;" in text
+    assert "seed 1 of scenes, VSE++, Triplet missing: n = 1." in text
+    assert "n = 1 to 2 runs" in text
+    gaps = pd.read_csv(page.parent / "csv" / "gaps.csv")
+    assert gaps.iloc[0].tolist() == [failed.name, "failed", "no memory <left>"]
+
+
+@pytest.mark.slow
+def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_path: Path) -> None:
+    def gone(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(mean=rows["mean"].mask(rows["statistic"].isin(["rsum", "C_neg", "W_pos"])))
+
+    for cell in cells(study)[:2]:  # both seeds of NT-Xent
+        rewritten(cell, gone)
+    page = report([study], tmp_path / "out", resamples=99)
+    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("trained")
+    assert math.isnan(kept.loc["NT-Xent", "rsum"]) and kept.loc["Triplet", "rsum"] > 0
+    visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
+    assert "VSE++ on scenes: Triplet" in visible  # the best of those that have a number
+
+
+@pytest.mark.slow
+def test_a_study_of_nothing_but_nan_still_says_so(study: Path, tmp_path: Path) -> None:
+    for cell in cells(study):
+        rewritten(cell, lambda rows: rows.assign(mean=math.nan, std=math.nan))
+    page = report([study], tmp_path / "out", resamples=99)
+    visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
+
+
+@pytest.mark.slow
+def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(study: Path, tmp_path: Path) -> None:
+    rewritten(cells(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
+    with pytest.raises(InputError, match=r"eps.*0\.01.*0\.5"):
+        report([study], tmp_path / "out", resamples=99)
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
+    rewritten(cells(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
+    with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
+        report([study], tmp_path / "out", resamples=99)
+    assert not (tmp_path / "out").exists()
+
+
+def test_systems_that_answered_other_queries_are_not_compared(study: Path, tmp_path: Path) -> None:
+    rewritten(
+        cells(study)[0], lambda rows: rows.assign(query=rows["query"] + "x", image=rows["image"] + "x"), "queries"
+    )
+    with pytest.raises(InputError, match="the same queries to be paired"):
+        report([study], tmp_path / "out", resamples=99)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("below", ["file", "file/deeper/out", "/proc/lossscope/out"])
+def test_a_folder_that_can_not_be_written_is_told_before_any_work(tiny_run: Path, tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+
+    def work(_label: str, _done: int, _total: int) -> None:
+        raise AssertionError("nothing may be done")
+
+    with pytest.raises(InputError, match=r"must be a folder.* Choose another --out"):
+        report([tiny_run], tmp_path / below, progress=work)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+    assert not (tiny_run / "examined").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="must be new, empty, or an earlier report; it holds other files"):
+        require_writable(tmp_path)
+    (tmp_path / "index.json").write_text("{}", encoding="utf-8")
+    require_writable(tmp_path)
+    require_writable(tmp_path / "new" / "deep")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("path", ["gone", "."])
+def test_a_folder_that_is_neither_study_nor_run_is_told(tmp_path: Path, path: str) -> None:
+    with pytest.raises(InputError, match=r"must be the folder of a study or of a run"):
+        report([tmp_path / path], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Path) -> None:
+    """A run folder of somebody else may name a Python file; reporting it must not import that."""
+    examine(Run(run), PLAIN)
+    (tmp_path / "loss.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    config = run / "config.toml"
+    mine = json.dumps(f"{tmp_path / 'loss.py'}:Loss")
+    config.write_text(
+        re.sub(r"(?m)^objective = .*$", lambda _: f"objective = {mine}", config.read_text()), encoding="utf-8"
+    )
+    with pytest.raises(InputError, match="trust-code"):
+        report([run], tmp_path / "out", resamples=99)
+    assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
+
+
+def test_tables_of_a_study_without_a_paper_are_those_of_recall(tiny_study: Path) -> None:
+    (table,) = tables(read([tiny_study]), resamples=99)
+    assert table.name == "retrieval" and [row[2].text for row in table.rows] == ["NT-Xent", "Triplet"]
+
+
+def test_what_chapters_draw_from_has_tests_and_fields(tiny_study: Path) -> None:
+    told = material(read([tiny_study]), resamples=99)
+    assert set(told.fields["objective"]) == {"NT-Xent", "Triplet"} and told.tests is not None
+    assert set(told.comparisons["statistic"]) == {"rsum", "R@1", "R@5", "R@10"}
+    assert set(told.comparisons["resamples"]) == {99}

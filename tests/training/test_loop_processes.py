@@ -1,0 +1,349 @@
+"""Training by torchrun's processes: the numbers of one process, one folder, an end for all when one of them fails."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from lossscope.core.distributed import joined, world
+from lossscope.core.similarity import normalise
+from lossscope.errors import Interrupted
+from lossscope.registry import build
+from lossscope.sources.base import Embedded
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.loop import resume, train
+from lossscope.training.offline_candidates import rank
+from lossscope.training.recipe import Recipe
+
+pytestmark = pytest.mark.slow
+DATA = "scenes:train=30,val=10,test=10,size=16"  # 150 pairs: the last batch is of 22, and 22 is no multiple of 3
+CNN = "vsepp:dim=16,words=8,width=4"  # with batch norm
+CLIP = "clip:width=16,depth=1,heads=2,dim=8"  # without
+SIZES = (2, 3)
+PLAIN = Recipe(data=DATA, encoder=CNN, objective="ntxent", epochs=2, batch_size=32, lr=0.002)
+RECIPES = {
+    "batch norm": PLAIN,
+    "no batch norm": replace(PLAIN, encoder=CLIP),
+    "learnt scale": replace(PLAIN, encoder=CLIP, objective="infonce"),
+    "learnt scale and bias": replace(PLAIN, objective="siglip"),
+    "coupled": replace(PLAIN, objective="goal:triplet=con,pair=sig-ms"),
+    "sum": replace(PLAIN, objective="triplet-sh", reduction="sum"),
+    "mean": replace(PLAIN, objective="triplet-sh", reduction="mean", clip=0.0),
+    "images": replace(PLAIN, objective="supcon", batch_size=7),
+    "masked": replace(PLAIN, same_image="mask", weight_decay=0.01, optimiser="adamw"),
+    "outer step": replace(PLAIN, objective="meta_spn:hidden=3", warmup=0),
+    "scored pairs": replace(PLAIN, encoder=f"{CNN},measure=order"),
+    "offline": replace(PLAIN, objective="aoq", batch_size=16, steps=4, epochs=1),
+    "fewer than processes": replace(PLAIN, batch_size=37),  # the last batch is of 2
+}  # fmt: skip
+# gradients that are 0 but for rounding, of which Adam makes steps: a bias before a batch norm, one of attention's keys
+ROUNDED = ("image.fc.bias", "image.bn.running_mean", "k_proj.bias")
+DICE = replace(PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3)  # random pictures
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def ranked(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with a ranking of its training split under random vectors."""
+    split = build("datasets", recipe.data).split("train")
+    dice = torch.Generator().manual_seed(0)
+    vectors = [normalise(torch.randn(n, 6, generator=dice)) for n in (len(split.images), len(split.captions))]
+    ids = (split.image_ids, split.caption_ids)
+    rank(Embedded("model", *vectors, None, split.caption_image, *ids, "abc"), folder, 5)
+    return replace(recipe, offline=str(folder))
+
+
+def stop_after(steps: int) -> Callable[[str, int, int], None]:
+    """A listener to progress that asks to stop after so many steps."""
+    done: list[str] = []
+
+    def progress(label: str, _step: int, _total: int) -> None:
+        if label.startswith("epoch"):
+            done.append(label)
+            if len(done) == steps:
+                signal.raise_signal(signal.SIGTERM)
+
+    return progress
+
+
+def broken_off(recipe: Recipe, out: Path) -> None:
+    """A run that only the last process is asked to stop, twice, and that goes on."""
+    here = world()
+    asked = here.rank == here.size - 1
+    for steps, start in ((3, train), (6, resume)):
+        try:
+            start(*([recipe] if start is train else []), out, progress=stop_after(steps) if asked else None)  # type: ignore[operator]
+        except Interrupted:
+            continue
+        raise AssertionError("it was not interrupted")
+    resume(out)
+
+
+def work(folder: Path) -> None:
+    """Every recipe, in float64, so that what differs is no rounding."""
+    size = world().size
+    train(replace(PLAIN, epochs=1), folder / f"float32 {size}")
+    torch.set_default_dtype(torch.float64)
+    torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
+    for name, recipe in RECIPES.items():
+        if "aoq" in recipe.objective:
+            recipe = ranked(recipe, folder / f"ranked-{size}-{world().rank}")
+        train(recipe, folder / f"{name} {size}")
+    train(DICE, folder / f"dice {size}")
+    broken_off(DICE, folder / f"broken off {size}")
+    broken_off(RECIPES["outer step"], folder / f"broken off, outer step {size}")
+
+
+def torchrun(size: int, *arguments: str) -> list[str]:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
+    return [*launcher, *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all runs, named by recipe and number of processes."""
+    folder = tmp_path_factory.mktemp("runs")
+    for size in (1, *SIZES):
+        command = torchrun(size, __file__, str(folder))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, env=environment())
+        assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", RECIPES)
+def test_many_processes_give_the_numbers_of_one(name: str, size: int, runs: Path) -> None:
+    one, many = (runs / f"{name} {n}" for n in (1, size))
+    for file, close in (("trajectory.csv", 1e-10), ("metrics.csv", 1e-6)):
+        rows, expected = table(many / file), table(one / file)
+        assert [row.keys() for row in rows] == [row.keys() for row in expected]
+        for row, other in zip(rows, expected, strict=True):
+            for column in other.keys() - {"objective"}:
+                want = pytest.approx(float(other[column]), rel=close, abs=close / 100, nan_ok=True)
+                assert float(row[column]) == want, (file, column, other)
+    for path in sorted((one / "checkpoints").iterdir()):
+        found, checkpoint = Checkpoint.load(many / "checkpoints" / path.name), Checkpoint.load(path)
+        for held in ("weights", "objective_state"):
+            for key, tensor in (getattr(checkpoint, held) or {}).items():
+                close = 1e-7 if key.endswith(ROUNDED) else 1e-11
+                torch.testing.assert_close(getattr(found, held)[key], tensor, rtol=close, atol=close, msg=key)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_process_writes_the_folder_as_it_would_alone(size: int, runs: Path) -> None:
+    one, many = (runs / f"batch norm {n}" for n in (1, size))
+    assert [p.relative_to(many) for p in sorted(many.rglob("*"))] == [
+        p.relative_to(one) for p in sorted(one.rglob("*"))
+    ]
+    assert (many / "config.toml").read_text() == (one / "config.toml").read_text()
+    events = [json.loads(line) for line in (many / "events.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["started", "epoch", "epoch", "finished"]
+    assert events[0]["processes"] == size
+
+
+@pytest.mark.parametrize("size", [1, *SIZES])
+@pytest.mark.parametrize(("name", "other"), [("dice", "broken off"), ("outer step", "broken off, outer step")])
+def test_a_run_that_one_process_was_asked_to_stop_resumes_to_the_same_bits(
+    name: str, other: str, size: int, runs: Path
+) -> None:
+    whole, broken = runs / f"{name} {size}", runs / f"{other} {size}"
+    events = [json.loads(line)["event"] for line in (broken / "events.jsonl").read_text().splitlines()]
+    assert events.count("interrupted") == 2 and events[-1] == "finished"
+    for file in ("trajectory.csv", "metrics.csv", "config.toml"):
+        assert (whole / file).read_bytes() == (broken / file).read_bytes()
+    for path in (whole / "best.pt", *(whole / "checkpoints").iterdir()):
+        expected = Checkpoint.load(path).weights
+        found = Checkpoint.load(broken / path.relative_to(whole)).weights
+        assert [key for key, tensor in expected.items() if not torch.equal(tensor, found[key])] == []
+
+
+def test_random_pictures_are_drawn_anew_in_every_process(runs: Path) -> None:
+    losses = {size: [row["loss"] for row in table(runs / f"dice {size}" / "trajectory.csv")] for size in (1, *SIZES)}
+    assert losses[1][0] != losses[2][0] != losses[3][0]
+    first, last = (np.mean([float(loss) for loss in found]) for found in (losses[3][:5], losses[3][-5:]))
+    assert last < first
+
+
+ARGUMENTS = [
+    "-m", "lossscope_cli", "train", "--data", DATA, "--encoder", CNN, "--objective", "ntxent", "--lr", "0.002",
+    "--batch-size", "32", "--device", "cpu",
+]  # fmt: skip
+
+
+def test_the_command_gives_the_numbers_of_one_process_in_float32(tmp_path: Path) -> None:
+    """Measured in ten steps: losses agree to 5e-7, gradient norms to 5e-6."""
+    out = [tmp_path / "one", tmp_path / "three"]
+    commands = [[sys.executable, *ARGUMENTS], torchrun(3, *ARGUMENTS)]
+    for path, command in zip(out, commands, strict=True):
+        told = [*command, "--epochs", "2", "--out", str(path)]
+        done = subprocess.run(told, capture_output=True, text=True, timeout=200, check=False, env=environment())
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{path}\n"  # once, not three times
+        assert done.stderr.count("epoch   1") == 1
+    rows, expected = (table(path / "trajectory.csv") for path in (out[1], out[0]))
+    for row, other in zip(rows, expected, strict=True):
+        assert float(row["loss"]) == pytest.approx(float(other["loss"]), rel=2e-6)
+        assert float(row["gradient_norm"]) == pytest.approx(float(other["gradient_norm"]), rel=2e-5)
+
+
+@contextmanager
+def started(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """A job that does not outlive the test."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    ranks: list[int] = []
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            ranks = children(process)
+            process.kill()
+            process.communicate()
+        for pid in ranks:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def children(process: subprocess.Popen[str]) -> list[int]:
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def trains(process: subprocess.Popen[str], run: Path, steps: int = 3) -> None:
+    """Wait until so many steps are written down."""
+    end = time.monotonic() + 100
+    while not (run / "trajectory.csv").is_file() or len((run / "trajectory.csv").read_text().splitlines()) <= steps:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the processes in /proc")
+def test_a_killed_process_ends_the_job_with_a_message(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
+    with started(*torchrun(2, *told)) as process:
+        trains(process, run)
+        begun = time.monotonic()
+        os.kill(children(process)[1], signal.SIGKILL)
+        _, errors = process.communicate(timeout=60)
+        assert time.monotonic() - begun < 20
+        assert process.returncode != 0
+        assert "Signal 9 (SIGKILL)" in errors
+        assert "Traceback" not in errors.partition("torch/distributed/elastic")[0], errors
+    assert Checkpoint.load(run / "checkpoints" / "last.pt").optimiser is not None
+
+
+def test_ctrl_c_stops_all_processes_at_one_step_and_resume_goes_on(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
+    with started(*torchrun(2, *told)) as process:
+        trains(process, run)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode != 0
+        assert errors.count("Interrupted: stopped") == 1, errors
+    events = [json.loads(line)["event"] for line in (run / "events.jsonl").read_text().splitlines()]
+    assert events[-1] == "interrupted"
+    last = Checkpoint.load(run / "checkpoints" / "last.pt")
+    steps = table(run / "trajectory.csv")
+    assert len(steps) == 5 * last.epoch + last.step
+    goal = str(int(steps[-1]["epoch"]) + 1)
+    command = torchrun(2, "-m", "lossscope_cli", "train", "--resume", str(run), "--epochs", goal, "--device", "cpu")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment())
+    assert done.returncode == 0 and done.stdout == f"{run}\n", done.stderr
+    assert len(table(run / "trajectory.csv")) == 5 * int(goal)
+
+
+LOSS = """
+import torch.distributed as dist
+from torch.nn.functional import cross_entropy
+import torch
+
+calls = []
+
+def loss(S):
+    calls.append(1)
+    if dist.is_initialized() and dist.get_rank() == 1 and len(S) == 22:
+        raise ValueError("no such similarity")
+    target = torch.arange(len(S))
+    return cross_entropy(S / 0.1, target) + cross_entropy(S.T / 0.1, target)
+"""
+
+
+def test_an_error_of_one_process_ends_the_job_with_its_own_message(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(LOSS)
+    told = [*ARGUMENTS, "--objective", f"{tmp_path / 'own.py'}:loss", "--epochs", "5", "--out", str(tmp_path / "run")]
+    begun = time.monotonic()
+    done = subprocess.run(
+        torchrun(2, *told), capture_output=True, text=True, timeout=200, check=False, env=environment()
+    )
+    assert done.returncode != 0 and time.monotonic() - begun < 60
+    assert "rank 1: " in done.stderr and "no such similarity" in done.stderr
+    assert "gloo" not in done.stderr.lower(), done.stderr
+
+
+def test_what_can_not_be_trained_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    told = [*ARGUMENTS, "--objective", "supcon", "--sampling", "single", "--epochs", "1", "--info", "none.npz"]
+    done = subprocess.run(
+        torchrun(2, *told, "--out", str(out)), capture_output=True, text=True, timeout=100, check=False,
+        env=environment(),
+    )  # fmt: skip
+    assert done.returncode != 0 and not out.exists()
+    assert ": Error: --info is of pairs; got images sampling" in done.stderr  # by whichever came first
+    assert "Traceback" not in done.stderr.partition("elastic")[0]
+
+
+def test_sources_are_read_and_kept_by_one_process_and_found_by_the_others(runs: Path, tmp_path: Path) -> None:
+    source = runs / "float32 1" / "best.pt"
+    told = ["-m", "lossscope_cli", "cocos", str(source), "--format", "json", "--device", "cpu"]
+    found: list[str] = []
+    for name, command in (("one", [sys.executable, *told]), ("two", torchrun(2, *told))):
+        cache = {**environment(), "LOSSSCOPE_CACHE": str(tmp_path / name)}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=cache)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout)
+    assert found[0] == found[1]
+    files = [sorted(path.name for path in (tmp_path / name).rglob("*")) for name in ("one", "two")]
+    assert files[0] == files[1] and len(files[0]) == 1
+
+
+def test_other_commands_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lossscope_cli import app
+
+    told = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_RANK": "1"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, ["list", "objectives"])
+    assert done.exit_code == 2 and "leave torchrun out" in done.output
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.setenv("RANK", "0")
+    assert CliRunner().invoke(app, ["list", "objectives"]).exit_code == 0
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with joined("cpu"):
+        work(Path(sys.argv[1]))
+    os._exit(0)  # as the command does: threads of torch's may abort a process that takes its time
