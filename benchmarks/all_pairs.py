@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 from measuring import machine, settled, source, table
 
-from lossscope.sources.base import Embedded
+from lossscope.core.embedded import Embedded
 
 SHARD, ROWS, OBJECTIVE = 50_000, 512, "ntxent:tau=0.05"
 

@@ -14,14 +14,14 @@ import torch
 from measuring import machine, medians, source, table
 
 from lossscope.core.batches import Sampling
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.engine.tiled.bfloat16 import Half
 from lossscope.engine.tiled.matrix import Matrix
 from lossscope.engine.tiled.one_pass import Pass, Passed
 from lossscope.engine.tiled.sparse_mask import Relation
 from lossscope.probes.views.view import Shape
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 
 ASKED = ("triplet", "triplet-sh", "extremes")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lossscope.sources.base import Embedded
+from lossscope.core.embedded import Embedded
 
 
 def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device: str = "cpu") -> list[float]:

@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lossscope.core.weights import backward
-from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.scan_towers import unit
+from lossscope.encoders.types import Side
 from lossscope.registry import build
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64

@@ -20,10 +20,10 @@ from plain import FIVE, NTXENT, Key, summary
 from plain import sweep as plain_sweep
 
 from lossscope.core.batches import Rows, Sampling
+from lossscope.core.embedded import Embedded
 from lossscope.engine.plan import Sweep
 from lossscope.io.frames import Frame
 from lossscope.registry import load, names
-from lossscope.sources.base import Embedded
 
 SIZE, STACK = 128, 4  # of 1 to 32, these were the fastest
 CHEAP = tuple(name for name in names("probes") if load("probes", name).cheap)

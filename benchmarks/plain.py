@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Sampling
-from lossscope.sources.base import Embedded
+from lossscope.core.embedded import Embedded
 
 Key = tuple[str | None, str, str]  # objective or None, direction, statistic
 EPS, MARGIN, TAU, GAMMA, SCALE = 0.01, 0.2, 0.05, 60.0, 50.0

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from measuring import machine, medians, peak, source, table
 
+from lossscope.core.embedded import Embedded
 from lossscope.engine.tiled.matrix import Matrix, runs
 from lossscope.retrieval.metrics import Ranks, retrieve_by_tiles
-from lossscope.sources.base import Embedded
 
 GRID = 2048  # cosines of vectors with coordinates k / 2048 are exact in float32, in any order of adding
 K = 5  # captions of an image

@@ -13,13 +13,13 @@ import torch
 from measuring import machine, medians, peak, source, table
 
 from lossscope.core.batches import Sampling
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.engine.tiled.matrix import Matrix, runs
 from lossscope.engine.tiled.one_pass import Pass
 from lossscope.engine.tiled.sparse_mask import Relation
 from lossscope.probes.views.view import Shape
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet-sh")
 

@@ -12,10 +12,10 @@ import pandas as pd
 import torch
 from measuring import machine, medians, peak, source, table
 
+from lossscope.core.embedded import Embedded
 from lossscope.engine.plan import Sweep
 from lossscope.engine.tiled.matrix import runs
 from lossscope.registry import expand
-from lossscope.sources.base import Embedded
 
 ONE = ("ntxent:tau=0.05",)
 MANY = tuple(expand("objectives", "ntxent:tau=0.02..0.2/20"))

@@ -48,10 +48,22 @@ class Declared:
 @cache
 def declared(kind: str) -> tuple[Declared, ...]:
     """Every file of a registry, by name."""
-    from lossscope.registry import folder
+    from lossscope.registry import NOT_ENTRIES, folder
 
-    files = sorted(path for path in folder(kind).glob("*.py") if path.stem != "base" and not path.stem.startswith("_"))
-    return tuple(_read(path) for path in files)
+    entries = (path for path in folder(kind).glob("*.py") if path.stem not in NOT_ENTRIES)
+    return tuple(_read(path) for path in sorted(entries) if not path.stem.startswith("_"))
+
+
+@cache
+def declared_tables() -> tuple[Declared, ...]:
+    """Every table, by name: the files of lossscope/tables that have a function `build`."""
+    import lossscope
+
+    folder = Path(lossscope.__file__).parent / "tables"
+    files = (path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_"))
+    return tuple(
+        _read(path) for path in files if re.search(r"^(def build\b|build\b.*=)", path.read_text("utf-8"), re.M)
+    )
 
 
 def _read(path: Path) -> Declared:
@@ -60,7 +72,8 @@ def _read(path: Path) -> Declared:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
     told = (ast.get_docstring(classes[0]) if classes else None) or own
     members = list(_members(classes[0])) if classes else []
-    fields = tuple(_field(item, told) for item in members if "ClassVar" not in ast.unparse(item.annotation))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    fields = tuple(_field(item, told, lines) for item in members if "ClassVar" not in ast.unparse(item.annotation))
     constants = {_name(item): _value(item) for item in members if "ClassVar" in ast.unparse(item.annotation)}
     return Declared(path.stem, own.splitlines()[0] if own else "", told, fields, constants)
 
@@ -69,8 +82,12 @@ def _members(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
     return (item for item in node.body if isinstance(item, ast.AnnAssign))
 
 
-def _field(item: ast.AnnAssign, told: str) -> Field:
+def _field(item: ast.AnnAssign, told: str, lines: list[str]) -> Field:
+    """One field: what the comment beside it says, or the docstring where there is none."""
     name = _name(item)
+    _, hash, comment = lines[(item.end_lineno or item.lineno) - 1][item.end_col_offset or 0 :].partition("#")
+    if hash:
+        return Field(name, _value(item), comment.strip(), _choices(item.annotation))
     found = re.search(rf"(?:^|\s)`?{name}(?:`?:|`,) (.+?)(?:\.(?=\s|$)|;|\n\n|\Z)", told, re.S)
     return Field(name, _value(item), " ".join(found[1].split()) if found else "", _choices(item.annotation))
 

@@ -10,9 +10,9 @@ from . import _output
 from .app import device_of
 
 if TYPE_CHECKING:
+    from lossscope.core.embedded import Embedded
     from lossscope.engine.plan import Sweep
     from lossscope.io.frames import Frame
-    from lossscope.sources.base import Embedded
 
 
 USUAL = ("triplet", "triplet-sh", "ntxent")
@@ -47,8 +47,7 @@ def objectives(
 
     A source that does not say is looked at through the three losses that the field began with.
     """
-    from lossscope.registry import build, expand, spec_of
-    from lossscope.sources.checkpoints.checkpoint import refuse_files
+    from lossscope.registry import build, expand, refuse_files, spec_of
 
     if not given and own is None:
         told = f"{source} does not say what it was trained with: counting for {', '.join(USUAL)}"

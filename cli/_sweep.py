@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from . import _output, _processes, _sources
-from .app import (  # fmt: skip
+from .app import (
     CaptionImage,
     DataSpec,
     Debug,

@@ -116,15 +116,16 @@ def _queries(
     import pandas as pd
 
     from lossscope.retrieval.per_query import per_query
-    from lossscope.stats.naming import Known, systems
+    from lossscope.stats.naming import TrainedModel, name_systems
+    from lossscope.training.recipe_files import printed_choices
 
-    known: list[Known] = []
+    models: list[TrainedModel] = []
     found: list[pd.DataFrame] = []
     for run in runs:
         embedded = _sources.embedded(run, bar, quiet, device, **asked)
-        known.append(Known.of(embedded))
+        models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
         found.append(per_query(embedded, bar))
-    told = systems(known, asked["data"])
+    told = name_systems(models, asked["data"])
     return pd.concat([rows.assign(**who) for rows, who in zip(found, told, strict=True)], ignore_index=True)
 
 

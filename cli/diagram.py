@@ -154,7 +154,8 @@ def _clouds(
     overlay: list[Path], path: bool, quiet: bool, device: str, asked: dict[str, Any], settings: dict[str, Any]
 ) -> pd.DataFrame:
     """(s+, hardest s-) of the queries of each source, or of each epoch of one run."""
-    from lossscope.engine.similarity_clouds import density, epochs, join
+    from lossscope.engine.similarity_clouds import density, join
+    from lossscope.io.run_folder import epochs
 
     sources = (
         [(float(epoch), file) for epoch, file in epochs(overlay[0])] if path else [(math.nan, one) for one in overlay]

@@ -27,7 +27,7 @@ from .app import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lossscope.sources.base import Embedded
+    from lossscope.core.embedded import Embedded
 
 
 @command("eval")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ._declared import Declared, declared
+from ._declared import Declared, declared, declared_tables
 from .app import Debug, Format, chosen, command
 
 KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "features", "presets")
@@ -29,7 +29,10 @@ def listing(
     """
     chosen(kind, KINDS, "KIND")
     chosen(format, ("table", "json"), "--format")
-    found = _presets() if kind == "presets" else [_described(item) for item in declared(kind)]
+    if kind == "presets":
+        found = _presets()
+    else:
+        found = [_described(item) for item in (declared_tables() if kind == "tables" else declared(kind))]
     if format == "json":
         typer.echo(json.dumps(found, indent=1))
         return

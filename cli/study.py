@@ -176,7 +176,8 @@ def _row(state: State) -> dict[str, Any]:
 
 
 def _status_table(states: list[State]) -> Table:
-    from lossscope.tables.base import Cell, Table
+    from lossscope.tables.base import Table
+    from lossscope.tables.cells import Cell
 
     numbers = {name: sum(state.status == name for state in states) for name in ("done", "running", "waiting", "failed")}
     told = ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
@@ -195,7 +196,8 @@ def _status_table(states: list[State]) -> Table:
 def _costs(work: Study, places: int, device: str, bar: _output.Progress | None) -> None:
     """The table of `--dry-run`."""
     from lossscope.studies.cost import estimate
-    from lossscope.tables.base import Cell, Table
+    from lossscope.tables.base import Table
+    from lossscope.tables.cells import Cell
 
     costs = estimate(work, device, bar)
     whole = sum(cost.seconds * cost.cells for cost in costs)

@@ -8,18 +8,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["LossScope", "diagnose", "load", "objective", "per_query", "probe", "weight_field"]
+__all__ = [
+    "LossScope",
+    "Mask",
+    "both",
+    "diagnose",
+    "load",
+    "objective",
+    "pair_mask",
+    "per_query",
+    "probe",
+    "weight_field",
+]
 
-_PLACES = {
-    "LossScope": "watch",
+_MODULES = {
+    "LossScope": "live.monitor",
+    "Mask": "core.similarity",
+    "both": "core.weights",
     "diagnose": "diagnosis",
     "load": "sources.base",
-    "per_query": "queries",
-    "weight_field": "diagram",
+    "pair_mask": "core.similarity",
+    "per_query": "retrieval.per_query",
+    "weight_field": "engine.weight_fields",
 }
 
 if TYPE_CHECKING:
+    from .core.similarity import Mask, pair_mask
+    from .core.weights import both
     from .diagnosis import diagnose
     from .engine.weight_fields import weight_field
     from .live.monitor import LossScope
@@ -28,26 +43,30 @@ if TYPE_CHECKING:
 
 
 def objective(spec: str) -> Any:
-    """The objective of a spec: ``objective("ntxent:tau=0.1")(S, mask).W``."""
+    """Return the objective of a spec: ``objective("ntxent:tau=0.1")(S, mask).W``."""
     from .registry import build
 
     return build("objectives", spec)
 
 
 def probe(spec: str) -> Any:
-    """The probe of a spec: ``probe("cocos:eps=0.01")``."""
+    """Return the probe of a spec: ``probe("cocos:eps=0.01")``."""
     from .registry import build
 
     return build("probes", spec)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("lossscope")
     raise AttributeError(f"module 'lossscope' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -12,13 +12,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from .core.embedded import Embedded, unit_rows
+from .core.types import Progress
 from .engine.plan import Sweep
 from .engine.selection import Selection
 from .errors import InputError
 from .io.files import fingerprint_of
-from .registry import build, expand, spec_of
-from .sources.base import Embedded, Progress, load, unit_rows
-from .sources.checkpoints.checkpoint import refuse_files
+from .registry import build, expand, refuse_files, spec_of
+from .sources.base import load
 
 if TYPE_CHECKING:
     from .tables.base import Table

@@ -20,7 +20,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from .errors import SpecError
+from .errors import InputError, SpecError
 from .spec import Spec, alternatives, converted, finite, written
 
 KINDS = {
@@ -33,6 +33,7 @@ KINDS = {
     "launchers": "studies.launchers",
 }
 """Kind -> its package below lossscope; plug-ins announce themselves in the entry-point group lossscope.KIND."""
+NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that state what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
 
@@ -153,7 +154,7 @@ def _package(kind: str) -> str:
 
 def _files(kind: str) -> set[str]:
     found = {path.stem for path in folder(kind).glob("*.py")}
-    return {name for name in found if name != "base" and not name.startswith("_")}
+    return {name for name in found if name not in NOT_ENTRIES and not name.startswith("_")}
 
 
 def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
@@ -256,3 +257,11 @@ def _plugins(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
 
 def _singular(kind: str) -> str:
     return kind.removesuffix("s") if kind != "datasets" else "data set"
+
+
+def refuse_files(spec: str, trust_code: bool) -> None:
+    """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
+    if spec and uses_file(spec) and not trust_code:
+        raise InputError(
+            f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"
+        )

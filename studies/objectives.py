@@ -29,7 +29,8 @@ from lossscope.registry import build, names
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.tables.base import Better, Cell, Table, marked
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Better, Cell, marked
 from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import rank
 from lossscope.training.recipe import Recipe

@@ -11,10 +11,11 @@ import pytest
 import torch
 
 import lossscope
+from lossscope.core.embedded import Embedded
 from lossscope.diagnosis import Diagnosis
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
-from lossscope.sources.base import Embedded, load
+from lossscope.sources.base import load
 
 RNG = np.random.default_rng(0)
 IMAGES, CAPTIONS = (RNG.normal(size=(n, 6)) for n in (12, 24))

@@ -37,7 +37,7 @@ def module_of(file: Path, library: Path = LIBRARY) -> str:
 
 def package_of(module: str) -> str:
     """The top-level folder or file that a module lives in: `io`, `errors`; `lossscope` for the library's own."""
-    return (module.split(".") + ["lossscope"])[1]
+    return [*module.split("."), "lossscope"][1]
 
 
 @cache

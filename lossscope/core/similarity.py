@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from .weights import Pair
+from .pair import Pair
 
 Direction = Literal["i2t", "t2i"]
 SameImage = Literal["keep", "mask"]

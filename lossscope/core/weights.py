@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
 
+from .pair import Pair
+
 if TYPE_CHECKING:
     from .similarity import Mask
 
-T = TypeVar("T")
-U = TypeVar("U")
 Reduction = Literal["sum", "mean", "pairs", "cells"]
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")
 _SMALL = 256  # rows up to which reading a matrix by columns costs less than a copy of it
-
-
-@dataclass(frozen=True)
-class Pair(Generic[T]):
-    """One thing for each direction."""
-
-    i2t: T
-    t2i: T
-
-    def __iter__(self) -> Iterator[T]:
-        return iter((self.i2t, self.t2i))
-
-    def map(self, change: Callable[[T], U]) -> Pair[U]:
-        """Both directions through one function."""
-        return Pair(change(self.i2t), change(self.t2i))
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, cosine, normalise
-from lossscope.core.weights import Pair
 
-from .base import Encoder, Items, Side
+from .base import Encoder
 from .layers.chunked_scores import two_pass
 from .layers.cross_encoder import Body, BodyPlan
 from .layers.image_augmentation import flip, random_resized_crop
 from .layers.image_text_matching import Drawn, best, contrast, drawn, reranked
 from .layers.swin import Swin, SwinPlan
+from .types import Items, Side
 
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

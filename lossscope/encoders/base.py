@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor, nn
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, cosine
-from lossscope.core.weights import Pair
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.text.tokenizer import Tokens
@@ -19,59 +17,10 @@ from lossscope.text.vocabulary import Vocabulary
 from .layers.chunked_scores import two_pass
 from .layers.state_dict import require_finite as require_finite
 from .layers.state_dict import require_fit as require_fit
+from .types import Items, Shape, Side
 
 if TYPE_CHECKING:
-    from .released.checkpoint_file import Opened, Original
-
-Items = Tensor | Mapping[str, Tensor]
-Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a batch after encoding.
-
-    global_: (n, d) one vector per item, or None. local: (n, L, d) regions or words, or None; mask: (n, L) bool of
-    those present, first ones first. extra: further tensors with n rows.
-    """
-
-    global_: Tensor | None
-    local: Tensor | None = None
-    mask: Tensor | None = None
-    extra: Mapping[str, Tensor] = field(default_factory=dict)
-
-    @property
-    def vectors(self) -> Tensor:
-        """The global vectors. Raises ValueError for an encoder that scores pairs directly."""
-        if self.global_ is None:
-            raise ValueError("this encoder has no global embedding; its similarities come from score()")
-        return self.global_
-
-    @property
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything it holds by name, `extra.` before the names of extra."""
-        named = {"global_": self.global_, "local": self.local, "mask": self.mask}
-        return {k: v for k, v in named.items() if v is not None} | {f"extra.{k}": v for k, v in self.extra.items()}
-
-    @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> Side:
-        """The Side whose `tensors` these are."""
-        extra = {k.removeprefix("extra."): v for k, v in tensors.items() if k.startswith("extra.")}
-        return cls(tensors.get("global_"), tensors.get("local"), tensors.get("mask"), extra)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.tensors.values())))
-
-    @property
-    def lengths(self) -> Tensor:
-        """(n,) how many of local are present. Raises ValueError without a mask."""
-        if self.mask is None:
-            raise ValueError("this side has no mask, so no lengths")
-        return self.mask.sum(1)
-
-    def rows(self, rows: Tensor | slice) -> Side:
-        """Some items."""
-        return Side.of({k: v[rows] for k, v in self.tensors.items()})
+    from .types import Opened, Original
 
 
 class Encoder(nn.Module):
@@ -177,10 +126,3 @@ def encoder_spec(spec: str) -> EncoderSpec:
     if not isinstance(found, EncoderSpec):
         raise InputError(f"{spec} must inherit lossscope.encoders.base.EncoderSpec; {type(found).__name__} does not")
     return found
-
-
-def on_device(items: Any, device: torch.device) -> Items:
-    """Arrays that a data set took, one or several by name, as tensors on a device."""
-    if isinstance(items, Mapping):
-        return {name: torch.from_numpy(array).to(device) for name, array in items.items()}
-    return torch.from_numpy(items).to(device)

@@ -8,12 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .base import Encoder, EncoderSpec
 from .layers.cross_attention import Clip, attention, cosines, dots, gram, lengths_of, mean
 from .layers.scan_towers import Regions, Words, region_shape, region_side, require_positive, word_side
-from .released.checkpoint_file import Opened, Original
 from .released.options import number
 from .released.scan_family import REGIONS, chosen, named, only_regions_and_words, opened, sizes
+from .types import Items, Opened, Original, Shape, Side
 
 Focal = Literal["equal", "prob"]
 _FOCAL: dict[str, Focal] = {"equal": "equal", "prob": "prob"}

@@ -12,13 +12,13 @@ from torch.nn.functional import pad
 
 from lossscope.errors import InputError
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .base import Encoder, EncoderSpec
 from .layers.collaborative_experts import Collaboration, Gating
 from .layers.expert_inputs import experts_of, keys_of, over_present, present, videos
 from .layers.netvlad import NetVLAD
 from .released.ce import opened_ce
-from .released.checkpoint_file import Opened, Original
 from .released.expert_config import counts
+from .types import Items, Opened, Original, Shape, Side
 
 
 @dataclass(frozen=True)

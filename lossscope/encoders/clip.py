@@ -17,10 +17,11 @@ from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side, require_fit
-from .released.checkpoint_file import Opened, Original, read_original
+from .base import Encoder, EncoderSpec, require_fit
+from .released.checkpoint_file import read_original
 from .released.clip import configuration, configuration_of, is_clip, left_out, weights_of
 from .released.transformer_config import configured, kept_parts, learnt
+from .types import Items, Opened, Original, Shape, Side
 
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

@@ -15,13 +15,14 @@ from lossscope.text.sentence_case import as_sentence, phrased
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
-from .layers.bert import configuration, empty, kept_configuration, load_folder, size_of
+from .base import Encoder, EncoderSpec
+from .layers.bert import configuration, empty, kept_configuration, size_of
 from .layers.expert_inputs import experts_of, keys_of, over_present, present, videos
 from .layers.gated_units import GatedUnit, Reduced
 from .layers.video_transformer import VideoPlan, VideoTransformer, time_codes
-from .released.checkpoint_file import Opened, Original
+from .released.bert_folder import load_folder
 from .released.mmt import opened_mmt, types_of
+from .types import Items, Opened, Original, Shape, Side
 
 
 @dataclass(frozen=True)

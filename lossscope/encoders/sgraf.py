@@ -12,16 +12,16 @@ from torch.nn import functional
 
 from lossscope.errors import InputError
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .base import Encoder, EncoderSpec
 from .layers.chunked_scores import by_length, two_pass
 from .layers.cross_attention import Clip, attended_lengths, attention, dots, gram
 from .layers.global_attention import RegionSummary, WordSummary
 from .layers.initialisation import embedding, xavier
 from .layers.scan_towers import EPS, Regions, region_shape, region_side, require_positive, states, unit, word_side
 from .layers.sgraf_graph import Filtration, Note, Reasoning, Seen, reasoned
-from .released.checkpoint_file import Opened, Original
 from .released.options import tensor_of
 from .released.scan_family import named, opened, sizes
+from .types import Items, Opened, Original, Shape, Side
 
 _SLOTS = "similarity.v_global_w.embedding_local.1.running_mean"  # one number for each region
 

@@ -17,9 +17,10 @@ from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side, require_fit
-from .released.checkpoint_file import Opened, Original, read_original
+from .base import Encoder, EncoderSpec, require_fit
+from .released.checkpoint_file import read_original
 from .released.transformer_config import configured, kept_parts, learnt, parts
+from .types import Items, Opened, Original, Shape, Side
 
 _IDS = ".position_ids"
 

@@ -14,15 +14,16 @@ from lossscope.text.subwords import SPECIAL, Subwords
 from lossscope.text.tokenizer import Tokens
 from lossscope.text.vocabulary import Vocabulary
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
-from .layers.bert import HEAD, configuration, empty, kept_configuration, load_folder, size_of
+from .base import Encoder, EncoderSpec
+from .layers.bert import HEAD, configuration, empty, kept_configuration, size_of
 from .layers.grid_backbone import Backbone, name_of, one_of_both
 from .layers.pooled_regions import Grids, Regions
 from .layers.pooled_resnet import require_trained
 from .layers.pooled_words import BertWords, GruWords, Marks
 from .layers.scan_towers import unit
 from .released import options as told
-from .released.checkpoint_file import Opened, Original
+from .released.bert_folder import load_folder
+from .types import Items, Opened, Original, Shape, Side
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 _PIXELS = 256  # side of their pictures, times their option input_scale_factor

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .base import Encoder, EncoderSpec
 from .layers.image_augmentation import view
 from .layers.pooled_resnet import DEPTHS, Resnet, network_of, require_trained
 from .layers.vgg import Vgg19
 from .layers.vit import VITS, Vit
 from .layers.vse_towers import BatchNorms, CnnTower, LastWord, LinearTower, SmallCNN
 from .released import options as told
-from .released.checkpoint_file import Opened, Original
+from .types import Items, Opened, Original, Shape, Side
 
 _Images = Literal[
     "cnn-small", "linear", "resnet18", "resnet50", "resnet101", "resnet152", "vgg19", "vit-small", "vit-base"

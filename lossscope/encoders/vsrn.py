@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError
 
-from .base import Encoder, EncoderSpec, Items, Shape, Side
+from .base import Encoder, EncoderSpec
 from .layers.captioning import Captioning
 from .layers.initialisation import xavier
 from .layers.vse_towers import LastWord
 from .released import options as told
-from .released.checkpoint_file import Opened, Original
+from .types import Items, Opened, Original, Shape, Side
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 

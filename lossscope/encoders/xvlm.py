@@ -13,13 +13,14 @@ from lossscope.text.tokenizer import Tokens
 from lossscope.text.xvlm_captions import cleaned_all, cleaning
 
 from ._xvlm_model import How, Model
-from .base import Encoder, EncoderSpec, Shape, require_fit
+from .base import Encoder, EncoderSpec, require_fit
 from .layers.cross_encoder import HEAD, BodyPlan
 from .layers.swin import HEAD as SWIN_HEAD
 from .layers.swin import SwinPlan
-from .released.checkpoint_file import Opened, Original, read_original
+from .released.checkpoint_file import read_original
 from .released.options import fitted
 from .released.xvlm import is_xvlm, pixels_of, resized, sizes, weights_of, whole
+from .types import Opened, Original, Shape
 
 
 @dataclass(frozen=True)

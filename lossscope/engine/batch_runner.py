@@ -14,12 +14,12 @@ import torch
 from lossscope.core import memory
 from lossscope.core.batches import Batch, Sampling
 from lossscope.core.distributed import World
+from lossscope.core.embedded import Embedded
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Space
 from lossscope.probes.base import Probe
 from lossscope.registry import brief, spec_of
-from lossscope.sources.base import Embedded
 from lossscope.spec import Spec
 
 from . import large_batches, small_batches

@@ -11,12 +11,12 @@ import torch
 from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import World
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import SameImage
-from lossscope.core.weights import Pair
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import Rows, Shape
-from lossscope.sources.base import Embedded
 
 from .run_probes import Asked, Found, folded, measured, whole
 from .tiled.matrix import ROWS, Matrix, runs

@@ -11,13 +11,13 @@ import pandas as pd
 
 from lossscope.core.batches import How, Sampling
 from lossscope.core.distributed import World
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import SameImage
 from lossscope.errors import InputError
 from lossscope.io.frames import Frame, summarise, told_by
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import build, spec_of
-from lossscope.sources.base import Embedded
 
 from .batch_runner import Part, Progress
 from .tiled.bfloat16 import refuse

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lossscope.core.embedded import Embedded
 from lossscope.errors import InputError
 from lossscope.probes.base import Probe
 from lossscope.registry import build, load, names, spec_of
-from lossscope.sources.base import Embedded
 
 from .plan import Sweep
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,16 +11,15 @@ import numpy as np
 import pandas as pd
 
 from lossscope.core.batches import How, Sampling
+from lossscope.core.embedded import Embedded
 from lossscope.errors import InputError
 from lossscope.io.frames import Frame
-from lossscope.sources.base import Embedded
 
 from .batch_runner import Progress
 from .plan import Sweep
 
 COLUMNS = ("source", "split", "epoch", "direction", "query", "s_pos", "s_neg", "batch_size", "sampling", "seed")
 DIRECTIONS = ("i2t", "t2i", "both")
-_EPOCH = re.compile(r"epoch-(\d+)\.pt")
 
 
 def density(
@@ -81,24 +79,6 @@ def chosen(embedded: Embedded, batch_size: int | None = 128, seed: int = 0, dire
         rows = (batch.captions if i2t else batch.images)[found.indices[found.values > -math.inf].cpu().numpy()]
         np.add.at(count, rows, 1)
     return pd.DataFrame({"label": f"{embedded.name} {direction}", "candidate": ids, "count": count})
-
-
-def epochs(run: Path | str) -> list[tuple[int, Path]]:
-    """The checkpoints of a run folder, (epoch, path) in order.
-
-    Raises InputError when the folder keeps fewer than two.
-    """
-    found = sorted(
-        (int(match[1]), path)
-        for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
-        if (match := _EPOCH.fullmatch(path.name))
-    )
-    if len(found) < 2:
-        raise InputError(
-            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(found)}. Train for more "
-            "epochs, or leave --path out"
-        )
-    return found
 
 
 def join(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:

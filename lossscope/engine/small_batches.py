@@ -12,11 +12,11 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.batches import Rows as Places
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, SameImage, pair_mask, scored
-from lossscope.core.weights import Pair
 from lossscope.objectives.counting.buffers import Space
 from lossscope.probes.views.view import Gradients, Rows, Shape
-from lossscope.sources.base import Embedded
 
 CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
 _GATHERED = 1 << 10  # embeddings that are gathered before they are multiplied, which finds them in a cache

@@ -7,6 +7,7 @@ import csv
 import datetime
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,3 +186,24 @@ def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:
         writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()
+
+
+_EPOCH = re.compile(r"epoch-(\d+)\.pt")
+
+
+def epochs(run: Path | str) -> list[tuple[int, Path]]:
+    """The checkpoints of a run folder, (epoch, path) in order.
+
+    Raises InputError when the folder keeps fewer than two.
+    """
+    found = sorted(
+        (int(match[1]), path)
+        for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
+        if (match := _EPOCH.fullmatch(path.name))
+    )
+    if len(found) < 2:
+        raise InputError(
+            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(found)}. Train for more "
+            "epochs, or leave --path out"
+        )
+    return found

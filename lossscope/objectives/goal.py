@@ -11,7 +11,8 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Gradient, hardest_negative, positive_of
+from ._formulas import hardest_negative, positive_of
+from .base import Gradient
 from .counting.hardest import Hardest
 
 
@@ -60,7 +61,7 @@ class Goal(Gradient):
 
     @property
     def tiled(self) -> Hardest | None:
-        return None if self.coupled else Hardest()
+        return None if self.coupled else Hardest(self)
 
     def weights(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos = positive_of(S, mask)

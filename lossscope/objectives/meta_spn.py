@@ -15,7 +15,8 @@ from lossscope.core.stop_gradient import held
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch
 
-from .base import Loss, hardest_negative, positive_of
+from ._formulas import hardest_negative, positive_of
+from .base import Loss
 from .counting.hardest import Hardest
 
 
@@ -52,7 +53,7 @@ class MetaSPN(Loss):
 
     @property
     def tiled(self) -> Hardest:
-        return Hardest()
+        return Hardest(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos, (s_neg, _) = positive_of(S, mask), hardest_negative(S, mask)

@@ -12,7 +12,8 @@ from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss, cross_entropy, positive_of
+from ._formulas import cross_entropy, positive_of
+from .base import Loss
 from .counting.softmax import Softmax
 
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, hardest_negative, positive_of
+from ._formulas import hardest_negative, positive_of
+from .base import Loss
 from .counting.hardest import Hardest
 
 
@@ -44,7 +45,7 @@ class RSP(Loss):
 
     @property
     def tiled(self) -> Hardest:
-        return Hardest()
+        return Hardest(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

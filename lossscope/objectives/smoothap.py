@@ -8,11 +8,13 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counted, check
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
-from .base import Convention, Counted, Loss, check, taking_part
+from ._formulas import taking_part
+from .base import Loss
 from .counting.smooth_rank import Ranks
 
 

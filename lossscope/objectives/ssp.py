@@ -11,7 +11,8 @@ from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss, hardest_negative, positive_of
+from ._formulas import hardest_negative, positive_of
+from .base import Loss
 from .counting.hardest import Hardest
 
 NEAR_ONE = 1 - 1e-5
@@ -49,7 +50,7 @@ class SSP(Loss):
 
     @property
     def tiled(self) -> Hardest:
-        return Hardest()
+        return Hardest(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         positive, (hardest, _) = positive_of(S, mask), hardest_negative(S, mask)

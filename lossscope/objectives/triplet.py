@@ -7,10 +7,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counted, single
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Convention, Counted, Loss, positive_of, single
+from ._formulas import positive_of
+from .base import Loss
 from .counting.hinge import Hinge
 
 

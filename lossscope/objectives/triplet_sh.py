@@ -8,10 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Convention
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Convention, Loss, hardest_negative, positive_of
+from ._formulas import hardest_negative, positive_of
+from .base import Loss
 from .counting.hardest import Hardest
 
 
@@ -40,7 +42,7 @@ class TripletSH(Loss):
 
     @property
     def tiled(self) -> Hardest:
-        return Hardest()
+        return Hardest(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -11,7 +11,8 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Loss, cross_entropy, positive_of
+from ._formulas import cross_entropy, positive_of
+from .base import Loss
 from .counting.softmax import Softmax
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counted, single
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
-from .base import Convention, Counted, Loss, cross_entropy, positive_of, single
+from ._formulas import cross_entropy, positive_of
+from .base import Loss
 from .counting.softmax import Softmax
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.objectives.base import Convention, Objective
+from lossscope.core.counts import Convention
+from lossscope.objectives.base import Objective
 
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
 from .views.view import View

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from lossscope.core.counts import Convention
 from lossscope.errors import InputError
-from lossscope.objectives.base import Convention, Objective
+from lossscope.objectives.base import Objective
 
 from .base import Accumulated, Accumulators, Axis, Reads, Statistic
 from .views.view import View

@@ -21,7 +21,7 @@ from PIL import Image
 from lossscope.errors import InputError
 from lossscope.io import files
 from lossscope.plots import style
-from lossscope.tables import _formats
+from lossscope.tables import formats
 from lossscope.tables.base import Table
 
 from .interactive import Dial, Field, library
@@ -157,19 +157,19 @@ def _embedded(out: Path, picture: Picture) -> str:
 
 
 def _latex(title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> str:
-    parts = [_formats.latex_text(lead)]
+    parts = [formats.latex_text(lead)]
     for section in sections:
-        parts.append(rf"\section{{{_formats.latex_text(section.title)}}}")
-        parts += [_formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
+        parts.append(rf"\section{{{formats.latex_text(section.title)}}}")
+        parts += [formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
         for item in section.everything:
             if isinstance(item, Table | Picture):
                 parts.append(rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item))
         parts.append(r"\clearpage")
     rows = tuple((key, value) for key, value in provenance.items())
     parts.append(r"\section*{Provenance}" + "\n" + r"\begin{description}")
-    parts += [rf"\item[{{{_formats.latex_text(key)}}}] {_formats.latex_text(value)}" for key, value in rows]
+    parts += [rf"\item[{{{formats.latex_text(key)}}}] {formats.latex_text(value)}" for key, value in rows]
     parts.append(r"\item[] \end{description}" if not rows else r"\end{description}")
-    return _MAIN % (_formats.latex_text(title), "\n".join(parts))
+    return _MAIN % (formats.latex_text(title), "\n".join(parts))
 
 
 def _figure(picture: Picture) -> str:
@@ -178,7 +178,7 @@ def _figure(picture: Picture) -> str:
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
         rf"{{\includegraphics{{{picture.name}.pdf}}}}"
         "\n"
-        rf"\caption{{{_formats.latex_text(picture.caption)}}}\label{{fig:{picture.name}}}"
+        rf"\caption{{{formats.latex_text(picture.caption)}}}\label{{fig:{picture.name}}}"
         "\n\\end{figure}"
     )
 

@@ -9,11 +9,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
+from lossscope.core.types import Progress, Rows
 from lossscope.engine.tiled.matrix import Matrix
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
-from lossscope.sources.base import Embedded, Progress, Rows
 
 from .metrics import Retrieval, retrieve, retrieve_by_tiles
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch, Rows
-from lossscope.core.weights import Pair
+from lossscope.core.pair import Pair
 from lossscope.engine.tiled.matrix import Matrix
 from lossscope.engine.tiled.sparse_mask import Relation
 from lossscope.errors import InputError

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from lossscope.core.embedded import Embedded
+from lossscope.core.types import Progress
 from lossscope.errors import InputError
-from lossscope.sources.base import Embedded, Progress
 
 from .evaluate import retrieved
 from .metrics import Retrieval

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.pair import Pair
 from lossscope.engine.tiled.matrix import COLUMNS, ROWS, Matrix, runs
 from lossscope.engine.tiled.one_pass import positives
 from lossscope.engine.tiled.sparse_mask import Relation

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
+from lossscope.core.types import Progress, Rows
 from lossscope.engine.tiled.matrix import Matrix
 from lossscope.errors import InputError
 from lossscope.io.files import replacing
-from lossscope.sources.base import Embedded, Progress, Rows
 
 from .per_query import require_unique
 

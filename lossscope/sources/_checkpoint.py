@@ -8,18 +8,19 @@ from pathlib import Path
 
 import torch
 
-from lossscope import __version__
+from lossscope.core.embedded import Embedded
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
-from lossscope.registry import build
+from lossscope.io.versions import versions
+from lossscope.registry import build, refuse_files
 from lossscope.spec import Spec
 
 from ._inputs import keys_of
-from .base import Embedded, Request
+from .base import Request
 from .checkpoints.captions import Sentences
-from .checkpoints.checkpoint import Checkpoint, refuse_files, stored_shape
+from .checkpoints.checkpoint import Checkpoint, stored_shape
 from .checkpoints.embed import cache_folder, embed, store, stored
 from .checkpoints.layer_gradients import Live
 from .checkpoints.pair_scores import Scorer
@@ -43,7 +44,7 @@ def by_checkpoint(
         checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).changed(request.encoder)))
         origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
-    key = fingerprint_of("embed", __version__, origin, split.fingerprint)
+    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint)
     kept = cache_folder() / f"{key}.safetensors" if request.cache else None
     vectors, scorer = stored(kept), None
     make = partial(_made, checkpoint, split, request)

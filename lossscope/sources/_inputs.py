@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lossscope.core.weights import Pair
+from lossscope.core.pair import Pair
+from lossscope.core.types import Rows
 from lossscope.datasets.base import Images, Split
 from lossscope.text.vocabulary import tokenise
-
-from .base import Rows
 
 Progress = Callable[[str, int, int], None]
 _AT_ONCE = 128  # images held at a time

@@ -11,13 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded, unit_rows
+from lossscope.core.pair import Pair
+from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
 from ._inputs import caption_keys, numbered
-from .base import Embedded, Request, Rows, unit_rows
+from .base import Request
 from .checkpoints.embed import cache_folder
 from .checkpoints.schema import stored_as_safetensors
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossscope.core.embedded import Embedded
 from lossscope.encoders.released.checkpoint_file import looks_original
 from lossscope.io.files import fingerprint, fingerprint_of
 
 from ._checkpoint import by_checkpoint
-from .base import Embedded, Request
+from .base import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.conversion import opened
 from .checkpoints.schema import FORMAT

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from lossscope.core.embedded import Embedded
 from lossscope.io.files import fingerprint
 from lossscope.registry import load, uses_file
 from lossscope.spec import Spec
 
 from ._checkpoint import by_checkpoint
-from .base import Embedded, Request
+from .base import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import stored_as_safetensors
 

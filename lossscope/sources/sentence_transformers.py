@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import Embedded, unit_rows
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.registry import build, load
 
-from .base import Embedded, Request, unit_rows
+from .base import Request
 
 _DATA = "scenes"
 _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by 20

@@ -4,104 +4,86 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.registry import brief, build, uses_file
-from lossscope.sources.base import Embedded
-from lossscope.spec import Spec
-from lossscope.training.recipe import Recipe
 
 UNKNOWN = "unknown"
 _FILES = ("init", "info", "offline")  # differ between seeds where each has its own first stage
-_SPECS = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}
-_CHOICES = tuple(item.name for item in fields(Recipe) if item.name != "seed")
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of a model without its numbers."""
+class TrainedModel:
+    """A model without its numbers."""
 
     name: str
-    seed: int | None = None
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, embedded: Embedded) -> Known:
-        """As the source says."""
-        return cls(embedded.name, embedded.seed, embedded.recipe)
+    seed: int | None = None  # None: unknown
+    choices: Mapping[str, str] = field(default_factory=dict)  # of its training, as they are printed; empty: unknown
 
 
-def systems(models: Sequence[Known], data: str | None = None) -> list[dict[str, Any]]:
-    """run, data, encoder, trained and seed of each model, the columns that `compare` wants beside its queries.
+def name_systems(models: Sequence[TrainedModel], data: str | None = None) -> list[dict[str, Any]]:
+    """Return run, data, encoder, trained and seed of each model, the columns that `compare` wants beside its queries.
 
-    Models whose recipes differ in the seed alone are seeds of one system; files that a recipe begins with (init, info,
-    offline) count as a difference only where two of one seed could not be told apart otherwise. `trained` is the
-    objective, then the other choices in which the systems differ; a model without a recipe is a system of its own
-    name, whose seed nobody knows. data: spec that overrides that of the recipes.
-    Raises InputError when a model is there twice, or models were made for different data.
+    Models whose choices are the same are seeds of one system. The files that a training begins with (init, info,
+    offline) count as a difference only where two runs of one seed could not be told apart otherwise. `trained` is the
+    objective, then every other choice in which the systems differ; a model without choices is a system of its own
+    name, of unknown seed.
+
+    Args:
+        models: in the order in which the rows are wanted.
+        data: what all of them are tested on, where that is not what they were trained on.
+
+    Raises:
+        InputError: a model is there twice, or models were made for different data.
     """
     twice = [name for name, times in Counter(model.name for model in models).items() if times > 1]
     if twice:
         raise InputError(f"runs must be given once each; got {twice[0]} several times")
-    tested = _tested(models, data)
-    recipes = [_choices(model, _FILES) for model in models]
-    told = Counter((tuple(recipe.items()), model.seed) for recipe, model in zip(recipes, models, strict=True) if recipe)
-    if max(told.values(), default=1) > 1:
-        recipes = [_choices(model, ()) for model in models]
-    known = [recipe for recipe in recipes if recipe]
-    differing = [name for name in _CHOICES if len({str(recipe[name]) for recipe in known if name in recipe}) > 1]
+    tested = _common_data(models, data)
+    choices = [_without(model, _FILES) for model in models]
+    runs = Counter((tuple(own.items()), model.seed) for own, model in zip(choices, models, strict=True) if own)
+    if max(runs.values(), default=1) > 1:
+        choices = [_without(model, ()) for model in models]
+    known = [own for own in choices if own]
+    names = dict.fromkeys(name for own in known for name in own)
+    differing = [name for name in names if len({own[name] for own in known if name in own}) > 1]
+    encoders = {own.get("encoder", UNKNOWN) for own in known}
+    encoder = "several" if len(encoders) > 1 else next(iter(encoders), UNKNOWN)
     return [
         {
             "run": model.name,
             "data": tested,
-            "encoder": _common([_shown("encoder", recipe.get("encoder")) for recipe in known]),
-            "trained": _named(recipe, differing) if recipe else model.name,
-            "seed": model.seed if recipe else None,
+            "encoder": encoder,
+            "trained": system_name(own, differing) if own else model.name,
+            "seed": model.seed if own else None,
         }
-        for model, recipe in zip(models, recipes, strict=True)
+        for model, own in zip(models, choices, strict=True)
     ]
 
 
-def _tested(models: Sequence[Known], data: str | None) -> str:
-    found = {model.name: str(model.recipe["data"]) for model in models if model.recipe.get("data")}
-    if data is None and len(set(found.values())) > 1:
-        told = "; ".join(f"{name}: {spec}" for name, spec in found.items())
-        raise InputError(f"runs must be of the same data to be compared; got {told}. Name what to test on with --data")
-    return data or next(iter(found.values()), UNKNOWN)
-
-
-def _choices(model: Known, without: Sequence[str]) -> dict[str, Any]:
-    """The recipe without its seed; empty where the objective is not known."""
-    if not model.recipe.get("objective"):
-        return {}
-    return {name: model.recipe[name] for name in _CHOICES if name in model.recipe and name not in without}
-
-
-def _named(recipe: Mapping[str, Any], differing: Sequence[str]) -> str:
-    more = [name for name in differing if name != "objective"]
-    parts = [_shown("objective", recipe["objective"])]
-    for name in more:
-        value = _shown(name, recipe.get(name))
-        parts.append(value if name == "encoder" else f"{name.replace('_', '-')} {value}")
+def system_name(choices: Mapping[str, str], differing: Sequence[str]) -> str:
+    """Return the objective and the other choices named in `differing`: `ntxent:tau=0.1, lr 0.002`."""
+    parts = [choices["objective"]]
+    for name in differing:
+        if name != "objective":
+            value = str(choices.get(name))
+            parts.append(value if name == "encoder" else f"{name.replace('_', '-')} {value}")
     return ", ".join(parts)
 
 
-def _shown(name: str, value: object) -> str:
-    """A spec without what is default; one that names a Python file as it is, since nothing is imported for a name."""
-    if name not in _SPECS or not value:
-        return str(value)
-    text = str(value)
-    return text if uses_file(text) else _brief(_SPECS[name], text)
+def _common_data(models: Sequence[TrainedModel], data: str | None) -> str:
+    specs = {model.name: model.choices["data"] for model in models if model.choices.get("data")}
+    if data is None and len(set(specs.values())) > 1:
+        listed = "; ".join(f"{name}: {spec}" for name, spec in specs.items())
+        raise InputError(
+            f"runs must be of the same data to be compared; got {listed}. Name what to test on with --data"
+        )
+    return data or next(iter(specs.values()), UNKNOWN)
 
 
-def _brief(kind: str, text: str) -> str:
-    spec = Spec.parse(text)
-    spec.values.pop("net", None)  # the file that an objective's net lies in, another one for every seed
-    return brief(build(kind, str(spec)))
-
-
-def _common(values: Sequence[str]) -> str:
-    different = set(values)
-    return "several" if len(different) > 1 else next(iter(different), UNKNOWN)
+def _without(model: TrainedModel, files: Sequence[str]) -> dict[str, str]:
+    """Return the choices without some files; nothing where the objective is unknown."""
+    if not model.choices.get("objective"):
+        return {}
+    return {name: value for name, value in model.choices.items() if name not in files}

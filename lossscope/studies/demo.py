@@ -15,11 +15,12 @@ from lossscope.errors import InputError
 from lossscope.io.files import write_text
 from lossscope.io.frames import join
 from lossscope.io.run_folder import Run
+from lossscope.io.versions import versions
 from lossscope.registry import build, spec_of
 from lossscope.report.demo_page import Story, page
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, versions
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe

@@ -19,11 +19,12 @@ from lossscope.io.files import fingerprint, replacing, write_text
 from lossscope.io.frames import SUMMARY, Frame, join
 from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
-from lossscope.registry import build, expand, spec_of
+from lossscope.io.versions import versions
+from lossscope.registry import build, expand, refuse_files, spec_of
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, refuse_files, versions
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
 from .study_file import Examination

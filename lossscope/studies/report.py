@@ -13,14 +13,14 @@ import pandas as pd
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
+from lossscope.io.versions import versions
 from lossscope.plots import style
-from lossscope.registry import build, uses_file
+from lossscope.registry import build, refuse_files, uses_file
 from lossscope.report.chapters import retrieval
-from lossscope.report.chapters._paper import papers
 from lossscope.report.chapters.base import Material, chapters
 from lossscope.report.page import write
+from lossscope.report.papers import papers
 from lossscope.report.results import Results, read
-from lossscope.sources.checkpoints.checkpoint import refuse_files, versions
 from lossscope.stats.compare import Chance, compare, significance
 from lossscope.tables.base import Table
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from . import _runs
+from . import runs
 from ._lines import Line
 from ._printed import Printed
 from ._summary import shown
@@ -18,7 +18,7 @@ _ORIENTATION = "Published numbers are of other data and models than ours, and st
 def settings(rows: pd.DataFrame) -> list[str]:
     """eps, batch size and sampling, where all rows have one."""
     told = []
-    for column in _runs.SETTINGS:
+    for column in runs.SETTINGS:
         values = rows[column].dropna().map(shown).unique()
         if len(values) == 1 and rows[column].notna().all():
             told.append(values[0] if values[0].endswith(" split") else f"{column.replace('_', ' ')} {values[0]}")

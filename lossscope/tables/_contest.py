@@ -14,7 +14,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from ._footnotes import Footnotes, joined
-from .base import Better, Cell, ranked
+from .cells import Better, Cell, ranked
 
 LEVEL = 0.05
 SIGNS = "†‡§¶"

@@ -9,13 +9,14 @@ import pandas as pd
 
 from lossscope.errors import InputError, NoRows
 
-from . import _captions, _contest, _runs
+from . import _captions, _contest, runs
 from ._contest import Contest
 from ._footnotes import Footnotes, joined
 from ._lines import Line, belonging, left_out, lines, without_runs
 from ._paper import Column, Measure, cell, dashes
 from ._printed import Key, Printed
-from .base import Cell, Table
+from .base import Table
+from .cells import Cell
 
 TRIPLET = ("con", "nca", "cir")
 PAIR = ("con", "lin", "sig", "lin-ms", "sig-ms")
@@ -40,10 +41,10 @@ class Grid:
         that they can not stand in one table.
         """
         printed, tests = Printed.of("xuan2023_goal", self.number), _contest.checked(tests)
-        every = _runs.of_probe(frame, "recall", self.name)
+        every = runs.of_probe(frame, "recall", self.name)
         rows = belonging(every, printed, self.name, printed.objectives())
         rows = self._of_models(rows, printed)
-        _runs.check(rows, self.name)
+        runs.check(rows, self.name)
         grids: dict[tuple[str, ...], list[Line]] = {}
         for line in lines(rows, printed, frame):
             grids.setdefault((*line.block, line.parameters), []).append(line)
@@ -144,7 +145,7 @@ def _cells(places: dict[Key, Line], column: Column, printed: Printed, letters: F
     cells = {}
     for key, line in places.items():
         one = cell(line, column, printed, letters)
-        gone = "" if column.printed or line.rows.empty else _runs.absent(line.rows, seeds, letters)
+        gone = "" if column.printed or line.rows.empty else runs.absent(line.rows, seeds, letters)
         cells[key] = replace(one, mark=joined(one.mark, gone))
     return cells
 

@@ -13,10 +13,10 @@ import pandas as pd
 from lossscope.errors import NoRows
 from lossscope.spec import Spec
 
-from . import _runs
+from . import runs
 from ._printed import KEY, Key, Printed, key_of, keyed, label_of
 from ._summary import listed, shown
-from .base import DASH
+from .cells import DASH
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> list[Lin
 
     Objectives that are not printed come last, as they first appear.
     """
-    varying = [c for c in _runs.SETTINGS if rows[c].map(shown).nunique() > 1]
-    keys = [*_runs.WHO, *varying]
+    varying = [c for c in runs.SETTINGS if rows[c].map(shown).nunique() > 1]
+    keys = [*runs.WHO, *varying]
     parts = rows.groupby(keys, sort=False, observed=True, dropna=False)
     found = [_line(part, dict(zip(keys, map(shown, key), strict=True)), printed) for key, part in parts]
     blocks = _places(zip(frame["data"].map(shown), frame["encoder"].map(shown), strict=True))
@@ -140,7 +140,7 @@ def _places(values: Iterable[Any]) -> dict[Any, int]:
 def _line(part: pd.DataFrame, words: dict[str, str], printed: Printed) -> Line:
     row = part.iloc[0]
     key = key_of(str(row["spec"]))
-    settings = {name: value for name, value in words.items() if name not in _runs.WHO}
+    settings = {name: value for name, value in words.items() if name not in runs.WHO}
     beside = printed.line(row["dataset"], row["method"], key)
     counted = part["objective"].dropna().unique()
     spec = str(counted[0]) if (part["probe"] != "recall").all() and len(counted) == 1 else str(row["spec"])

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from . import _captions, _contest, _runs
+from . import _captions, _contest, runs
 from ._contest import Contest
 from ._footnotes import Footnotes, joined
 from ._lines import Line, belonging, learnt, left_out, lines, without_runs
 from ._printed import Printed
 from ._summary import undefined
-from .base import Better, Cell, Table
+from .base import Table
+from .cells import Better, Cell
 
 CONVENTIONS = ("corrected", "released", "text")
 NO_ROW = "–: not printed, or not measured."
@@ -88,10 +89,10 @@ class Paper:
         Raises InputError where rows are missing, or such that they can not stand in one table.
         """
         printed, tests = Printed.of(self.paper, self.number), _contest.checked(tests)
-        every = _runs.of_probe(frame, self.probe, self.name)
+        every = runs.of_probe(frame, self.probe, self.name)
         keys = [] if self.any_objective else printed.objectives()
         rows = belonging(every, printed, self.name, keys, also)
-        _runs.check(rows, self.name)
+        runs.check(rows, self.name)
         found = lines(self.derived(rows), printed, frame)
         notes = (*self.notes, *left_out(every, rows), *undefined(rows), *learnt(rows))
         if everything:
@@ -116,7 +117,7 @@ class _Part:
         words = _words(found)
         for line in found:
             seeds = rows.loc[rows["data"] == line.data, "seed"].dropna().unique()
-            mark = _runs.absent(line.rows, seeds, letters) if len(line.rows) else ""
+            mark = runs.absent(line.rows, seeds, letters) if len(line.rows) else ""
             told = [Cell(text=str(word), mark=mark if key == "loss" else "") for key, word in words(line).items()]
             body.append([*told, *(cell(line, column, self.printed, letters) for column in columns)])
         heads = [("", key.replace("_", " ")) for key in words(found[0])]
@@ -178,7 +179,7 @@ def cell(line: Line, column: Column, printed: Printed, notes: Footnotes) -> Cell
     if column.printed:
         return printed.cell(line.printed, measure.direction, measure.published, notes)
     found = line.found(measure.statistic, measure.direction, column.convention)
-    one = _runs.number(found, line.runs, measure.digits, notes)
+    one = runs.number(found, line.runs, measure.digits, notes)
     if column.convention != "released" or one.missing:
         return one
     return replace(one, mark=joined(one.mark, printed.released(line.key, measure.direction, measure.published, notes)))

@@ -11,7 +11,7 @@ import pandas as pd
 from lossscope.spec import Spec
 
 from ._footnotes import Footnotes, joined
-from .base import DASH, Cell
+from .cells import DASH, Cell
 from .published import base as published
 from .published.base import About
 

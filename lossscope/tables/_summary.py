@@ -13,7 +13,8 @@ import pandas as pd
 from lossscope.errors import InputError, NoRows
 from lossscope.io.frames import SUMMARY
 
-from .base import DASH, Better, Cell, Table, marked
+from .base import Table
+from .cells import DASH, Better, Cell, marked
 
 COLUMNS = tuple(column for column in SUMMARY if column != "n_defined")
 SETTINGS = ("convention", "eps", "batch_size", "sampling")

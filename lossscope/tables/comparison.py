@@ -8,7 +8,8 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .base import Cell, Table
+from .base import Table
+from .cells import Cell
 
 NEEDED = (
     "data", "encoder", "system", "against", "statistic", "direction", "unit", "difference", "images", "ci_low",

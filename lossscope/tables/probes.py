@@ -8,7 +8,8 @@ import pandas as pd
 
 from . import _summary
 from ._summary import Row
-from .base import Cell, Table, decimals
+from .base import Table
+from .cells import Cell, decimals
 
 OBJECTIVES = 3  # side by side in one table
 _BY = ("source", "objective", "direction", "probe")

@@ -6,7 +6,8 @@ import pandas as pd
 
 from . import _summary
 from ._summary import Column, Row
-from .base import Cell, Table, decimals
+from .base import Table
+from .cells import Cell, decimals
 
 _BY = ("source", "objective", "direction")
 

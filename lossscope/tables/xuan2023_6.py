@@ -9,8 +9,8 @@ import pandas as pd
 
 from ._paper import Paper, recalls
 from ._printed import key_of
-from ._runs import WHO
 from .base import Table
+from .runs import WHO
 
 _NOTE = (
     "Combinations other than cir, sig-ms are the best by rsum of their data and model, chosen on these very numbers."

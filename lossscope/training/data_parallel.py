@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import World
-from lossscope.encoders.base import Side, on_device
+from lossscope.encoders.types import Side, on_device
 from lossscope.errors import InputError
 from lossscope.sources.checkpoints.captions import Sentences
 from lossscope.sources.checkpoints.checkpoint import stored_tokens

@@ -16,8 +16,9 @@ from lossscope.core.distributed import world
 from lossscope.core.interrupts import stopping
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
-from lossscope.registry import spec_of
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, refuse_files, versions
+from lossscope.io.versions import versions
+from lossscope.registry import refuse_files, spec_of
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
 from .data_parallel import require_agreement
 from .monitor import Probing

@@ -31,7 +31,7 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
     meta_lr makes the length of lr immaterial. Costs five more passes through the encoder.
     Source: Wei et al. 2021 (Meta-SPN) after Shu et al. 2019 (Meta-Weight-Net); the central difference is ours.
     """
-    from .step import similarities, weighed
+    from .forward import similarities, weighed
 
     assert state.outer is not None
     parameters = state.parameters()

@@ -15,9 +15,9 @@ import safetensors.numpy
 import torch
 
 from lossscope.core.batches import Batch
+from lossscope.core.embedded import Embedded
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of, read_safetensors, replacing, write_text
-from lossscope.sources.base import Embedded
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]

@@ -6,11 +6,14 @@ import dataclasses
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
 from lossscope.io.files import write_text
+from lossscope.registry import brief, build, uses_file
+from lossscope.spec import Spec
 
 from .recipe import Recipe
 
@@ -47,3 +50,27 @@ def stated(found: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise InputError(f"{key} of {where} must be {type(default).__name__}; got {value!r}")
         typed[key] = float(value) if isinstance(default, float) else value
     return typed
+
+
+def plain(recipe: Any) -> dict[str, Any]:
+    """A recipe dataclass as plain values that weights_only can read."""
+    return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}
+
+
+def printed_choices(recipe: Mapping[str, Any]) -> dict[str, str]:
+    """Return every choice of a stored recipe but its seed as it is printed: specs without what is default.
+
+    A spec that names a Python file stays as it is, since nothing is imported for a name; the file of an objective's net
+    is left out, as it is another one for every seed. Keys that are no choices of a recipe are left out.
+    """
+    names = [item.name for item in dataclasses.fields(Recipe) if item.name != "seed"]
+    return {name: _printed(name, recipe[name]) for name in names if name in recipe}
+
+
+def _printed(name: str, value: object) -> str:
+    kind = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}.get(name)
+    if kind is None or not value or uses_file(str(value)):
+        return str(value)
+    spec = Spec.parse(str(value))
+    spec.values.pop("net", None)
+    return brief(build(kind, str(spec)))

@@ -10,11 +10,12 @@ from torch import nn
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.errors import InputError
 from lossscope.registry import spec_of
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, plain, stored_shape, stored_tokens
+from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
 from lossscope.spec import Spec
 
 from .learnt_scale import Upstream, upstream_of
 from .optimisers import optimiser_of
+from .recipe_files import plain
 from .sync_batch_norm import join
 from .task import Task
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduced, backward, both, reduced
+from lossscope.core.weights import Reduced, backward
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.sources.checkpoints.captions import Sentences
 
-from . import quintuplet_loss
-from .data_parallel import encoded, own_dice, same_dice, sum_gradients
+from .data_parallel import own_dice, sum_gradients
+from .forward import followed, similarities, weighed
 from .meta_step import meta_step
 from .state import State
 from .task import Task
@@ -62,49 +59,9 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch, ram
     return {**updated, **followed(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
 
 
-def similarities(
-    task: Task, state: State, sentences: Sentences, batch: Batch, objective: Objective, mask: Mask
-) -> tuple[Tensor, Mask, Tensor | None]:
-    """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
-    the further loss of the model itself, if it has one."""
-    ids, lengths = sentences.take(batch.captions, task.device)
-    with _precision(task.recipe.precision, task.device):
-        sides = encoded(task, state, sentences, batch, (ids, lengths))
-    if objective.embeddings or (task.watcher is not None and task.watcher.embeddings):
-        vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
-        mask = replace(mask, info={**mask.info, **vectors})
-    with torch.autocast(task.device.type, enabled=False), same_dice(task, state):
-        S = state.model.score(*sides)
-        if not isinstance(S, Tensor):
-            raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
-        S = S.float()
-        return S, mask, state.model.extra_loss(*sides, S, mask, ids, lengths)
-
-
-def weighed(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> Reduced:
-    """The training loss of a batch and its gradient with respect to S."""
-    reduction = task.recipe.reduction or objective.reduction
-    if "offline" in objective.needs:
-        return quintuplet_loss.weigh(objective, S, mask, reduction, pairs)
-    return reduced(both(objective, S, mask), objective.directions, reduction, pairs)
-
-
 def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
     """The objective's loss and the model's own; None where the objective has no value."""
     return value if value is None or further is None else value + further.detach()
-
-
-def followed(S: Tensor, mask: Mask) -> dict[str, float]:
-    """Mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, both directions together."""
-    hardest = S.masked_fill(mask.others, -torch.inf)
-    negatives = torch.cat([hardest.amax(1), hardest.amax(0)])
-    found: dict[str, float] = {}
-    for name, values in (("pos", S[mask.positives]), ("neg", negatives[negatives.isfinite()])):
-        values = values if len(values) else S.new_full((1,), float("nan"))
-        found[f"{name}_mean"] = float(values.mean())
-        for q in (10, 50, 90):
-            found[f"{name}_q{q}"] = float(_quantile(values, q / 100))
-    return found
 
 
 def _update(task: Task, state: State, loss: Reduced) -> dict[str, float]:
@@ -126,13 +83,3 @@ def _mask(task: Task, batch: Batch) -> Mask:
         rows = torch.from_numpy(batch.captions)
         mask = replace(mask, info={name: column[rows] for name, column in task.info.items()})
     return mask.to(task.device)
-
-
-def _quantile(values: Tensor, q: float) -> Tensor:
-    """Nearest-rank quantile; torch.quantile refuses large inputs."""
-    return values.sort().values[round(q * (len(values) - 1))]
-
-
-def _precision(precision: str, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
-    return torch.autocast(device.type, types[precision]) if precision in types else contextlib.nullcontext()

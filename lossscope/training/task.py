@@ -21,13 +21,14 @@ from lossscope.io.run_folder import Run
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 from lossscope.sources.checkpoints.captions import Sentences
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, plain
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.text.tokenizer import Tokens
 
 from .inputs import info_of, objective_of, offline_of
 from .monitor import Watcher
 from .offline_candidates import Offline
 from .recipe import Recipe
+from .recipe_files import plain
 
 Progress = Callable[[str, int, int], None]
 Listener = Callable[[dict[str, Any]], None]

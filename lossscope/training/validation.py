@@ -12,8 +12,8 @@ from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import numbers
 from lossscope.sources.checkpoints.pair_scores import seen
 
+from .forward import followed
 from .state import State, snapshot
-from .step import followed
 from .task import Task
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
-from lossscope.core.weights import Pair
 from lossscope.errors import InputError
 
 T, F = True, False

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, group_mask, normalise, pair_mask
-from lossscope.core.weights import Pair, Weights, backward, both, reduced
+from lossscope.core.weights import Weights, backward, both, reduced
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import pair_mask
-from lossscope.encoders.base import Encoder, Items, Side
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.types import Items, Side
 from lossscope.registry import build, names
 
 SIZE, WORDS, N = 16, 12, 4

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.bfan import BFAN, focused
-from lossscope.encoders.released.checkpoint_file import Original
+from lossscope.encoders.types import Original, Side
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 

@@ -17,7 +17,8 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
 from lossscope.encoders.layers.expert_inputs import shape_of
-from lossscope.encoders.released.checkpoint_file import Original, read_original
+from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.types import Original
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
 

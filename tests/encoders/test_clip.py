@@ -12,8 +12,9 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
-from lossscope.encoders.released.checkpoint_file import Original, read_original
+from lossscope.encoders.released.checkpoint_file import read_original
 from lossscope.encoders.released.clip import from_openai
+from lossscope.encoders.types import Original
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import opened

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lossscope.encoders.base import EncoderSpec
 from lossscope.encoders.clip import CLIP
-from lossscope.encoders.released.checkpoint_file import Original
 from lossscope.encoders.siglip import SigLIP
+from lossscope.encoders.types import Original
 from lossscope.errors import InputError
 
 transformers = pytest.importorskip("transformers")

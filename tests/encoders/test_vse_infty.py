@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.residual_network import PLANS, Plan
-from lossscope.encoders.released.checkpoint_file import Original
+from lossscope.encoders.types import Original
 from lossscope.encoders.vse_infty import VSEInfty
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder, EncoderSpec
-from lossscope.encoders.released.checkpoint_file import Original
+from lossscope.encoders.types import Original
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of

@@ -16,7 +16,8 @@ from torch import Tensor
 from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.captioning import Captioning
-from lossscope.encoders.released.checkpoint_file import Original, read_original
+from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.types import Original
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of

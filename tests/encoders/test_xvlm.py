@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, group_mask, pair_mask
-from lossscope.core.weights import Pair
-from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.image_text_matching import drawn
-from lossscope.encoders.released.checkpoint_file import Original, read_original
+from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.types import Original, Side
 from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
+from lossscope.core.embedded import Embedded
 from lossscope.engine.eps_curves import curves
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.views.eps_histogram import EDGES
-from lossscope.sources.base import Embedded
 
 
 @pytest.fixture(name="rows")

@@ -12,11 +12,12 @@ import torch
 from scipy import stats
 
 from lossscope.core.batches import Sampling
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import normalise
 from lossscope.engine.plan import Sweep
-from lossscope.engine.similarity_clouds import COLUMNS, chosen, density, epochs, join
+from lossscope.engine.similarity_clouds import COLUMNS, chosen, density, join
 from lossscope.errors import InputError
-from lossscope.sources.base import Embedded
+from lossscope.io.run_folder import epochs
 
 N, K = 20, 3
 OWNER = np.repeat(np.arange(N), K)

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 import torch
 
+from lossscope.core.embedded import Embedded
 from lossscope.engine import small_batches
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.objectives.circle import Circle
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 
 N, K = 20, 3
 

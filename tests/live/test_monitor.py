@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossscope
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError, SpecError
 from lossscope.live.monitor import LossScope
 from lossscope.registry import build, names
-from lossscope.sources.base import Embedded
 
 NTXENT = "ntxent:tau=0.05"
 WITHIN = [name for name in names("probes") if "gradients" not in build("probes", name).reads]

@@ -18,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lossscope.core.counts import CONVENTIONS
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.core.stop_gradient import keeping
 from lossscope.core.weights import both, reduced
 from lossscope.engine.run_probes import measured
 from lossscope.errors import InputError
-from lossscope.objectives.base import CONVENTIONS, Loss, Objective
+from lossscope.objectives.base import Loss, Objective
 from lossscope.objectives.counting.buffers import Space
 from lossscope.objectives.counting.concentration import Spread
 from lossscope.objectives.counting.rows import Whole
@@ -401,7 +402,7 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     S, mask = random_batch(objective, queries=9, candidates=60)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = objective.counted(S, mask).threshold(eps)
-    found = objective.tiled.of(objective, Whole.of(S, mask)).counts(eps)
+    found = objective.tiled.of(Whole.of(S, mask)).counts(eps)
     assert torch.equal(found.above.double(), expected.above.double())
     for name in ("mass_above", "mass_low", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
@@ -415,7 +416,7 @@ def test_sums_over_a_row_say_how_its_weights_are_spread(spec: str, width: float,
     S, mask = random_batch(objective, queries=9, candidates=candidates)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = Spread.of(objective.counted(S, mask))
-    found = objective.tiled.of(objective, Whole.of(S, mask)).spread()
+    found = objective.tiled.of(Whole.of(S, mask)).spread()
     assert (found is None) == (objective.positives == "many")  # what has several blocks is asked for its weights
     if found is not None:
         for name in ("n_eff", "perplexity", "top1", "top5"):
@@ -430,10 +431,10 @@ def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> Non
     )
     asked = [(spec, eps) for eps in (0.01, 0.2) for spec in specs]
     shared = Whole.of(*whole)
-    answers = {spec: (one := build("objectives", spec)).tiled.of(one, shared) for spec in specs}
+    answers = {spec: (one := build("objectives", spec)).tiled.of(shared) for spec in specs}
     for spec, eps in [*asked, *reversed(asked)]:
         one = build("objectives", spec)
-        alone = one.tiled.of(one, Whole.of(*whole)).counts(eps)
+        alone = one.tiled.of(Whole.of(*whole)).counts(eps)
         for name, value in vars(answers[spec].counts(eps)).items():
             torch.testing.assert_close(value, getattr(alone, name), rtol=0, atol=0, equal_nan=True)
 
@@ -455,9 +456,9 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
     objective = build("objectives", spec)
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
-    expected = objective.tiled.of(objective, Whole.of(S, mask)).counts(eps)
+    expected = objective.tiled.of(Whole.of(S, mask)).counts(eps)
     for dim in (0, 1):
-        side = objective.tiled.side(objective, Whole.of(S, mask).known, [eps], Space(), collect)
+        side = objective.tiled.side(Whole.of(S, mask).known, [eps], Space(), collect)
         for meet in (side.add, side.recount):
             for top, left in product(range(0, 8, heights), range(0, 25, widths)):
                 tile = (S + mask.hiding)[top : top + heights, left : left + widths]
@@ -504,9 +505,9 @@ def test_contributors_are_as_many_however_little_they_weigh(spec: str) -> None:
     mask = pair_mask(torch.arange(40))
     w = objective.counted(S.double(), mask).weights.flatten(1)
     expected = w.sum(1).square() / w.square().sum(1)
-    for found in (objective.counts(S, mask, 0.01), objective.tiled.of(objective, Whole.of(S, mask)).counts(0.01)):
+    for found in (objective.counts(S, mask, 0.01), objective.tiled.of(Whole.of(S, mask)).counts(0.01)):
         torch.testing.assert_close(found.n_eff.double(), expected, rtol=1e-3, atol=0)
-    side = objective.tiled.side(objective, Whole.of(S, mask).known, [0.01], Space(), True)
+    side = objective.tiled.side(Whole.of(S, mask).known, [0.01], Space(), True)
     for left in range(0, 40, 9):
         side.add((S + mask.hiding)[:, left : left + 9].contiguous(), slice(0, 40), 1)
     torch.testing.assert_close(side.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counted
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.engine.run_probes import Found, asked, measured, whole
 from lossscope.errors import InputError
-from lossscope.objectives.base import Convention, Counted, Objective
+from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulated, Reducer, Statistic, joined, reduced
 from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.eps_histogram import EDGES

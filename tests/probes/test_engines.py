@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build, names
-from lossscope.sources.base import Embedded, load
+from lossscope.sources.base import load
 
 WITHOUT_MODEL = tuple(name for name in names("probes") if name != "parameter_gradients")
 KEYS = ["objective", "direction", "probe", "statistic"]

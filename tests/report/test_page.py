@@ -21,7 +21,8 @@ from lossscope.errors import InputError
 from lossscope.plots import style
 from lossscope.report.interactive import Dial, Field, Series, library
 from lossscope.report.page import Picture, Section, write
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 

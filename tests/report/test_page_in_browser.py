@@ -18,7 +18,8 @@ from lossscope.engine.weight_fields import weight_field
 from lossscope.plots import style
 from lossscope.report.interactive import Dial, Field, Series
 from lossscope.report.page import Picture, Section, write
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")

@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.core.weights import Pair
 from lossscope.engine.tiled.matrix import Matrix
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
-from lossscope.retrieval.metrics import metrics as module
 from lossscope.retrieval.evaluate import evaluate, numbers
 from lossscope.retrieval.metrics import Retrieval, retrieve, retrieve_by_tiles
-from lossscope.sources.base import Embedded
+from lossscope.retrieval import metrics as module
 
 Oracle = Callable[[str], ModuleType]
 Rows = npt.NDArray[np.int64]

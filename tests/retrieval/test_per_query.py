@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 import torch
 
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.core.weights import Pair
 from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import COLUMNS, per_query
-from lossscope.sources.base import Embedded
 
 OWNER = np.array([4, 0, 0, 2, 4, 4, 2, 5])  # images 1 and 3 have no caption; in no order
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.core.weights import Pair
 from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.trec import run_files
-from lossscope.sources.base import Embedded
 
 Run = dict[str, list[tuple[str, int, float]]]
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]

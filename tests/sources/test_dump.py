@@ -13,9 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from lossscope.core.embedded import Embedded
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
-from lossscope.sources.base import Embedded, find, load
+from lossscope.sources.base import find, load
 from lossscope.sources.dump import Dump
 
 N, M, D = 6, 12, 4

@@ -14,8 +14,8 @@ from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.report.chapters import sensitivity
-from lossscope.report.chapters._paper import papers
 from lossscope.report.chapters.base import Material
+from lossscope.report.papers import papers
 from lossscope.report.results import read
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import Cell, Grid, read_grid

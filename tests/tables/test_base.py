@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.tables import _formats
-from lossscope.tables.base import Cell, Table, marked
+from lossscope.tables import formats
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell, marked
 
 # the whole float, as it must be, character for character
 LATEX = r"""\begin{table}[htbp]
@@ -150,7 +151,7 @@ def test_a_notebook_shows_the_html():
     assert _table()._repr_html_() == _table().to_html()
 
 
-_ESCAPED = sorted({*_formats._LATEX.values()}, key=len, reverse=True)
+_ESCAPED = sorted({*formats._LATEX.values()}, key=len, reverse=True)
 _LATEX_TOKEN = re.compile(
     "|".join([*map(re.escape, _ESCAPED), r"\\texttt\{U\+[0-9A-F]{4,6}\}", r"[^\\{}$&#^_~%<>|\"`*]"])
 )
@@ -162,9 +163,9 @@ _LATEX_TOKEN = re.compile(
 def test_no_label_breaks_a_format(label):
     """Every character of a label is an escape or harmless, in each of the formats, and comes back where it can."""
     table = Table("t", label, (("", "loss"), ("", "R@1")), ((Cell(text=label), Cell(mean=1.0)),), (label,))
-    assert re.fullmatch(f"(?:{_LATEX_TOKEN.pattern})*", _formats.latex_text(label), re.S)
+    assert re.fullmatch(f"(?:{_LATEX_TOKEN.pattern})*", formats.latex_text(label), re.S)
     latex = table.to_latex().splitlines()
-    assert latex[latex.index(r"\midrule") + 1] == f"{_formats.latex_text(label)} & $1.0$ \\\\"
+    assert latex[latex.index(r"\midrule") + 1] == f"{formats.latex_text(label)} & $1.0$ \\\\"
     reader = _Reader()
     reader.feed(table.to_html())
     reader.close()

@@ -10,7 +10,8 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2
-from lossscope.tables.base import Cell, Table, marked, ranked
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell, marked, ranked
 
 Study = Callable[..., pd.DataFrame]
 BEST = "SmoothAP"  # of the rows of the fixture

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3, bleeker2022_4, li2022_4, li2022_6, xuan2023_6
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 from lossscope.tables.published import base as published
 
 Study = Callable[..., pd.DataFrame]

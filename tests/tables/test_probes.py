@@ -9,7 +9,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables import probes, statistics
-from lossscope.tables.base import decimals
+from lossscope.tables.cells import decimals
 
 
 def _rows(probe, objective, values, **more):

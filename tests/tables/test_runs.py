@@ -11,7 +11,8 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3
 from lossscope.tables._footnotes import Footnotes, joined
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 Study = Callable[..., pd.DataFrame]
 RUN = "scenes, ambiguity 0.1/VSE++/NT-Xent/1"

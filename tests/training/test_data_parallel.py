@@ -19,8 +19,9 @@ from lossscope.core.batches import Batch
 from lossscope.core.distributed import World, world
 from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import backward
-from lossscope.encoders.base import Encoder, Items
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.types import Items
 from lossscope.errors import InputError
 from lossscope.objectives.checks.spawn import group
 from lossscope.registry import build, names

@@ -163,7 +163,8 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path, unbroken: Run) -> None
 KILLER = """
 import os, signal, sys
 from pathlib import Path
-from lossscope import files, run
+from lossscope.io import files
+from lossscope.io import run_folder as run
 from lossscope.training.recipe_files import read_recipe
 from lossscope.training.loop import train
 count, at, half = 0, int(sys.argv[2]), sys.argv[3] == "half"

@@ -20,10 +20,10 @@ import torch
 from typer.testing import CliRunner
 
 from lossscope.core.distributed import joined, world
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import normalise
 from lossscope.errors import Interrupted
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import rank

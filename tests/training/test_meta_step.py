@@ -16,11 +16,11 @@ from lossscope.io.run_folder import Run
 from lossscope.registry import build, spec_of
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.forward import similarities, weighed
 from lossscope.training.loop import train
 from lossscope.training.meta_step import _validation_batch, meta_step
 from lossscope.training.recipe import Recipe
 from lossscope.training.state import State, fresh
-from lossscope.training.step import similarities, weighed
 from lossscope.training.task import Task, prepared
 
 TINY = Recipe(

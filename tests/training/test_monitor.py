@@ -58,7 +58,7 @@ def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str
 
 def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, float] | None] = []
-    scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.step.weighed
+    scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.forward.weighed
 
     def noted(task: Any, objective: Any, S: torch.Tensor, *rest: Any) -> Any:
         seen.append(scope.watch(S))
@@ -103,7 +103,7 @@ def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
     probing = Probing(("cocos", "similarity"), 2)
     whole = train(recipe(epochs=3), tmp_path / "whole", probing=probing)
     count = {"n": 0}
-    do = lossscope.training.step.weighed
+    do = lossscope.training.forward.weighed
 
     def stop(*given: Any) -> Any:
         count["n"] += 1

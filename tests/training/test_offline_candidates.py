@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from lossscope.core.batches import Sampling
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
-from lossscope.sources.base import Embedded
 from lossscope.training.offline_candidates import Offline, rank
 
 IMAGES, EACH, TOP = 12, 3, 5

@@ -8,17 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
 
-from ..base import require_fit
-from ..released.checkpoint_file import read_original
-
 SIZES = {"small": (4, 256), "base": (12, 768)}
 HEAD = 64  # width of an attention head
-_IGNORED = ("cls.", "embeddings.position_ids", "embeddings.token_type_ids")
 
 
 def size_of(name: str) -> tuple[int, int] | None:
@@ -90,24 +86,3 @@ def empty(configuration: Mapping[str, Any]) -> nn.Module:
     except (TypeError, ValueError) as error:
         raise InputError(f"the configuration of a BERT must be one that transformers takes; {error}") from error
     return model
-
-
-def load_folder(model: nn.Module, folder: Path) -> None:
-    """Put the weights of a Hugging Face folder into a BertModel, strictly but for the heads on top and the pooler.
-
-    A folder without a pooler (of a masked language model) leaves it as it is; here nothing reads it. Raises
-    InputError naming the first tensor that does not fit.
-    """
-    found = {_ours(k): v for k, v in read_original(folder).towers[0].items()}
-    wanted = model.state_dict()
-    found = {k: v for k, v in found.items() if not k.startswith(_IGNORED)}
-    pooler: dict[str, Tensor] = {k: v for k, v in wanted.items() if k.startswith("pooler.")}
-    found = {**pooler, **found}
-    require_fit(wanted, found, f"the BERT that {folder / 'config.json'} describes")
-    model.load_state_dict(found)
-
-
-def _ours(name: str) -> str:
-    """Names without `bert.`, and as written since 2019, when LayerNorm's were gamma and beta."""
-    name = name.removeprefix("bert.")
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
-    from ..base import Side
+    from ..types import Side
 
 Again = Callable[[], contextlib.AbstractContextManager[None]]
 IMAGES_AT_ONCE = 32  # a block of images that stays in the cache while it meets some captions

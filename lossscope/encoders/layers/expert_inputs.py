@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
-from ..base import Items, Shape, Side
+from ..types import Items, Shape, Side
 
 
 def experts_of(shape: Shape, who: str) -> dict[str, int]:

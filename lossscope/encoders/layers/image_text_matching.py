@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Pair
 
-from ..base import Side
+from ..types import Side
 from .chunked_scores import without_padding
 
 _LEAST = 1e-5  # added to the probability of every negative

@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lossscope.errors import InputError
 
-from ..base import Items, Shape, Side
+from ..types import Items, Shape, Side
 from .initialisation import embedding, xavier
 
 EPS = 1e-8

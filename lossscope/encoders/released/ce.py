@@ -11,8 +11,8 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..layers.expert_inputs import keys_of, shape_of
+from ..types import Opened, Original
 from . import options as told
-from .checkpoint_file import Opened, Original
 from .expert_config import inside, margin_of, require_settings, whole
 
 _EXPERTS: Mapping[str, int] = MappingProxyType({

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +14,11 @@ from lossscope.io.json_files import member, read_json
 from lossscope.io.pickles.legacy_torch import read_old, refuse_program
 from lossscope.io.pickles.stubs import INERT
 
+from ..types import Original
 from .payload import epoch_of, is_state, metrics_of, options_of, plain_options, require_dense, without_module
 
 _TOWERS = ("model", "state_dict")
 _HEAD = 1 << 18  # bytes in which the keys of a torch file stand
-
-
-@dataclass(frozen=True)
-class Original:
-    """What an original file holds.
-
-    towers: its state dicts in the file's order (one for most, [image, text(, similarity)] for the VSE family), without
-    `module.` in front of the names; only that very prefix is dropped, and only where every name of a tower has it.
-    options: its opt or config as plain values, {} when it has none. epoch, metrics: as far as it says.
-    """
-
-    path: Path
-    towers: tuple[Mapping[str, Tensor], ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    epoch: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Opened:
-    """An original file as one of our encoders.
-
-    encoder: the encoder's dataclass. weights: every tensor under our names. ignored: names left out on purpose.
-    kept: the configuration that a checkpoint of it must hold, as EncoderSpec.kept. context: ids of the longest caption
-    it takes (0: any).
-    item_shape: of one image, as the model takes it. vocabulary_size: rows of its word embedding (0: its tokeniser's).
-    objective: spec of what it was trained with, with the margin and temperature it says. notices: what to tell.
-    """
-
-    encoder: Any
-    weights: Mapping[str, Tensor]
-    item_shape: Any
-    vocabulary_size: int
-    objective: str
-    ignored: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    kept: Mapping[str, str] = field(default_factory=dict)
-    context: int = 0
 
 
 def read_original(path: Path | str, old_pickle: bool = False) -> Original:

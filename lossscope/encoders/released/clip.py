@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from .checkpoint_file import Original
+from ..types import Original
 from .options import tensor_of
 from .transformer_config import parts, size
 

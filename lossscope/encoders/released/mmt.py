@@ -14,8 +14,8 @@ from lossscope.errors import InputError
 
 from ..layers.bert import HEAD
 from ..layers.expert_inputs import shape_of
+from ..types import Opened, Original
 from . import options as told
-from .checkpoint_file import Opened, Original
 from .expert_config import inside, margin_of, require_settings, whole
 
 _TYPES: Mapping[str, int] = MappingProxyType(

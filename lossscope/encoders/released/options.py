@@ -10,8 +10,9 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from ..base import EncoderSpec, Shape, require_fit
+from ..base import EncoderSpec, require_fit
 from ..layers.pooled_resnet import with_counters
+from ..types import Shape
 
 
 def flag(options: Mapping[str, Any], name: str, absent: bool) -> bool:

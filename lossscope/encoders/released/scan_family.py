@@ -10,7 +10,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..base import EncoderSpec
-from .checkpoint_file import Opened, Original
+from ..types import Opened, Original
 from .options import fitted, flag, tensor_of, text, triplet_spec
 
 TOWERS = ("image", "text", "similarity")

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ..layers.cross_encoder import HEAD
 from ..layers.swin import HEAD as SWIN_HEAD
-from .checkpoint_file import Original
+from ..types import Original
 from .options import tensor_of
 
 _CROSS = re.compile(r"text_encoder\.(bert\.)?encoder\.layer\.\d+\.crossattention\.self\.key\.weight")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.pair import Pair
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import Undecided

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Rows
+from lossscope.core.embedded import Embedded
 from lossscope.core.similarity import Direction
 from lossscope.objectives.counting.buffers import Space
-from lossscope.sources.base import Embedded
 
 _THIN = 32
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which the caches of a core hold

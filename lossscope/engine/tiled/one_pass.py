@@ -10,9 +10,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counts
 from lossscope.core.distributed import World
-from lossscope.core.weights import Pair
-from lossscope.objectives.base import Convention, Counts, Objective
+from lossscope.core.pair import Pair
+from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import Side, Undecided
 from lossscope.objectives.counting.buffers import Space
 from lossscope.objectives.counting.rows import Known
@@ -115,7 +116,7 @@ class Pass:
         sides = {}
         for objective in self.objectives:
             assert objective.tiled is not None, "a pass is for objectives with a tiled form"
-            sides[objective] = objective.tiled.side(objective, known, self.eps, space, collect=True)
+            sides[objective] = objective.tiled.side(known, self.eps, space, collect=True)
         return Passed(shape, known, sides, Top(known, space) if self.extremes else None)
 
     def _tiles(

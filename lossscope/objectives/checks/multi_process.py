@@ -15,8 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
-from lossscope.core.weights import Pair, Reduced, Weights, backward, reduced
+from lossscope.core.weights import Reduced, Weights, backward, reduced
 from lossscope.registry import build, spec_of
 
 from .spawn import averaged, gathered, group, run, solitary

@@ -56,7 +56,8 @@ def _of_embeddings(found: Found, ranks: int) -> Iterator[Verdict]:
             "ranks",
             "fail",
             f"its gather loses gradients: 1/{ranks} of the gradient arrives on {ranks} processes, though the loss, "
-            f"{value:.6g}, is the same; use a gather that has a gradient, as lossscope.objectives.checks.spawn.gathered",
+            f"{value:.6g}, is the same; use a gather that has a gradient, as "
+            "lossscope.objectives.checks.spawn.gathered",
         )
     elif part:
         sums = f"it adds up its own rows, so gradients averaged over {ranks} processes are 1/{ranks} of those of one"

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from ..base import Counts, Objective
+from lossscope.core.counts import Counts
+
 from .buffers import Space
 from .concentration import Spread
 from .rows import Known, Whole
@@ -83,11 +84,11 @@ class Form(Protocol):
 
     compares: ClassVar[bool]
 
-    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
         ...
 
-    def of(self, objective: Objective, whole: Whole) -> Answer:
+    def of(self, whole: Whole) -> Answer:
         """The same of whole rows, with the same decisions."""
         ...
 
@@ -113,12 +114,11 @@ class InOneTile(Answer):
     """Whole rows counted as one tile: the same decisions as tile by tile."""
 
     form: Form
-    objective: Objective
     whole: Whole
 
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""
-        side = self.form.side(self.objective, self.whole.known, [eps], Space(), collect=False)
+        side = self.form.side(self.whole.known, [eps], Space(), collect=False)
         rows = slice(0, len(self.whole.S))
         side.add(self.whole.negatives, rows, 1)
         if side.again:

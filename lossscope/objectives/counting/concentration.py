@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Counted
 from lossscope.core.row_ops import dot, largest
-
-from ..base import Counted
 
 TOP = 5  # entries that `top5` adds up
 _LEAST = -200.0  # in place of log 0, which times 0 would be no number

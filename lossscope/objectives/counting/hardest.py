@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Counted, Counts, HasCounted
 from lossscope.core.similarity import Mask
 
-from ..base import Counted, Counts, Objective
 from .base import Answer, Side, Undecided, leading
 from .buffers import Space
 from .concentration import Spread
@@ -23,20 +23,21 @@ from .rows import Known, Whole
 class Hardest:
     """w depends on (s₊, max_n s_n) only: the objective is asked about rows of these two."""
 
+    objective: HasCounted
     compares: ClassVar[bool] = True
 
-    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
-        return _Top(objective, known)
+        return _Top(self.objective, known)
 
-    def of(self, objective: Objective, whole: Whole) -> Answer:
+    def of(self, whole: Whole) -> Answer:
         """The hardest negative and the best positive say it all."""
-        return _Pair(objective, whole)
+        return _Pair(self.objective, whole)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair(Answer):
-    objective: Objective
+    objective: HasCounted
     whole: Whole
 
     @cached_property
@@ -57,7 +58,7 @@ class _Pair(Answer):
 class _Top(Side):
     """top: (n,) the hardest negative."""
 
-    def __init__(self, objective: Objective, known: Known) -> None:
+    def __init__(self, objective: HasCounted, known: Known) -> None:
         self.objective, self.known = objective, known
         self.top = torch.full_like(known.best, -torch.inf)
 
@@ -77,7 +78,7 @@ class _Top(Side):
         self.top = torch.stack([state["top"] for state in states]).amax(0)
 
 
-def _counted(objective: Objective, best: Tensor, hardest: Tensor) -> Counted:
+def _counted(objective: HasCounted, best: Tensor, hardest: Tensor) -> Counted:
     """The objective's weights of rows of two, the best positive and the hardest negative."""
     S = torch.stack([best, hardest], 1)
     valid = -torch.inf < S

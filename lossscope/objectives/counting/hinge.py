@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..base import Counts, Objective
+from lossscope.core.counts import Counts
+
 from .base import Answer, Side, Undecided, around, zeroed
 from .buffers import Space
 from .concentration import Spread
@@ -24,11 +25,11 @@ class Hinge:
     margin: float
     compares: ClassVar[bool] = True
 
-    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
         return _Number(self, known, space)
 
-    def of(self, objective: Objective, whole: Whole) -> Answer:
+    def of(self, whole: Whole) -> Answer:
         """The number of negatives that violate the margin says it all."""
         return _Violations(self, whole)
 

@@ -8,10 +8,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import check
 from lossscope.core.row_ops import LN2, largest
 from lossscope.core.similarity import Mask
 
-from ..base import check
 from .buffers import Space
 from .concentration import TOP
 

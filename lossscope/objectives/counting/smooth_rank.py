@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..base import Counts, Objective
+from lossscope.core.counts import Counts
+
 from .base import Answer, InOneTile, Side, zeroed
 from .buffers import Space
 from .kept_entries import Cells
@@ -31,13 +32,13 @@ class Ranks:
     tau: float
     compares: ClassVar[bool] = False
 
-    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
         return _Windows(self, known, eps, space, collect)
 
-    def of(self, objective: Objective, whole: Whole) -> Answer:
+    def of(self, whole: Whole) -> Answer:
         """Sums of the rows as one tile."""
-        return InOneTile(self, objective, whole)
+        return InOneTile(self, whole)
 
 
 class _Windows(Side):

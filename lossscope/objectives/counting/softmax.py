@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Counts
 from lossscope.core.row_ops import LN2, dot, exp_
 
-from ..base import Counts, Objective
 from .base import Answer, Side, zeroed
 from .buffers import Space
 from .concentration import Spread
@@ -37,11 +37,11 @@ class Softmax:
     pull: float | None = None
     compares: ClassVar[bool] = False
 
-    def side(self, objective: Objective, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
         """Sums of one direction."""
         return _Sums(self, known, eps, space, collect)
 
-    def of(self, objective: Objective, whole: Whole) -> Answer:
+    def of(self, whole: Whole) -> Answer:
         """Exponentials of whole rows."""
         return _Rows(self, whole)
 

@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.counts import check
 from lossscope.core.similarity import Mask, normalise, pair_mask
 from lossscope.core.weights import REDUCTIONS, Reduction, Weights
 from lossscope.errors import InputError, SpecError
 
-from ..base import Objective, check
+from ..base import Objective
 from .embeddings import AXES, two_ends, vectors_of, with_axes
 from .signature import REQUIRED, Takes, call_of, form_of, options_of
 

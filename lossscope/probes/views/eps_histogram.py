@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.objectives.base import Counted
+from lossscope.core.counts import Counted
 
 EDGES = tuple(float(np.float32(10.0 ** (k / 10))) for k in range(-80, 21))  # 1e-8 ... 100, ten a decade, float32
 

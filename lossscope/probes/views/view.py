@@ -10,10 +10,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from lossscope.core.counts import Convention, Counted, Counts
 from lossscope.core.row_ops import highest
 from lossscope.core.similarity import Direction, Mask
 from lossscope.errors import InputError
-from lossscope.objectives.base import Convention, Counted, Counts, Objective
+from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import Answer
 from lossscope.objectives.counting.concentration import Spread
 from lossscope.objectives.counting.rows import Whole
@@ -148,7 +149,7 @@ class Rows(Look):
             return None
         if objective not in self._answers:
             self.whole.check(objective.positives)
-            self._answers[objective] = objective.tiled.of(objective, self.whole)
+            self._answers[objective] = objective.tiled.of(self.whole)
         return self._answers[objective]
 
     def counted(self, objective: Objective, convention: Convention = "corrected") -> Counted:

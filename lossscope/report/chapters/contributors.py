@@ -11,7 +11,7 @@ from lossscope.plots import weight_mass
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet
 
 from ..page import Item, Picture, Section
-from ._paper import papers
+from ..papers import papers
 from .base import Material, folded, panel
 
 ORDER = 20

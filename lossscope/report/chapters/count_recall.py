@@ -8,7 +8,8 @@ import pandas as pd
 
 from lossscope.plots import count_recall
 from lossscope.stats.rank_association import LEVEL, RESAMPLES, association, sentences
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 from ..page import Picture, Section
 from ._counts import batches_of, counts

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lossscope.plots import hubness, tangent
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 from ..page import Item, Picture, Section
 from ._counts import batches_of

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lossscope.tables import _runs, retrieval
+from lossscope.tables import retrieval, runs
 from lossscope.tables.base import Table
 
 from ..page import Item, Section
-from ._paper import papers
+from ..papers import papers
 from .base import Material, split_of
 
 ORDER = 10
@@ -35,8 +35,8 @@ def plain(rows: pd.DataFrame) -> Table:
 
     Raises InputError for runs that can not stand in one table: of other data under one name, two of one seed.
     """
-    recall = _runs.of_probe(rows, "recall", "retrieval")
-    _runs.check(recall, "retrieval")
+    recall = runs.of_probe(rows, "recall", "retrieval")
+    runs.check(recall, "retrieval")
     table = retrieval.build(rows, _SYSTEM)
     return replace(table, notes=(*table.notes, *_missing(recall)))
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lossscope.tables.base import Cell, Table
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 from ..page import Section
 from .base import Material

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from lossscope.encoders.base import Encoder, Shape, encoder_spec, require_fit
+from lossscope.encoders.base import Encoder, encoder_spec, require_fit
+from lossscope.encoders.types import Shape
 from lossscope.errors import InputError
 from lossscope.io.files import replacing, write_text
-from lossscope.registry import build, uses_file
+from lossscope.io.versions import versions
+from lossscope.registry import build, refuse_files
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 from lossscope.text.vocabulary import Vocabulary
@@ -142,14 +143,6 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     }
 
 
-def refuse_files(spec: str, trust_code: bool) -> None:
-    """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
-    if spec and uses_file(spec) and not trust_code:
-        raise InputError(
-            f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"
-        )
-
-
 def stored_shape(shape: Shape) -> list[int] | dict[str, list[int]]:
     """The shape of an item as a checkpoint holds it."""
     return {name: list(one) for name, one in shape.items()} if isinstance(shape, Mapping) else list(shape)
@@ -161,22 +154,3 @@ def stored_tokens(words: Tokens) -> dict[str, Any]:
         return {"vocabulary": [], "tokeniser": words.to_json()}
     assert isinstance(words, Vocabulary)
     return {"vocabulary": words.to_list(), "tokeniser": None}
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
-    import numpy
-
-    from lossscope import __version__
-
-    return {
-        "lossscope": __version__,
-        "torch": str(torch.__version__),
-        "numpy": str(numpy.__version__),
-        "python": platform.python_version(),
-    }
-
-
-def plain(recipe: Any) -> dict[str, Any]:
-    """A recipe dataclass as plain values that weights_only can read."""
-    return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from lossscope.encoders.base import EncoderSpec, require_finite, require_fit
-from lossscope.encoders.released.checkpoint_file import Opened, Original, read_original
+from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.types import Opened, Original
 from lossscope.errors import InputError
 from lossscope.registry import load, names, spec_of
 from lossscope.text.subwords import Subwords

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import Encoder, on_device
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.types import on_device
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, replacing
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Rows
-from lossscope.core.weights import Pair
-from lossscope.encoders.base import Encoder, on_device
+from lossscope.core.pair import Pair
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.types import on_device
 from lossscope.probes.views.view import Gradients
 
 from .captions import Sentences

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Pair
+from lossscope.core.pair import Pair
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import Encoder, Side, on_device
+from lossscope.encoders.base import Encoder
+from lossscope.encoders.types import Side, on_device
 from lossscope.errors import InputError
 
 from .captions import Sentences

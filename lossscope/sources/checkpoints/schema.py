@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.io.files import existing_file, read_safetensors, read_torch
 
-FORMAT = "lossscope.sources.checkpoints.checkpoint"
+FORMAT = "lossscope.checkpoint"
 VERSION = 2
 STATE = "objective_state."  # before the names of what the objective has learnt, in the safetensors form
 

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from lossscope.encoders.base import Encoder, Side
+from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.chunked_scores import by_length, two_pass
+from lossscope.encoders.types import Side
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 

@@ -150,15 +150,15 @@ def test_a_file_cut_off_says_so(tmp_path: Path, zipped: bool) -> None:
 
 @both
 def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
-    assert looks_original(write(tmp_path / "a.pth", zipped), "lossscope.sources.checkpoints.checkpoint")
-    assert looks_original(write(tmp_path / "a.pth.tar", zipped), "lossscope.sources.checkpoints.checkpoint")
-    torch.save({"format": "lossscope.sources.checkpoints.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
-    assert not looks_original(tmp_path / "own.pt", "lossscope.sources.checkpoints.checkpoint")
+    assert looks_original(write(tmp_path / "a.pth", zipped), "lossscope.checkpoint")
+    assert looks_original(write(tmp_path / "a.pth.tar", zipped), "lossscope.checkpoint")
+    torch.save({"format": "lossscope.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
+    assert not looks_original(tmp_path / "own.pt", "lossscope.checkpoint")
     torch.save({"x": options()}, tmp_path / "other.pt")
-    assert not looks_original(tmp_path / "other.pt", "lossscope.sources.checkpoints.checkpoint")
+    assert not looks_original(tmp_path / "other.pt", "lossscope.checkpoint")
     (tmp_path / "text.pt").write_text("state_dict")
-    assert not looks_original(tmp_path / "text.pt", "lossscope.sources.checkpoints.checkpoint")
-    assert not looks_original(tmp_path / "none.pt", "lossscope.sources.checkpoints.checkpoint")
+    assert not looks_original(tmp_path / "text.pt", "lossscope.checkpoint")
+    assert not looks_original(tmp_path / "none.pt", "lossscope.checkpoint")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.core.batches import Batch, Sampling
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.engine import large_batches
 from lossscope.engine.plan import Sweep
 from lossscope.engine.tiled import bfloat16
@@ -25,7 +26,6 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Space
 from lossscope.probes.views.view import Shape
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 
 Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
 Looks = tuple[Pair[Passed], Pair[Passed]]  # in float32, in bfloat16

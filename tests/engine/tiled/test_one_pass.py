@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from lossscope.core import memory
 from lossscope.core.batches import Batch, Sampling
 from lossscope.core.distributed import World
-from lossscope.core.weights import Pair
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
 from lossscope.engine.plan import Sweep
 from lossscope.engine.tiled.matrix import Matrix, runs
@@ -25,7 +26,6 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.kept_entries import Cells
 from lossscope.probes.views.view import Rows, Shape
 from lossscope.registry import build
-from lossscope.sources.base import Embedded
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "vlc", "dcl", "triplet", "triplet:margin=0", "triplet_sh")
 Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]

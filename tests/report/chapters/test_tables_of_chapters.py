@@ -11,9 +11,9 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.report.chapters import comparison, contributors, geometry, retrieval, runs, training
-from lossscope.report.chapters._paper import papers
 from lossscope.report.chapters.base import Material
 from lossscope.report.page import Picture, Section
+from lossscope.report.papers import papers
 from lossscope.tables.base import Table
 
 Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], Material]

@@ -51,7 +51,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path, tiny_checkpoint: Path
 
 
 def test_it_is_a_plain_dict_of_its_fields(held: dict[str, Any]) -> None:
-    assert (held["format"], held["version"]) == ("lossscope.sources.checkpoints.checkpoint", 2)
+    assert (held["format"], held["version"]) == ("lossscope.checkpoint", 2)
     assert (held["optimiser"], held["rng"]) == (None, None)
     assert held["encoder"].startswith("vsepp:") and held["training"]["batch_size"] == 32
 

@@ -12,7 +12,8 @@ import torch
 
 from lossscope.core.similarity import pair_mask
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import Encoder, encoder_spec, on_device
+from lossscope.encoders.base import Encoder, encoder_spec
+from lossscope.encoders.types import on_device
 from lossscope.registry import build
 from lossscope.sources.checkpoints.captions import Sentences
 from lossscope.sources.checkpoints.checkpoint import Checkpoint

@@ -13,16 +13,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.embedded import Embedded
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Pair
 from lossscope.datasets.base import Split
 from lossscope.datasets.formats.subset import first_images
-from lossscope.encoders.base import Encoder, EncoderSpec, Items, Side
+from lossscope.encoders.base import Encoder, EncoderSpec
+from lossscope.encoders.types import Items, Side
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.retrieval.evaluate import evaluate, retrieve
-from lossscope.sources.base import Embedded, load
+from lossscope.sources.base import load
 from lossscope.sources.checkpoints.captions import Sentences
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.pair_scores import Scorer, joined, seen

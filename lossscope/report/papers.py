@@ -11,7 +11,7 @@ from lossscope import tables
 from lossscope.errors import NoRows
 from lossscope.tables.base import Table
 
-from .base import Material
+from .chapters.base import Material
 
 COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # of counts; all others are of recall
 

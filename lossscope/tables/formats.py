@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .base import Cell, Table
+from .cells import Cell
 
 _LATEX = {
     **{char: f"\\{char}" for char in "&%_#${}"},
@@ -48,7 +47,24 @@ _LATEX = {
 }
 
 
-def text(table: Table) -> str:
+class Layout(Protocol):
+    """What is written of a table."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def caption(self) -> str: ...
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def rows(self) -> tuple[tuple[Cell, ...], ...]: ...
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+    @property
+    def headings(self) -> tuple[str, ...]: ...
+
+
+def text(table: Layout) -> str:
     """Aligned columns: words to the left, numbers to the right."""
     body = [[_text_cell(cell) for cell in row] for row in table.rows]
     groups = [group for group, _ in table.columns]
@@ -70,7 +86,7 @@ def text(table: Table) -> str:
     return "\n".join([*lines, *([""] if table.notes else []), *table.notes]) + "\n"
 
 
-def markdown(table: Table) -> str:
+def markdown(table: Layout) -> str:
     """A pipe table; pipes in words are escaped."""
     rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
     left = _words(table)
@@ -86,7 +102,7 @@ def markdown(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(table: Table) -> str:
+def latex(table: Layout) -> str:
     """A booktabs float; groups get a rule of their own."""
     groups = _spans([group for group, _ in table.columns])
     heads = [latex_text(column) for _, column in table.columns]
@@ -110,7 +126,7 @@ def latex(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def html(table: Table) -> str:
+def html(table: Layout) -> str:
     """A table with caption, scopes and raw values for sorting; footnotes follow its container."""
     name = escape(re.sub(r"[^\w-]+", "-", table.name))
     words = _words(table)
@@ -184,7 +200,7 @@ def _markdown_text(words: str) -> str:
     return plain.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _html_head(table: Table) -> list[str]:
+def _html_head(table: Layout) -> list[str]:
     groups = _spans([group for group, _ in table.columns])
     marks = ['<th scope="col"' + ("" if word else ' class="number"') for word in _words(table)]
     if not any(group for group, _ in groups):
@@ -219,7 +235,7 @@ def _html_row(row: tuple[Cell, ...], words: list[bool]) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _words(table: Table) -> list[bool]:
+def _words(table: Layout) -> list[bool]:
     columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
     return [any(cell.text is not None for cell in column) for column in columns]
 

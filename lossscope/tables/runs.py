@@ -16,7 +16,7 @@ from lossscope.io.frames import SUMMARY
 
 from ._footnotes import Footnotes, joined
 from ._summary import listed, name_of, shown, whole_splits
-from .base import Cell
+from .cells import Cell
 
 WHO = ("data", "encoder", "trained")
 SETTINGS = ("eps", "batch_size", "sampling")

@@ -1,0 +1,12 @@
+"""Versions of what numbers depend on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of lossscope, torch, numpy and Python, by name."""
+    installed = {name: importlib.metadata.version(name) for name in ("lossscope", "torch", "numpy")}
+    return {**installed, "python": platform.python_version()}

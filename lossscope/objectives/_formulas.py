@@ -1,0 +1,41 @@
+"""Formulas that several objectives share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask
+
+
+def taking_part(S: Tensor, mask: Mask) -> Tensor:
+    """S, detached, with 0 where it takes no part, so that NaN there reaches nothing; not to be changed in place.
+
+    Half precision becomes float32, where exponentials and counts are exact enough; others stay.
+    """
+    wide = S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
+    return wide.detach() if mask.whole else wide.detach().masked_fill(~mask.valid, 0)
+
+
+def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    """(q,) −log softmax(logits)[+] over the valid candidates, and (q, c) its gradient, softmax − match.
+
+    On the positive it is minus the sum of the others: 1 − p₊ itself would be rounding where p₊ is nearly 1.
+    """
+    if not mask.whole:
+        logits = logits.masked_fill(~mask.valid, -torch.inf)
+    log_p = logits.log_softmax(1) if logits.is_contiguous() else logits.T.log_softmax(0).T  # a transpose needs no copy
+    own = log_p.gather(1, mask.first_positive)
+    p = log_p.exp_().scatter_(1, mask.first_positive, 0.0)
+    return own[:, 0].neg(), p.scatter_(1, mask.first_positive, p.sum(1, keepdim=True).neg_())
+
+
+def positive_of(S: Tensor, mask: Mask) -> Tensor:
+    """(q, 1) similarity of the one positive of each row."""
+    return S.gather(1, mask.first_positive)
+
+
+def hardest_negative(S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    """(q, 1) similarity and column of the hardest negative; of equals the first (E11)."""
+    _, column = (S.detach().contiguous() + mask.hiding).max(1, keepdim=True)
+    return S.gather(1, column), column
