@@ -21,12 +21,12 @@ import pandas as pd
 import torch
 from measuring import machine, settled, source, table
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 
 SHARD, ROWS, OBJECTIVE = 50_000, 512, "ntxent:tau=0.05"
 
 
-def written(embedded: Embedded, folder: Path) -> None:
+def written(embedded: SplitEmbeddings, folder: Path) -> None:
     """Both sides in shards, and which image each caption describes."""
     for name, side in (("images", embedded.images), ("captions", embedded.captions)):
         assert side is not None
@@ -63,7 +63,7 @@ def held(pid: int) -> float:
     return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
-def bare(embedded: Embedded, panels: int, device: str) -> float:
+def bare(embedded: SplitEmbeddings, panels: int, device: str) -> float:
     """Wall seconds of all panels of S, from some of them."""
     assert embedded.images is not None and embedded.captions is not None
     images, captions = embedded.images[: panels * ROWS].to(device), embedded.captions.to(device)

@@ -14,13 +14,13 @@ import torch
 from measuring import machine, medians, source, table
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.engine.tiled.bfloat16 import Half
-from lossscope.engine.tiled.matrix import Matrix
-from lossscope.engine.tiled.one_pass import Pass, Passed
-from lossscope.engine.tiled.sparse_mask import Relation
-from lossscope.probes.views.view import Shape
+from lossscope.engine.tiled.bfloat16 import Bfloat16Tiles
+from lossscope.engine.tiled.matrix import TiledMatrix
+from lossscope.engine.tiled.one_pass import TiledRows, TilePass
+from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
 
 ASKED = ("triplet", "triplet-sh", "extremes")
@@ -29,16 +29,16 @@ ASKED = ("triplet", "triplet-sh", "extremes")
 class Case:
     """One batch of everything, and what is asked of it."""
 
-    def __init__(self, embedded: Embedded, asked: str) -> None:
+    def __init__(self, embedded: SplitEmbeddings, asked: str) -> None:
         self.objectives = [] if asked == "extremes" else [build("objectives", asked)]
         self.batch = next(Sampling("pairs", None).batches(embedded.caption_image))
-        self.matrix = Matrix(embedded, self.batch.images, self.batch.captions)
-        self.relation = Relation.of(self.batch, embedded.caption_image, "keep")
+        self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
+        self.relation = SparseMask.of(self.batch, embedded.caption_image, "keep")
 
-    def passed(self, precision: Literal["float32", "bf16"]) -> Pair[Passed]:
+    def passed(self, precision: Literal["float32", "bf16"]) -> Pair[TiledRows]:
         images, captions = torch.from_numpy(self.batch.images), torch.from_numpy(self.batch.captions)
-        shapes = Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
-        asked = Pass(self.objectives, [0.01], not self.objectives, precision=precision)
+        shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
+        asked = TilePass(self.objectives, [0.01], not self.objectives, precision=precision)
         return asked.run(self.matrix, self.relation, shapes)
 
     def answers(self, precision: Literal["float32", "bf16"]) -> list[torch.Tensor]:
@@ -52,20 +52,20 @@ class Case:
 def told(case: Case) -> tuple[int, int]:
     """Rounded tiles that were settled, and cells made again in them."""
     settled, again = 0, 0
-    places = Half._places
+    places = Bfloat16Tiles._places
 
-    def counted(self: Half, S: torch.Tensor, undecided: Any) -> torch.Tensor | None:
+    def counted(self: Bfloat16Tiles, S: torch.Tensor, undecided: Any) -> torch.Tensor | None:
         nonlocal settled, again
         found = places(self, S, undecided)
         if found is not None:
             settled, again = settled + 1, again + len(found)
         return found
 
-    Half._places = counted  # type: ignore[method-assign]
+    Bfloat16Tiles._places = counted  # type: ignore[method-assign]
     try:
         case.passed("bf16")
     finally:
-        Half._places = places  # type: ignore[method-assign]
+        Bfloat16Tiles._places = places  # type: ignore[method-assign]
     return settled, again
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 
 
 def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device: str = "cpu") -> list[float]:
@@ -59,7 +59,7 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def source(images: int, captions: int, d: int, noise: float, device: str = "cpu", seed: int = 0) -> Embedded:
+def source(images: int, captions: int, d: int, noise: float, device: str = "cpu", seed: int = 0) -> SplitEmbeddings:
     """Unit vectors: each caption is its image and noise of that length, so that cosines are about 1 / √(1 + noise²)."""
     dice = torch.Generator().manual_seed(seed)
     v = torch.nn.functional.normalize(torch.randn(images, d, generator=dice), dim=1)
@@ -67,7 +67,7 @@ def source(images: int, captions: int, d: int, noise: float, device: str = "cpu"
     t = v[torch.from_numpy(owner)] + noise / d**0.5 * torch.randn(len(owner), d, generator=dice)
     t = torch.nn.functional.normalize(t, dim=1)
     ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
-    return Embedded("made", v, t, None, owner, ids[0], ids[1], "0" * 64).to(torch.device(device))
+    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "0" * 64).to(torch.device(device))
 
 
 def machine(device: str = "cpu") -> str:

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from lossscope.core.similarity import pair_mask
-from lossscope.core.weights import backward, both, reduced
+from lossscope.core.weights import backward, both, reduce_weights
 from lossscope.registry import build
 
 SIZES, REPEATS = (128, 1024), {128: 1500, 1024: 60}
@@ -74,7 +74,7 @@ def steps(spec: str, plain: Callable[[Tensor, Tensor, Tensor], Tensor], size: in
     def ours() -> Tensor:
         S.grad = None
         weights = both(objective, S.detach(), pair_mask(rows))
-        backward(S, reduced(weights, objective.directions, objective.reduction, size).gradient)
+        backward(S, reduce_weights(weights, objective.directions, objective.reduction, size).gradient)
         return gradient_of(S)
 
     def theirs() -> Tensor:

@@ -25,7 +25,7 @@ from torch.nn import functional
 from lossscope.core.weights import backward
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.scan_towers import unit
-from lossscope.encoders.types import Side
+from lossscope.encoders.types import EncodedBatch
 from lossscope.registry import build
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64
@@ -39,7 +39,7 @@ MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "sgraf:module=sgr": 26.4,
 }
 ALONE = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # keeps nothing freed
-Score = Callable[[Side, Side], Tensor]
+Score = Callable[[EncodedBatch, EncodedBatch], Tensor]
 
 
 def attended(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
@@ -59,7 +59,7 @@ def relevance(query: Tensor, context: Tensor, sharpness: float, focal: str = "")
     return functional.cosine_similarity(query, attended(query, context, sharpness, focal), dim=2).mean(1)
 
 
-def column(encoder: Encoder, spec: str, images: Side, texts: Side, j: int) -> Tensor:
+def column(encoder: Encoder, spec: str, images: EncodedBatch, texts: EncodedBatch, j: int) -> Tensor:
     """S of all images with caption j, (n,): cut to its length and repeated for every image."""
     assert images.local is not None and texts.local is not None
     words = texts.local[j : j + 1, : int(texts.lengths[j])].repeat(len(images), 1, 1)
@@ -92,18 +92,18 @@ def scorers(spec: str) -> tuple[Encoder, Score, Score]:
     torch.manual_seed(0)
     encoder: Encoder = build("encoders", spec).build((REGIONS, 2048), VOCABULARY)
 
-    def ours(images: Side, texts: Side) -> Tensor:
+    def ours(images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         S = encoder.score(images, texts)
         assert isinstance(S, Tensor)
         return S
 
-    def loop(images: Side, texts: Side) -> Tensor:
+    def loop(images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         return torch.stack([column(encoder, spec, images, texts, j) for j in range(len(texts))], 1)
 
     return encoder, ours, loop
 
 
-def sides(encoder: Encoder, images: int, lengths: Tensor) -> tuple[Side, Side]:
+def sides(encoder: Encoder, images: int, lengths: Tensor) -> tuple[EncodedBatch, EncodedBatch]:
     """Images and captions of random features and words through the towers."""
     ids = torch.randint(1, VOCABULARY, (len(lengths), int(lengths.max())))
     return encoder.encode_images(torch.randn(images, REGIONS, 2048)), encoder.encode_texts(ids, lengths)

@@ -20,7 +20,7 @@ from plain import FIVE, NTXENT, Key, summary
 from plain import sweep as plain_sweep
 
 from lossscope.core.batches import Rows, Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine.plan import Sweep
 from lossscope.io.frames import Frame
 from lossscope.registry import load, names
@@ -69,7 +69,7 @@ class Case:
             Sweep(objectives, probes).run(self.embedded, Frame.open(Path(folder) / "frame", {}))
 
 
-def compared(embedded: Embedded) -> int:
+def compared(embedded: SplitEmbeddings) -> int:
     """How many means and deviations of the plain way are ours, to 1e-4. Raises AssertionError when one is not."""
     theirs = plainly(embedded, FIVE, everything=True)
     rows = Sweep(FIVE, CHEAP).run(embedded)[0]
@@ -81,7 +81,7 @@ def compared(embedded: Embedded) -> int:
     return 2 * len(rows)
 
 
-def plainly(embedded: Embedded, objectives: tuple[str, ...], everything: bool) -> dict[Key, tuple[float, float]]:
+def plainly(embedded: SplitEmbeddings, objectives: tuple[str, ...], everything: bool) -> dict[Key, tuple[float, float]]:
     """The plain way, into a file."""
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
         return summary(plain_sweep(embedded, objectives, everything), Path(folder) / "numbers.parquet")

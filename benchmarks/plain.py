@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 
 Key = tuple[str | None, str, str]  # objective or None, direction, statistic
 EPS, MARGIN, TAU, GAMMA, SCALE = 0.01, 0.2, 0.05, 60.0, 50.0
@@ -24,7 +24,7 @@ FIVE = (NTXENT, "triplet", "triplet-sh", "unified", "vlc")
 
 
 def sweep(
-    embedded: Embedded, objectives: Sequence[str], everything: bool, batch_size: int = 128
+    embedded: SplitEmbeddings, objectives: Sequence[str], everything: bool, batch_size: int = 128
 ) -> dict[Key, list[float]]:
     """Numbers of every batch, NaN where one is not defined. everything: all cheap probes, or cocos alone."""
     assert embedded.images is not None and embedded.captions is not None

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from measuring import machine, medians, peak, source, table
 
-from lossscope.core.embedded import Embedded
-from lossscope.engine.tiled.matrix import Matrix, runs
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
 from lossscope.retrieval.metrics import Ranks, retrieve_by_tiles
 
 GRID = 2048  # cosines of vectors with coordinates k / 2048 are exact in float32, in any order of adding
@@ -26,7 +26,7 @@ K = 5  # captions of an image
 class Case:
     """A split, the first images of which are also ranked by sorting."""
 
-    def __init__(self, embedded: Embedded, some: int) -> None:
+    def __init__(self, embedded: SplitEmbeddings, some: int) -> None:
         assert embedded.images is not None and embedded.captions is not None
         self.embedded, self.images, self.captions = embedded, embedded.images, embedded.captions
         self.some = some
@@ -34,13 +34,13 @@ class Case:
 
     def bare(self) -> None:
         """S and nothing else."""
-        for rows in runs(len(self.images), 512):
+        for rows in row_slices(len(self.images), 512):
             torch.mm(self.images[rows], self.captions.T, out=self.room[: rows.stop - rows.start])
 
     def ours(self) -> tuple[Ranks, Ranks, Ranks, Ranks]:
         """0-based ranks of images, of captions, and how many candidates tie with the positive of each."""
         every = (np.arange(len(x)) for x in (self.images, self.captions))
-        i2t, t2i = retrieve_by_tiles(Matrix(self.embedded, *every), self.embedded.caption_image)
+        i2t, t2i = retrieve_by_tiles(TiledMatrix(self.embedded, *every), self.embedded.caption_image)
         return i2t.ranks, t2i.ranks, i2t.ties, t2i.ties
 
     def by_sorting(self) -> tuple[Ranks, Ranks]:

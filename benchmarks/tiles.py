@@ -13,12 +13,12 @@ import torch
 from measuring import machine, medians, peak, source, table
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.engine.tiled.matrix import Matrix, runs
-from lossscope.engine.tiled.one_pass import Pass
-from lossscope.engine.tiled.sparse_mask import Relation
-from lossscope.probes.views.view import Shape
+from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
+from lossscope.engine.tiled.one_pass import TilePass
+from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet-sh")
@@ -27,12 +27,12 @@ SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet-s
 class Case:
     """One batch of everything, and what is done with it."""
 
-    def __init__(self, embedded: Embedded, spec: str) -> None:
+    def __init__(self, embedded: SplitEmbeddings, spec: str) -> None:
         self.objective = build("objectives", spec)
         many = self.objective.positives == "many"
         self.batch = next(Sampling("images" if many else "pairs", None).batches(embedded.caption_image))
-        self.matrix = Matrix(embedded, self.batch.images, self.batch.captions)
-        self.relation = Relation.of(self.batch, embedded.caption_image, "keep")
+        self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
+        self.relation = SparseMask.of(self.batch, embedded.caption_image, "keep")
         n, m = self.matrix.shape
         assert self.matrix.images is not None
         self.room = torch.empty(min(512, n), m, device=self.matrix.images.device)
@@ -40,14 +40,14 @@ class Case:
     def bare(self) -> None:
         """S and nothing else."""
         assert self.matrix.images is not None and self.matrix.captions is not None
-        for rows in runs(self.matrix.shape[0], 512):
+        for rows in row_slices(self.matrix.shape[0], 512):
             torch.mm(self.matrix.images[rows], self.matrix.captions.T, out=self.room[: rows.stop - rows.start])
 
     def ours(self) -> float:
         """Counts above 0.01 and all masses of both directions; the mean count."""
         images, captions = torch.from_numpy(self.batch.images), torch.from_numpy(self.batch.captions)
-        shapes = Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
-        found = Pass([self.objective], [0.01]).run(self.matrix, self.relation, shapes)
+        shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
+        found = TilePass([self.objective], [0.01]).run(self.matrix, self.relation, shapes)
         i2t, t2i = (side.counts(self.objective, 0.01, "corrected") for side in found)
         return float(i2t.above.mean() + t2i.above.mean()) / 2
 

@@ -17,9 +17,9 @@ import torch
 from lossscope.io.run_folder import Run
 from lossscope.live.monitor import LossScope
 from lossscope.training.recipe import Recipe
-from lossscope.training.state import fresh
+from lossscope.training.state import new_state
 from lossscope.training.step import train_step
-from lossscope.training.task import prepared
+from lossscope.training.task import prepare_task
 
 PAIRS = 128
 PROBES = ("cocos", "similarity", "contributors")
@@ -33,8 +33,8 @@ def training_step(folder: Path) -> Callable[[], object]:
         objective="ntxent:tau=0.05",
         batch_size=PAIRS,
     ).canonical()
-    task = prepared(recipe, Run(folder / "run"), "cpu", 500, None, None, None)
-    state = fresh(task)
+    task = prepare_task(recipe, Run(folder / "run"), "cpu", 500, None, None, None)
+    state = new_state(task)
     state.model.train()
     batch = next(recipe.epoch_of(recipe.batches(), task.train.caption_image, 0, 0))
     return lambda: train_step(task, state, task.objective(1), batch)

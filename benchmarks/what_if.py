@@ -12,28 +12,28 @@ import pandas as pd
 import torch
 from measuring import machine, medians, peak, source, table
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine.plan import Sweep
-from lossscope.engine.tiled.matrix import runs
+from lossscope.engine.tiled.matrix import row_slices
 from lossscope.registry import expand
 
 ONE = ("ntxent:tau=0.05",)
 MANY = tuple(expand("objectives", "ntxent:tau=0.02..0.2/20"))
 
 
-def swept(embedded: Embedded, objectives: tuple[str, ...]) -> pd.DataFrame:
+def swept(embedded: SplitEmbeddings, objectives: tuple[str, ...]) -> pd.DataFrame:
     """Summary rows of everything in one batch."""
     return Sweep(objectives, batch_size=None).run(embedded)[0]
 
 
-def bare(embedded: Embedded, room: torch.Tensor) -> None:
+def bare(embedded: SplitEmbeddings, room: torch.Tensor) -> None:
     """S and nothing else."""
     assert embedded.images is not None and embedded.captions is not None
-    for rows in runs(len(embedded.images), len(room)):
+    for rows in row_slices(len(embedded.images), len(room)):
         torch.mm(embedded.images[rows], embedded.captions.T, out=room[: rows.stop - rows.start])
 
 
-def compared(embedded: Embedded) -> None:
+def compared(embedded: SplitEmbeddings) -> None:
     """Raise AssertionError when a temperature tells something else alone than among others."""
     together = swept(embedded, MANY).set_index(["objective", "direction", "statistic"])["mean"]
     for spec in (MANY[0], MANY[-1]):

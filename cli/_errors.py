@@ -30,9 +30,9 @@ def is_memory(error: BaseException) -> bool:
     """Whether memory ran out."""
     if not isinstance(error, MemoryError | RuntimeError):
         return False
-    from lossscope.core.memory import is_lack
+    from lossscope.core.memory import is_out_of_memory
 
-    return is_lack(error)
+    return is_out_of_memory(error)
 
 
 def _say(message: str, code: int) -> int:

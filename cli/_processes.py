@@ -44,9 +44,9 @@ def ending() -> Iterator[None]:
     except typer.Exit as done:
         _end(done.exit_code)
     except Exception as error:
-        from lossscope.core.distributed import lost
+        from lossscope.core.distributed import is_lost_process
 
-        if lost(str(error)):
+        if is_lost_process(str(error)):
             time.sleep(_GRACE)
             typer.echo(named(f"lost another process, whose own message says why ({error})"), err=True)
         else:
@@ -63,14 +63,14 @@ def member(able: bool, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not many():
         yield given
         return
-    from lossscope.core.distributed import joined
+    from lossscope.core.distributed import join_group
 
     from .app import device_of, usage
 
     if not able:
         raise usage("this command runs in one process; leave torchrun out")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(joined(device_of(given.get("device", "cpu"))))
+        stack.enter_context(join_group(device_of(given.get("device", "cpu"))))
         if not speaks():
             given = {name: True if name == "quiet" else value for name, value in given.items()}
             stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
@@ -78,9 +78,9 @@ def member(able: bool, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _place() -> Any:
-    from lossscope.core.distributed import launched
+    from lossscope.core.distributed import launched_group
 
-    return launched()
+    return launched_group()
 
 
 def _end(code: int) -> None:

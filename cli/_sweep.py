@@ -125,7 +125,7 @@ def swept(asked: Asked, name: str, selection: Selection) -> tuple[pd.DataFrame, 
     """
     import pandas as pd
 
-    from lossscope.core.distributed import world
+    from lossscope.core.distributed import process_group
     from lossscope.engine.plan import Sweep
     from lossscope.io.frames import join
 
@@ -136,7 +136,7 @@ def swept(asked: Asked, name: str, selection: Selection) -> tuple[pd.DataFrame, 
     with _output.progress(asked.quiet, asked.verbose) as bar:
         for place, source in enumerate(asked.sources):
             embedded = _sources.embedded(source, bar, asked.quiet, asked.device, **asked.request())
-            specs = _objectives(asked, embedded.objective, source, asked.quiet or not selection.weighs)
+            specs = _objectives(asked, embedded.objective, source, asked.quiet or not selection.needs_objective)
             sweep, left = selection.fitting(Sweep(objectives=specs, **shared), embedded)
             for told in left:
                 _output.notice(f"Note: {told}.", asked.quiet)
@@ -149,7 +149,7 @@ def swept(asked: Asked, name: str, selection: Selection) -> tuple[pd.DataFrame, 
             if folder is not None and len(asked.sources) > 1:
                 folder = folder / f"{place:02d}-{source.stem}"
             frame = _sources.frame(folder, name, source, sweep, embedded) if _processes.speaks() else None
-            found.append(sweep.run(embedded, frame, bar, world()))
+            found.append(sweep.run(embedded, frame, bar, process_group()))
     return join(summary for summary, _ in found), pd.concat([rows for _, rows in found], ignore_index=True)
 
 

@@ -62,10 +62,10 @@ def cocos(
 
 def _write(batches: pd.DataFrame, path: Path, at: float) -> None:
     """C(eps) as a picture in which one eps is marked, or as numbers."""
-    from lossscope.engine.eps_curves import curves
+    from lossscope.engine.eps_curves import eps_curves
     from lossscope.io.files import write_text
 
-    found: Any = curves(batches)
+    found: Any = eps_curves(batches)
     if path.suffix.lower() == ".csv":
         write_text(path, found.to_csv(index=False, lineterminator="\n"))
         return

@@ -82,7 +82,7 @@ def compare(
     objective and whatever else differs between the recipes; a source that does not say how it was trained, after its
     file. What is tested, and what three seeds can show: docs/compare.md.
     """
-    from lossscope.stats.compare import Chance
+    from lossscope.stats.compare import Resampling
     from lossscope.stats.compare import compare as compared
     from lossscope.tables import comparison
 
@@ -92,7 +92,7 @@ def compare(
     metrics = METRICS if "all" in (metric or ()) else tuple(metric or ("rsum",))
     for name in metrics:
         chosen(name, (*METRICS, "all"), "--metric")
-    chance = Chance(resamples, seed, level)
+    chance = Resampling(resamples, seed, level)
     asked: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),

@@ -35,14 +35,14 @@ def convert(
     Every tensor must find its place, or nothing is written. Objects in the file other than data are never made.
     """
     from lossscope.registry import build, spec_of
-    from lossscope.sources.checkpoints.conversion import describe, opened
+    from lossscope.sources.checkpoints.conversion import describe, open_released
 
     if out.suffix not in (".pt", ".safetensors"):
         raise usage(f"OUT must end in .pt or .safetensors; got {out}")
     if out.exists() and not force:
         raise usage(f"OUT must be a new file; {out} is there. Choose another, or pass --force")
     stated = "" if data is None else spec_of(build("datasets", data))
-    checkpoint, notices = opened(foreign, vocabulary, stated, old_pickle)
+    checkpoint, notices = open_released(foreign, vocabulary, stated, old_pickle)
     checkpoint.save(out)
     for notice in notices:
         _output.notice(f"Note: {notice}.", quiet)

@@ -154,19 +154,21 @@ def _clouds(
     overlay: list[Path], path: bool, quiet: bool, device: str, asked: dict[str, Any], settings: dict[str, Any]
 ) -> pd.DataFrame:
     """(s+, hardest s-) of the queries of each source, or of each epoch of one run."""
-    from lossscope.engine.similarity_clouds import density, join
-    from lossscope.io.run_folder import epochs
+    from lossscope.engine.similarity_clouds import join_clouds, similarity_cloud
+    from lossscope.io.run_folder import epoch_checkpoints
 
     sources = (
-        [(float(epoch), file) for epoch, file in epochs(overlay[0])] if path else [(math.nan, one) for one in overlay]
+        [(float(epoch), file) for epoch, file in epoch_checkpoints(overlay[0])]
+        if path
+        else [(math.nan, one) for one in overlay]
     )
     found = []
     with _output.progress(quiet, False) as bar:
         for epoch, file in sources:
             embedded = _sources.embedded(file, bar, quiet, device, **asked)
-            cloud = density(embedded, **settings, progress=bar, epoch=epoch)
+            cloud = similarity_cloud(embedded, **settings, progress=bar, epoch=epoch)
             found.append(cloud.assign(source=str(overlay[0])) if path else cloud)
-    return join(found)
+    return join_clouds(found)
 
 
 def _draw(frames: dict[str, pd.DataFrame], out: Path, look: str, arrows: bool, margins: dict[str, float]) -> None:

@@ -27,7 +27,7 @@ from .app import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lossscope.core.embedded import Embedded
+    from lossscope.core.embedded import SplitEmbeddings
 
 
 @command("eval")
@@ -107,13 +107,13 @@ def _top(text: str) -> int | None:
 
 
 def _write_run_files(
-    one: Embedded, folder: Path, top: int | None, place: int | None, bar: _output.Progress | None, quiet: bool
+    one: SplitEmbeddings, folder: Path, top: int | None, place: int | None, bar: _output.Progress | None, quiet: bool
 ) -> None:
     """Into the folder; of several sources each into a folder of its own."""
-    from lossscope.retrieval.trec import run_files
+    from lossscope.retrieval.trec import write_run_files
 
     own = folder if place is None else folder / f"{place:02d}-{Path(one.name).stem}"
-    run_files(one, own, top, Path(one.name).stem, bar)
+    write_run_files(one, own, top, Path(one.name).stem, bar)
     _output.notice(f"Wrote {own}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
 
 

@@ -35,7 +35,7 @@ def rank(
 
     Candidates of the item's own image are left out. To refresh the lists, rank a later checkpoint into a new folder.
     """
-    from lossscope.training.offline_candidates import rank as write
+    from lossscope.training.offline_candidates import mine_candidates as write
 
     with _output.progress(quiet) as bar:
         asked: dict[str, Any] = {"data": data, "split": split, "cache": not no_cache, "vocabulary": vocabulary}

@@ -37,9 +37,9 @@ def report(
     since, are examined first.
     """
     from lossscope.studies.report import report as make
-    from lossscope.studies.study_file import Examination
+    from lossscope.studies.study_file import ExamineConfig
 
-    asked = Examination(split=split or "train", test=test or "test") if split or test else None
+    asked = ExamineConfig(split=split or "train", test=test or "test") if split or test else None
     with _output.progress(quiet, verbose) as bar:
         page = make(paths, out, title, asked, device_of(device), bar, trust_code, resamples)
     _output.notice("Open the page in a browser:", quiet)

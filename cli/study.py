@@ -11,7 +11,7 @@ from . import _output
 from .app import Debug, Device, Format, Quiet, Verbose, app, chosen, command, device_of, usage
 
 if TYPE_CHECKING:
-    from lossscope.studies.study import State, Study
+    from lossscope.studies.study import RunStatus, Study
     from lossscope.tables.base import Table
 
 study = typer.Typer(
@@ -122,11 +122,11 @@ def table(
 
     `lossscope study table runs/bleeker2022-small --format latex`
     """
-    from lossscope.report.results import read
+    from lossscope.report.results import read_results
     from lossscope.studies.report import tables
 
     chosen(format, _output.FORMATS, "--format")
-    results = read([_opened(file, out).path])
+    results = read_results([_opened(file, out).path])
     _output.results(results.rows, lambda: tables(results), {"name": "study table"}, format)
 
 
@@ -147,7 +147,7 @@ def one(
 
 def _begun(file: Path, out: Path | None, data: list[str]) -> Study:
     from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_grid
+    from lossscope.studies.study_file import read_study_file
 
     if file.is_dir():
         if data or out:
@@ -156,26 +156,26 @@ def _begun(file: Path, out: Path | None, data: list[str]) -> Study:
     pairs = [text.partition("=") for text in data]
     if not all(equals and spec for _, equals, spec in pairs):
         raise usage(f"--data must be NAME=SPEC; got {data}")
-    grid = read_grid(file, {name: spec for name, _, spec in pairs})
+    grid = read_study_file(file, {name: spec for name, _, spec in pairs})
     return Study.begun(out or Path("runs") / grid.name, grid)
 
 
 def _opened(file: Path, out: Path | None) -> Study:
     from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_grid
+    from lossscope.studies.study_file import read_study_file
 
     if file.is_dir():
         return Study.opened(file)
-    return Study.opened(out or Path("runs") / read_grid(file).name)
+    return Study.opened(out or Path("runs") / read_study_file(file).name)
 
 
-def _row(state: State) -> dict[str, Any]:
+def _row(state: RunStatus) -> dict[str, Any]:
     cell = state.cell
     who = {"cell": cell.key, "data": cell.data, "encoder": cell.encoder, "trained": cell.trained, "seed": cell.seed}
     return {**who, "status": state.status, "rsum": state.rsum, "seconds": state.seconds, "reason": state.reason}
 
 
-def _status_table(states: list[State]) -> Table:
+def _status_table(states: list[RunStatus]) -> Table:
     from lossscope.tables.base import Table
     from lossscope.tables.cells import Cell
 

@@ -117,7 +117,7 @@ def train(
     """
     from lossscope.training.loop import resume as go_on
     from lossscope.training.loop import train as start
-    from lossscope.training.monitor import Probing
+    from lossscope.training.monitor import ProbeSchedule
 
     values = {
         "data": data, "encoder": encoder, "objective": objective, "epochs": epochs, "batch_size": batch_size, "lr": lr,
@@ -143,7 +143,7 @@ def train(
         folder = out or Path("runs") / _name(recipe)
         if every is not None and not probe:
             raise usage("--every says how often --probe looks; name one, e.g. --probe cocos")
-        probing = Probing(tuple(probe), every or 100) if probe else None
+        probing = ProbeSchedule(tuple(probe), every or 100) if probe else None
     with _output.progress(quiet) as bar, listening(folder, tensorboard and _processes.speaks(), quiet) as listener:
         place = device_of(device)
         if resume is not None:

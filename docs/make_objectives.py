@@ -196,7 +196,7 @@ def _unusual(objective: Objective) -> list[str]:
     told = []
     if objective.positives == "many":
         told.append("Any number of positives a query.")
-    if objective.differences:
+    if objective.rows_sum_to_zero:
         told.append("Rows of W sum to 0.")
     if objective.coupled:
         told.append("Coupled: a row of W depends on other rows.")
@@ -204,13 +204,13 @@ def _unusual(objective: Objective) -> list[str]:
         told.append(f"{_names(objective.relative)}, when given, replace what comes from the rest of the batch.")
     if objective.warmup:
         told.append(f"Training begins with `--warmup` epochs of `{objective.warmup}`.")
-    if objective.learnt:
-        begin = ", ".join(f"{name} from {value:.3g}" for name, value in objective.learnt.items())
+    if objective.learnable:
+        begin = ", ".join(f"{name} from {value:.3g}" for name, value in objective.learnable.items())
         told.append(f"Training learns {begin.replace('-', '−')}.")
     if objective.state() is not None:
         told.append("Training learns a net.")
-    if objective.needs:
-        told.append(f"To be trained it needs {_names(objective.needs)} in `mask.info`.")
+    if objective.required_info:
+        told.append(f"To be trained it needs {_names(objective.required_info)} in `mask.info`.")
     if len(objective.conventions) > 1:
         told.append(f"Counting conventions: {', '.join(objective.conventions)}.")
     return told
@@ -227,8 +227,12 @@ def _files(name: str, objective: Objective) -> str:
     for path in sorted((ROOT / "tests" / "objectives").glob("test_*.py")):
         if path not in tests and re.search(rf"[\"']{name}[:\"',]", path.read_text(encoding="utf-8")):
             tests.append(path)
-    more = {"upstream": objective.learnt, "metastep": objective.state(), "quintuplet": objective.needs}
-    tests += [ROOT / "tests" / f"test_{module}.py" for module, wanted in more.items() if wanted]
+    more = {
+        "learnt_scale": objective.learnable,
+        "meta_step": objective.state(),
+        "quintuplet_loss": objective.required_info,
+    }
+    tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, wanted in more.items() if wanted]
     links = [f"[{path.stem}](../{path.relative_to(ROOT).as_posix()})" for path in tests]
     return " · ".join(found + links)
 

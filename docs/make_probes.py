@@ -37,7 +37,7 @@ def table(probes: dict[str, Probe]) -> str:
     """One row each: name, question, per what, whether it weighs an objective, whether it is cheap."""
     rows = ["| probe | asks | for each | of W | cheap |", "|---|---|---|---|---|"]
     for name, probe in probes.items():
-        marks = ("yes" if probe.weighs else "", "yes" if probe.cheap else "")
+        marks = ("yes" if probe.needs_objective else "", "yes" if probe.cheap else "")
         cells = (f"[`{name}`](#{name})", _text(question(probe)), probe.axis, *marks)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
@@ -68,7 +68,7 @@ def section(name: str, probe: Probe) -> str:
 
 def statistics(probe: Probe) -> list[Statistic]:
     """Everything it reports, of any objective."""
-    objectives = [build("objectives", spec) for spec in OBJECTIVES] if probe.weighs else [None]
+    objectives = [build("objectives", spec) for spec in OBJECTIVES] if probe.needs_objective else [None]
     return list(dict.fromkeys(one for objective in objectives for one in probe.statistics(objective)))
 
 

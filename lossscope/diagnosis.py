@@ -12,13 +12,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core.embedded import Embedded, unit_rows
+from .core.embedded import SplitEmbeddings, unit_rows
 from .core.types import Progress
 from .engine.plan import Sweep
 from .engine.selection import Selection
 from .errors import InputError
 from .io.files import fingerprint_of
-from .registry import build, expand, refuse_files, spec_of
+from .registry import build, expand, require_trusted, spec_of
 from .sources.base import load
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Diagnosis:
 
 
 def diagnose(
-    source: str | Path | Embedded | tuple[Any, Any],
+    source: str | Path | SplitEmbeddings | tuple[Any, Any],
     probes: str | Sequence[str] = "cheap",
     objectives: str | Sequence[str] | None = None,
     *,
@@ -86,10 +86,10 @@ def diagnose(
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
     given = [objectives] if isinstance(objectives, str) else objectives
     if given is None and embedded.objective is not None:
-        refuse_files(embedded.objective, trust_code)
+        require_trusted(embedded.objective, trust_code)
     chosen = given or ([embedded.objective] if embedded.objective else USUAL)
     notes = list(embedded.notices)
-    if given is None and embedded.objective is None and selection.weighs:
+    if given is None and embedded.objective is None and selection.needs_objective:
         notes.append(f"the source does not say what it was trained with: looked at through {', '.join(USUAL)}")
     specs = dict.fromkeys(spec_of(build("objectives", one)) for spec in chosen for one in expand("objectives", spec))
     sweep = Sweep(tuple(specs), probes=selection.named, batch_size=batch_size, seed=seed)
@@ -98,7 +98,7 @@ def diagnose(
     return Diagnosis(rows, batches, embedded.name, (*notes, *left))
 
 
-def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Embedded:
+def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> SplitEmbeddings:
     if isinstance(source, str | Path):
         if caption_image is not None:
             request["caption_image"] = Path(caption_image)
@@ -106,7 +106,7 @@ def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Embed
     beside = {name for name in request if name not in ("trust_code", "progress")}
     if beside:
         raise InputError(f"{', '.join(sorted(beside))} must be left out unless source is a path; it is not")
-    if isinstance(source, Embedded):
+    if isinstance(source, SplitEmbeddings):
         return source
     if not isinstance(source, tuple | list) or len(source) != 2:
         got = type(source).__name__
@@ -114,7 +114,7 @@ def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Embed
     return _of_arrays(_floats(source[0], "images"), _floats(source[1], "captions"), caption_image)
 
 
-def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> Embedded:
+def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> SplitEmbeddings:
     """Rows of unit length, and a notice where they were made so."""
     if images.shape[1] != captions.shape[1]:
         raise InputError(
@@ -132,7 +132,7 @@ def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> Embedded
     wide = torch.promote_types(images.dtype, captions.dtype)
     (images, first), (captions, second) = unit_rows(images.to(wide), "images"), unit_rows(captions.to(wide), "captions")
     bytes_of = (x.cpu().numpy().tobytes() for x in (images, captions))
-    return Embedded(
+    return SplitEmbeddings(
         "arrays", images, captions, None, owner.astype(np.int64), [str(i) for i in range(len(images))],
         [str(i) for i in range(len(captions))], fingerprint_of(*bytes_of, owner.tobytes()),
         notices=tuple(told for told in (first, second) if told),

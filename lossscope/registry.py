@@ -91,10 +91,10 @@ def spec_of(thing: Any) -> str:
     return str(Spec(_name_of(type(thing)), values))
 
 
-def brief(thing: Any) -> str:
+def short_spec(thing: Any) -> str:
     """The spec with only what differs from the defaults, and files by their names: for a picture, not for storing.
 
-    >>> brief(build("objectives", "unified:gamma=5"))
+    >>> short_spec(build("objectives", "unified:gamma=5"))
     'unified:gamma=5'
     """
     values = {}
@@ -202,12 +202,12 @@ def _from_file(kind: str, name: str) -> type[Any]:
         )
     found = getattr(module, class_name)
     dataclass = isinstance(found, type) and dataclasses.is_dataclass(found)
-    if dataclass and (hasattr(found, "counted") or not _can_be_called(found)):
+    if dataclass and (hasattr(found, "counted_weights") or not _can_be_called(found)):
         setattr(found, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
         return typing.cast("type[Any]", found)
     if kind == "objectives" and _can_be_called(found):  # by name: the registry imports nothing that stands on it
         return typing.cast(
-            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrapped(found, name)
+            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrap_loss(found, name)
         )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(found).__name__}")
 
@@ -259,7 +259,7 @@ def _singular(kind: str) -> str:
     return kind.removesuffix("s") if kind != "datasets" else "data set"
 
 
-def refuse_files(spec: str, trust_code: bool) -> None:
+def require_trusted(spec: str, trust_code: bool) -> None:
     """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
     if spec and uses_file(spec) and not trust_code:
         raise InputError(

@@ -17,8 +17,8 @@ import pandas as pd
 
 from lossscope.io.files import write_text
 from lossscope.report.chapters._counts import counts
-from lossscope.report.chapters.base import Material
-from lossscope.report.results import read
+from lossscope.report.chapters.base import ReportData
+from lossscope.report.results import read_results
 from lossscope.stats.compare import compare
 from lossscope.stats.rank_association import association
 
@@ -168,8 +168,8 @@ def picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
 
 def answer(runs: Path) -> str:
     """reports/README.md: where losses that count fewer samples retrieve better, and where it turns round."""
-    results = read([runs / "bleeker2022-small"])
-    found = association(counts(Material(results)))
+    results = read_results([runs / "bleeker2022-small"])
+    found = association(counts(ReportData(results)))
     pairs = compare(results.queries, ["rsum"], baseline="Triplet")
     pairs = pairs[pairs["system"] == "Triplet SH"]
     holds, turns = pairs[pairs["ci_low"] > 0], pairs[pairs["ci_high"] < 0]

@@ -23,7 +23,7 @@ import pandas as pd
 import torch
 
 from lossscope.engine.plan import Sweep
-from lossscope.io.files import replacing, write_text
+from lossscope.io.files import write_atomically, write_text
 from lossscope.io.run_folder import Run
 from lossscope.registry import build, names
 from lossscope.retrieval.evaluate import evaluate
@@ -32,7 +32,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Better, Cell, marked
 from lossscope.training.loop import resume, train
-from lossscope.training.offline_candidates import rank
+from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
 HERE = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ def trained(spec: str, seed: int, runs: Path) -> Run:
     ):  # half of the budget makes the model that ranks the training split, half is trained with the lists
         start = trained("triplet_sh", seed, runs).epoch(BUDGET.epochs // 2)
         ranked = runs / f"ranked-seed{seed}"
-        rank(load(start, cache=False), ranked)
+        mine_candidates(load(start, cache=False), ranked)
         recipe = replace(recipe, epochs=BUDGET.epochs // 2, warmup=0, init=str(start), offline=str(ranked))
     if not folder.exists():
         return train(recipe, folder)
@@ -93,7 +93,7 @@ def labels(runs: Path) -> Path:
     path = runs / "labels.npz"
     if not path.is_file():
         split: Any = build("datasets", BUDGET.data).split("train")
-        with replacing(path) as part, open(part, "wb") as file:
+        with write_atomically(path) as part, open(part, "wb") as file:
             np.savez(file, label=1 / split.truth().sum(1))
     return path
 

@@ -100,12 +100,12 @@ what_if = "ntxent:tau=0.05..0.2/3"
 def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study of two losses and two seeds in a few seconds; beside it tiny.toml. Not to be written to."""
     from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_grid
+    from lossscope.studies.study_file import read_study_file
     from lossscope.studies.worker import work
 
     home = tmp_path_factory.mktemp("tiny-study")
     (home / "tiny.toml").write_text(STUDY, encoding="utf-8")
-    study = Study.begun(home / "study", read_grid(home / "tiny.toml"))
+    study = Study.begun(home / "study", read_study_file(home / "tiny.toml"))
     for cell in study.grid.cells:
         work(study.path, cell.key)
     return study.path

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import lossscope
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.diagnosis import Diagnosis
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
@@ -39,7 +39,7 @@ def test_arrays_tensors_and_embeddings_of_one_kind_are_one_source() -> None:
         tuple(UNIT),
         tuple(x.requires_grad_() for x in sides),
         [x.tolist() for x in UNIT],
-        Embedded("arrays", *(x.detach() for x in sides), None, OWNER, *ids, "f"),
+        SplitEmbeddings("arrays", *(x.detach() for x in sides), None, OWNER, *ids, "f"),
     ]
     found = [lossscope.diagnose(one, "cocos", "ntxent", caption_image=OWNER).rows for one in sources]
     for other in found[1:]:

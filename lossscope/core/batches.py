@@ -15,10 +15,10 @@ from lossscope.errors import InputError
 from .similarity import Mask, SameImage, group_mask, pair_mask
 
 Rows = npt.NDArray[np.int64]
-How = Literal["pairs", "images", "single"]
+SamplingMode = Literal["pairs", "images", "single"]
 
 
-def shuffled(n: int, seed: int, epoch: int) -> Rows:
+def shuffle_rows(n: int, seed: int, epoch: int) -> Rows:
     """A permutation of 0..n-1 from the raw counter-based stream keyed by (seed, epoch); the same on any machine."""
     keys = np.random.Philox(key=np.array([seed & 0xFFFFFFFFFFFFFFFF, epoch], dtype=np.uint64)).random_raw(n)
     return np.argsort(keys, kind="stable").astype(np.int64)
@@ -30,7 +30,7 @@ class Batch:
 
     images: Rows
     captions: Rows
-    how: How
+    how: SamplingMode
 
     def mask(self, caption_image: Rows, same_image: SameImage = "keep") -> Mask:
         """The i2t mask of the batch, from the image row of every caption of the split."""
@@ -49,7 +49,7 @@ class Sampling:
     in one batch, in file order. captions: all, or the first of each image. Raises InputError for a batch size below 2.
     """
 
-    how: How = "pairs"
+    how: SamplingMode = "pairs"
     batch_size: int | None = 128
     seed: int = 0
     shuffle: bool = True
@@ -77,7 +77,7 @@ class Sampling:
         captions = self._drawn(caption_image, epoch)
         n, size = self._units(caption_image), self._size(caption_image)
         mixed = self.shuffle and self.batch_size is not None
-        order = shuffled(n, self.seed, epoch) if mixed else np.arange(n, dtype=np.int64)
+        order = shuffle_rows(n, self.seed, epoch) if mixed else np.arange(n, dtype=np.int64)
         groups = _by_image(captions, caption_image) if self.how == "images" else None
         for index in range(start, self.count(caption_image)):
             part = order[index * size : (index + 1) * size]

@@ -21,7 +21,7 @@ CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
 class HasCounted(Protocol):
     """Anything with the weights that its paper thresholds: an objective, for one."""
 
-    def counted(self, S: Tensor, mask: Mask) -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask) -> CountedWeights:
         """Return the weights of S (q, c)."""
         ...
 
@@ -45,7 +45,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedWeights:
     """The weights that `counts` thresholds: blocks of (query, positive, candidate); all but smoothap have p = 1.
 
     weights: (q, p, c) >= 0 in the paper's own scale, 0 where an entry can not be counted (the positive, say).
@@ -76,7 +76,7 @@ class Counted:
         )
 
     @classmethod
-    def joined(cls, parts: list[Counted]) -> Counted:
+    def joined(cls, parts: list[CountedWeights]) -> CountedWeights:
         """Those of several batches, one below the other; blocks are padded to the most positives."""
         most = max(part.weights.shape[1] for part in parts)
         blocks = [nn.functional.pad(part.weights, (0, 0, 0, most - part.weights.shape[1])) for part in parts]
@@ -96,7 +96,7 @@ class Counted:
         return 1 / torch.einsum("qpc,qpc->q", shares, shares)
 
 
-def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
+def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
     """(q,) bool usable rows. Raises InputError: shapes, NaN or infinity among valid entries, too many positives."""
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
@@ -109,8 +109,8 @@ def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
             raise InputError(
                 f"valid similarities must be finite; got {float(S[row, column])} at row {row}, column {column}"
             )
-    if positives == "one" and mask.crowded is not None:
-        row = mask.crowded
+    if positives == "one" and mask.first_row_with_two_positives is not None:
+        row = mask.first_row_with_two_positives
         raise InputError(
             f"each query must have one positive; row {row} has {int(mask.positives[row].sum())}. Sample pairs instead "
             "of images, or take an objective with positives=many"
@@ -118,13 +118,13 @@ def check(S: Tensor, mask: Mask, positives: str) -> Tensor:
     return mask.usable
 
 
-def single(weights: Tensor, mask: Mask) -> Counted:
+def counted_from_weights(weights: Tensor, mask: Mask) -> CountedWeights:
     """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
     usable = mask.usable
-    if mask.crowded is None and mask.whole and mask.all_usable:
+    if mask.first_row_with_two_positives is None and mask.whole and mask.all_usable:
         positive = weights.gather(1, mask.first_positive).squeeze(1)
         counted = weights.scatter(1, mask.first_positive, 0.0)
     else:
         positive = weights.masked_fill(~mask.positives, 0).sum(1) * usable
         counted = weights * (mask.negatives & usable[:, None])
-    return Counted(counted[:, None, :], torch.ones_like(positive), positive, ~usable)
+    return CountedWeights(counted[:, None, :], torch.ones_like(positive), positive, ~usable)

@@ -31,11 +31,11 @@ class _Gathered(torch.autograd.Function):
     """forward: every rank's rows, `counts` of them. backward: the sum over ranks of the gradient on one's own rows."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, counts: list[int], world: World) -> Tensor:
-        ctx.begin, ctx.count, ctx.world = sum(counts[: world.rank]), len(x), world
+    def forward(ctx: Any, x: Tensor, counts: list[int], process_group: ProcessGroup) -> Tensor:
+        ctx.begin, ctx.count, ctx.world = sum(counts[: process_group.rank]), len(x), process_group
         padded = x.new_zeros(max(counts), *x.shape[1:])
         padded[: len(x)] = x
-        return torch.cat([rows[:count] for rows, count in zip(world.stack(padded), counts, strict=True)])
+        return torch.cat([rows[:count] for rows, count in zip(process_group.stack(padded), counts, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
@@ -44,7 +44,7 @@ class _Gathered(torch.autograd.Function):
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """Process `rank` of `size`; what needs the others must be called by all of them, in one order."""
 
     rank: int = 0
@@ -58,7 +58,7 @@ class World:
     def share(self, n: int) -> slice:
         """The part of 0..n-1 that is this process's; the parts follow each other, some may be empty.
 
-        >>> [World(rank, 3).share(4) for rank in range(3)]
+        >>> [ProcessGroup(rank, 3).share(4) for rank in range(3)]
         [slice(0, 1, None), slice(1, 2, None), slice(2, 4, None)]
         """
         return slice(n * self.rank // self.size, n * (self.rank + 1) // self.size)
@@ -112,19 +112,19 @@ class World:
         return found.to(x.device)
 
 
-def world() -> World:
+def process_group() -> ProcessGroup:
     """The process this is of the group that has met; alone where there is none."""
-    return World(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else World()
+    return ProcessGroup(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else ProcessGroup()
 
 
-def launched() -> World:
+def launched_group() -> ProcessGroup:
     """The process this is by torchrun's word, before they have met. Raises InputError when it is no number."""
     if not all(os.environ.get(name) for name in TOLD):
-        return World()
+        return ProcessGroup()
     rank, size = (_number(name) for name in ("RANK", "WORLD_SIZE"))
     if not 0 <= rank < size:
         raise InputError(f"RANK must be in 0..WORLD_SIZE-1; got {rank} of {size}")
-    return World(rank, size)
+    return ProcessGroup(rank, size)
 
 
 def local_rank() -> int:
@@ -133,19 +133,19 @@ def local_rank() -> int:
 
 
 @contextlib.contextmanager
-def joined(device: str) -> Iterator[World]:
+def join_group(device: str) -> Iterator[ProcessGroup]:
     """Meet the others that torchrun started, by gloo on the CPU and nccl on GPUs; alone, nothing is done.
 
     device: `cpu`, `cuda` (the GPU of the local rank) or `cuda:INDEX`. Raises InputError when they can not meet.
     """
-    place = launched()
+    place = launched_group()
     if place.size == 1 or dist.is_initialized():
-        yield world()
+        yield process_group()
         return
     backend = _meet(place, torch.device(device))
     sound = False
     try:
-        yield world()
+        yield process_group()
         sound = True
     finally:
         if sound or backend == "gloo":  # nccl could wait for those that an error has kept away
@@ -159,12 +159,12 @@ def loopback() -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", found[0])
 
 
-def lost(told: str) -> bool:
+def is_lost_process(told: str) -> bool:
     """Whether an error only says, in gloo's or nccl's words, that another process has gone."""
     return any(name in told.lower() for name in ("gloo", "nccl"))
 
 
-def _meet(place: World, device: torch.device) -> str:
+def _meet(place: ProcessGroup, device: torch.device) -> str:
     backend, own = "gloo", None
     if device.type == "cuda":
         backend, own = "nccl", torch.device("cuda", local_rank() if device.index is None else device.index)

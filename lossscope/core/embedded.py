@@ -19,7 +19,7 @@ _BLOCK = 65536  # rows that are checked at a time
 
 
 @dataclass(frozen=True)
-class Embedded:
+class SplitEmbeddings:
     """One split as a frozen model sees it.
 
     images: (N, d), captions: (M, d) rows whose products are S, or None where only similarity (N, M) is known, or a
@@ -90,11 +90,11 @@ class Embedded:
         """Numbers of the images (N,) and of the captions (M,), equal for equal inputs; None where nobody knows."""
         return self.inputs() if self.inputs is not None else Pair(None, None)
 
-    def to(self, device: torch.device) -> Embedded:
+    def to(self, device: torch.device) -> SplitEmbeddings:
         """The same with its tensors on a device."""
         own: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in own.items()}
-        return Embedded(**moved)
+        return SplitEmbeddings(**moved)
 
 
 def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def stopping() -> Iterator[list[int]]:
+def stop_on_signals() -> Iterator[list[int]]:
     """A list that gets the signal when one asks to stop: the step under way is finished and kept first.
 
     A second signal stops at once. Outside the main thread signals are not ours to handle.

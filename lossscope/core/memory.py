@@ -12,7 +12,7 @@ T = TypeVar("T")
 _TOLD = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 
 
-def free(device: torch.device) -> int:
+def free_bytes(device: torch.device) -> int:
     """Bytes that can be had without anybody being swapped out: of the GPU, or of the machine or its container."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
@@ -20,19 +20,19 @@ def free(device: torch.device) -> int:
     return min(value for value in found if value is not None)
 
 
-def is_lack(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out: Python's own, or torch's ways of saying the same."""
     told = str(error).lower()
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(word in told for word in _TOLD))
 
 
-def backing_off(work: Callable[[int], T], size: int, least: int) -> T:
+def retry_smaller(work: Callable[[int], T], size: int, least: int) -> T:
     """work(size), with half the size as often as memory runs out, down to `least`."""
     while True:
         try:
             return work(size)
         except (MemoryError, RuntimeError) as error:
-            if not is_lack(error) or size // 2 < least:
+            if not is_out_of_memory(error) or size // 2 < least:
                 raise
         size //= 2
 

@@ -12,7 +12,7 @@ import torch
 FUNCTIONS = (torch.exp, torch.expm1, torch.log, torch.log1p, torch.sqrt, torch.sin, torch.tanh)
 
 
-def settle() -> None:
+def warm_up() -> None:
     """Call each function once in each precision that is computed in."""
     for dtype in (torch.float32, torch.float64):
         one = torch.ones(1, dtype=dtype)

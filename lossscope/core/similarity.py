@@ -53,14 +53,14 @@ class Mask:
         return ~self.match & self.valid
 
     @cached_property
-    def others(self) -> Tensor:
+    def non_negatives(self) -> Tensor:
         """(q, c) bool: everything but negatives."""
         return ~self.negatives
 
     @cached_property
-    def hiding(self) -> Tensor:
+    def negative_bias(self) -> Tensor:
         """(q, c) 0 on negatives and −inf elsewhere: added to S, it leaves the negatives to a maximum."""
-        return torch.zeros(self.match.shape, device=self.match.device).masked_fill_(self.others, -torch.inf)
+        return torch.zeros(self.match.shape, device=self.match.device).masked_fill_(self.non_negatives, -torch.inf)
 
     @cached_property
     def number_of_negatives(self) -> Tensor:
@@ -98,7 +98,7 @@ class Mask:
         return self.positives.to(torch.uint8).argmax(1, keepdim=True)
 
     @cached_property
-    def crowded(self) -> int | None:
+    def first_row_with_two_positives(self) -> int | None:
         """The first row with more than one positive, None if there is none."""
         rows = (self.positives.sum(1) > 1).nonzero()
         return int(rows[0]) if len(rows) else None
@@ -186,7 +186,13 @@ def _diagonal(pairs: int, device: torch.device) -> Mask:
         match = torch.eye(pairs, dtype=torch.bool, device=device)
         mask = Mask(match, torch.ones_like(match))
         for side in (mask, mask.t()):
-            _ = side.hiding, side.number_usable, side.whole, side.first_positive, side.crowded
+            _ = (
+                side.negative_bias,
+                side.number_usable,
+                side.whole,
+                side.first_positive,
+                side.first_row_with_two_positives,
+            )
         return mask
 
 
@@ -196,7 +202,7 @@ def group_mask(image_rows: Tensor, caption_images: Tensor) -> Mask:
     return Mask(match, torch.ones_like(match))
 
 
-def scored(S: Tensor, mask: Mask) -> tuple[Tensor, Mask]:
+def drop_unscored(S: Tensor, mask: Mask) -> tuple[Tensor, Mask]:
     """S without NaN, and the mask without the pairs that were NaN; both as they are where there is none."""
     unscored = S.isnan()
     if not bool(unscored.any()):

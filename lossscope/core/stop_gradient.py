@@ -29,7 +29,7 @@ class _Kept:
 _KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 
 
-def held(factor: Tensor) -> Tensor:
+def stop_gradient(factor: Tensor) -> Tensor:
     """The factor as a constant: W is the derivative with this value kept, as the loss's paper or code has it.
 
     To say so here, not with a bare detach(), lets finite differences keep it too: they see what is really followed.
@@ -39,15 +39,15 @@ def held(factor: Tensor) -> Tensor:
 
 
 @contextmanager
-def keeping() -> Iterator[Callable[[], None]]:
+def replay_stopped() -> Iterator[Callable[[], None]]:
     """Inside, the first evaluation sets all constants; after each call of what is yielded, another one repeats them.
 
     >>> import torch
     >>> x = torch.tensor(2.0)
-    >>> with keeping() as again:
-    ...     first = held(x) * x
+    >>> with replay_stopped() as again:
+    ...     first = stop_gradient(x) * x
     ...     again()
-    ...     second = held(x + 1) * (x + 1)
+    ...     second = stop_gradient(x + 1) * (x + 1)
     >>> float(first), float(second)
     (4.0, 6.0)
     """

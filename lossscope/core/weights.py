@@ -37,7 +37,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class BatchLoss:
     """What training needs of a batch: value () or None, and G = d value / d S, (images, captions)."""
 
     value: Tensor | None
@@ -52,24 +52,24 @@ def both(objective: Any, S: Tensor, mask: Mask | Pair[Mask]) -> Pair[Weights]:
     return Pair(objective(S, masks.i2t), objective(S.T, masks.t2i))
 
 
-def reduced(weights: Pair[Weights], directions: float, reduction: Reduction, pairs: int) -> Reduced:
+def reduce_weights(weights: Pair[Weights], directions: float, reduction: Reduction, pairs: int) -> BatchLoss:
     """The training loss of a batch, `directions * (R(i2t) + R(t2i))`, and its gradient with respect to S.
 
     R = sum over the queries (`sum`), mean over the usable ones (`mean`), sum / B with B = `pairs` (`pairs`), or
     sum / 2 B (B − 1), so that both directions make the mean over all pairs of query and negative (`cells`).
     Raises InputError for another reduction.
     """
-    to_i2t, to_t2i = (directions * scale_of(w, reduction, pairs) for w in weights)
+    to_i2t, to_t2i = (directions * reduction_scale(w, reduction, pairs) for w in weights)
     first, second = weights.i2t, weights.t2i
     turned = second.W.T if len(second.W) <= _SMALL else second.W.T.contiguous()  # no copy where it is already
     gradient = torch.add(first.W, turned, alpha=to_t2i / to_i2t)
     if to_i2t != 1:
         gradient.mul_(to_i2t)
     if first.values is None or second.values is None:
-        return Reduced(None, gradient)
+        return BatchLoss(None, gradient)
     if to_i2t == to_t2i and len(first.values) == len(second.values):
-        return Reduced((first.values + second.values).sum() * to_i2t, gradient)
-    return Reduced(first.values.sum() * to_i2t + second.values.sum() * to_t2i, gradient)
+        return BatchLoss((first.values + second.values).sum() * to_i2t, gradient)
+    return BatchLoss(first.values.sum() * to_i2t + second.values.sum() * to_t2i, gradient)
 
 
 def backward(S: Tensor, G: Tensor, scale: float | Tensor = 1.0, further: Tensor | None = None) -> None:
@@ -84,7 +84,7 @@ def backward(S: Tensor, G: Tensor, scale: float | Tensor = 1.0, further: Tensor 
         torch.autograd.backward([S, further], [scaled.to(S.dtype), torch.ones_like(further) * scale])
 
 
-def scale_of(weights: Weights, reduction: Reduction, pairs: int) -> float:
+def reduction_scale(weights: Weights, reduction: Reduction, pairs: int) -> float:
     """The factor that makes a sum over queries the reduction: 1, 1 / usable queries, 1 / B, or 1 / 2 B (B − 1)."""
     if reduction == "sum":
         return 1.0

@@ -21,7 +21,7 @@ from .layers.cross_encoder import Body, BodyPlan
 from .layers.image_augmentation import flip, random_resized_crop
 from .layers.image_text_matching import Drawn, best, contrast, drawn, reranked
 from .layers.swin import Swin, SwinPlan
-from .types import Items, Side
+from .types import EncodedBatch, Items
 
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
@@ -72,20 +72,20 @@ class Model(Encoder):
     def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"backbone": list(self.vision_encoder.parameters()), "bert": list(self.text_encoder.parameters())}
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         if self.training and self.how.augment:
             images = flip(random_resized_crop(images, images.shape[-1], (0.5, 1.0)))
         pixels = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, deviation = (pixels.new_tensor(x)[:, None, None] for x in (_MEAN, _DEVIATION))
         tokens = self.vision_encoder((pixels - mean) / deviation)
-        return Side(self._unit(self.vision_proj, tokens), self._kept(tokens))
+        return EncodedBatch(self._unit(self.vision_proj, tokens), self._kept(tokens))
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         present = torch.arange(ids.shape[1], device=ids.device)[None] < lengths.to(ids.device)[:, None]
         states = self.text_encoder.states(ids, present)
         kept = self._kept(states)
-        return Side(self._unit(self.text_proj, states), kept, None if kept is None else present)
+        return EncodedBatch(self._unit(self.text_proj, states), kept, None if kept is None else present)
 
     def _unit(self, projection: nn.Linear, tokens: Tensor) -> Tensor:
         return normalise(projection(tokens[:, 0]).to(self.temp.dtype))  # never of half precision
@@ -93,18 +93,18 @@ class Model(Encoder):
     def _kept(self, tokens: Tensor) -> Tensor | None:
         return tokens.to(self.temp.dtype) if self.pairwise or (self.training and self.how.matching) else None
 
-    def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor | Pair[Tensor]:
         """Cosines (n, m); or logits of a match: of all pairs in training, a Pair of the best pairs in eval."""
         if not self.pairwise:
             return cosine(images.vectors, texts.vectors)
         if self.training:
             return two_pass(
-                self.score_pairs, self._seen(images), Side(None, texts.local, texts.mask), self.pairs_at_once
+                self.score_pairs, self._seen(images), EncodedBatch(None, texts.local, texts.mask), self.pairs_at_once
             )
         chosen = best(cosine(images.vectors, texts.vectors), self.how.k_test)
         return reranked(chosen, images, texts, self._seen, self.score_pairs, self.pairs_at_once)
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         if "seen" not in images.extra:
             images = self._seen(images)
         assert texts.local is not None
@@ -112,13 +112,13 @@ class Model(Encoder):
         fused = self.text_encoder.fused(texts.local[None], present[None], images.extra["seen"])
         return self.itm_head(fused)[..., 1]  # type: ignore[no-any-return]
 
-    def _seen(self, images: Side) -> Side:
+    def _seen(self, images: EncodedBatch) -> EncodedBatch:
         """Images as the fused layers look at them, for all captions."""
         assert images.local is not None
-        return Side(None, extra={"seen": self.text_encoder.seen(images.local)})
+        return EncodedBatch(None, extra={"seen": self.text_encoder.seen(images.local)})
 
     def extra_loss(
-        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+        self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
     ) -> Tensor | None:
         """The weighted matching loss, and for score=itm the contrastive one; None when there is neither."""
         parts: list[Tensor] = []
@@ -130,7 +130,7 @@ class Model(Encoder):
             parts.append(contrast(logits, mask))
         return sum(parts[1:], parts[0]) if parts else None
 
-    def _judged(self, images: Side, texts: Side, pairs: Drawn) -> Tensor:
+    def _judged(self, images: EncodedBatch, texts: EncodedBatch, pairs: Drawn) -> Tensor:
         """(p, 2) logits of pairs, so many at a time that their graph is made anew for the gradient if it is large."""
         assert texts.local is not None and texts.mask is not None
         seen, states, present = self._seen(images).extra["seen"], texts.local, texts.mask

@@ -17,10 +17,10 @@ from lossscope.text.vocabulary import Vocabulary
 from .layers.chunked_scores import two_pass
 from .layers.state_dict import require_finite as require_finite
 from .layers.state_dict import require_fit as require_fit
-from .types import Items, Shape, Side
+from .types import EncodedBatch, Items, Shape
 
 if TYPE_CHECKING:
-    from .types import Opened, Original
+    from .types import OpenedModel, ReleasedFile
 
 
 class Encoder(nn.Module):
@@ -43,15 +43,15 @@ class Encoder(nn.Module):
         """Whether S = V T' of the global vectors, so that vectors say all there is."""
         return not self.pairwise
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         """(n, 3, H, W) uint8 pixels, (n, d) or (n, R, d) float features, or several such tensors by name -> Side."""
         raise NotImplementedError
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         """(n, L) padded token ids, or (n, L, d) vectors of words, and (n,) lengths on the CPU -> Side."""
         raise NotImplementedError
 
-    def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor | Pair[Tensor]:
         """S, always with image rows: (n, m); a Pair, each with its queries as rows, where the directions differ.
 
         NaN means that a pair was not scored. A pairwise score is computed a chunk of captions at a time, and so is
@@ -61,12 +61,12 @@ class Encoder(nn.Module):
             return two_pass(self.score_pairs, images, texts, self.pairs_at_once)
         return cosine(images.vectors, texts.vectors)
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         """S of some images with a few captions, (n, m): what a pairwise encoder writes. texts.mask None: no padding."""
         raise NotImplementedError
 
     def extra_loss(
-        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+        self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
     ) -> Tensor | None:
         """A further training loss of the model itself, (), added to the objective's as it is; None for most.
 
@@ -99,7 +99,7 @@ class EncoderSpec:
         """Whether it reads vectors of words that the data set holds, so that it has no use for a vocabulary."""
         return False
 
-    def prepared(self, words: Tokens) -> Tokens:
+    def prepare(self, words: Tokens) -> Tokens:
         """A vocabulary or tokeniser of an original's file, as this model reads captions with it."""
         return words
 
@@ -107,12 +107,12 @@ class EncoderSpec:
         """What of its files (a configuration) a checkpoint must hold so that the model can be rebuilt without them."""
         return {}
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         """The model to load a checkpoint's weights into, from what `kept` told; reads none of the spec's files."""
         return self.build(item_shape, vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """The encoder and weights in an original file of the family's authors, or None when it is none of theirs.
 
         Raises InputError when it is one, but damaged or of a kind that can not be opened.

@@ -13,7 +13,7 @@ from .layers.cross_attention import Clip, attention, cosines, dots, gram, length
 from .layers.scan_towers import Regions, Words, region_shape, region_side, require_positive, word_side
 from .released.options import number
 from .released.scan_family import REGIONS, chosen, named, only_regions_and_words, opened, sizes
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 Focal = Literal["equal", "prob"]
 _FOCAL: dict[str, Focal] = {"equal": "equal", "prob": "prob"}
@@ -50,7 +50,7 @@ class BFAN(EncoderSpec):
         return _Bfan(self, region_shape(item_shape, "bfan"), vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file whose options name `focal_type`; the tensors alone do not tell BFAN from SCAN."""
         options = original.options
         if "focal_type" not in options or not only_regions_and_words(original):
@@ -78,19 +78,19 @@ class _Bfan(Encoder):
         self.image = Regions(shape[1], spec.dim)
         self.text = Words(vocabulary_size, spec.words, spec.dim, True, spec.word_init)
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         return region_side(self.image, images)
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         return word_side(self.text(ids, lengths), lengths)
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         assert images.local is not None and texts.local is not None
         s = dots(images.local, texts.local)
         to_words = self._mean(s, images, texts)
         return to_words + self._mean(s.permute(3, 2, 1, 0).contiguous(), texts, images).T
 
-    def _mean(self, s: Tensor, context: Side, queries: Side) -> Tensor:
+    def _mean(self, s: Tensor, context: EncodedBatch, queries: EncodedBatch) -> Tensor:
         """Mean of r over the queries, (k, q), from s (k, C, Q, q)."""
         assert context.local is not None and queries.local is not None
         a = attention(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, context.mask)
@@ -98,7 +98,7 @@ class _Bfan(Encoder):
         return mean(r, queries.mask)
 
 
-def _sizes(side: Side) -> Tensor:
+def _sizes(side: EncodedBatch) -> Tensor:
     """(k,) how many of a side's elements are there."""
     assert side.local is not None
     if side.mask is None:

@@ -18,7 +18,7 @@ from .layers.expert_inputs import experts_of, keys_of, over_present, present, vi
 from .layers.netvlad import NetVLAD
 from .released.ce import opened_ce
 from .released.expert_config import counts
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CE(EncoderSpec):
         return _Ce(self, experts_of(item_shape, "ce"), vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of one state dict with a `ce.moe_fc`."""
         return opened_ce(cls, original)
 
@@ -93,24 +93,24 @@ class _Ce(Encoder):
         """Whether no expert is left out, so that S is a product of vectors."""
         return self.spec.keep_missing
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         items = videos(images, self.experts)
         there = torch.stack([items[f"{name}.length"] > 0 for name in self.experts], 1).float()
         e = self.ce.videos([self._pooled(items, name) for name in self.experts], there).float()
         if self.spec.keep_missing:
-            return Side(e.flatten(1))
-        return Side((e * there[..., None]).flatten(1), extra={"present": there})
+            return EncodedBatch(e.flatten(1))
+        return EncodedBatch((e * there[..., None]).flatten(1), extra={"present": there})
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         words = self._words(ids)[:, : self.spec.length]
         there = torch.arange(words.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
         t, w = self.ce.texts(self._vlad(self.text_pooling, words, there, self.spec.length))
         if self.spec.keep_missing:
-            return Side(t.float().flatten(1))
+            return EncodedBatch(t.float().flatten(1))
         w = w.float()
-        return Side((w[..., None] * t).float().flatten(1), extra={"weights": w})
+        return EncodedBatch((w[..., None] * t).float().flatten(1), extra={"weights": w})
 
-    def score(self, images: Side, texts: Side) -> Tensor:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         if self.spec.keep_missing:
             return images.vectors @ texts.vectors.T
         return over_present(images, texts)

@@ -18,10 +18,10 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 
 from .base import Encoder, EncoderSpec, require_fit
-from .released.checkpoint_file import read_original
+from .released.checkpoint_file import read_released
 from .released.clip import configuration, configuration_of, is_clip, left_out, weights_of
 from .released.transformer_config import configured, kept_parts, learnt
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
@@ -60,7 +60,7 @@ class CLIP(EncoderSpec):
         """A new model, or the folder's. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             return _Towers(self._fresh(item_shape, vocabulary_size), self.layer, item_shape)
-        original = read_original(self.path)
+        original = read_released(self.path)
         config, found = configuration(original.options), weights_of(original)
         with torch.device("meta"):
             require_fit(_Towers(config, "none", item_shape).state_dict(), found, f"the folder {self.path}")
@@ -68,22 +68,22 @@ class CLIP(EncoderSpec):
         model.load_state_dict({**found, **model.head_state()})
         return model
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         if "config" not in kept:
             return self.build(item_shape, vocabulary_size)
         return _Towers(kept_parts(kept, "CLIP"), self.layer, item_shape)
 
     def kept(self) -> Mapping[str, str]:
-        return {} if self.path is None else {"config": json.dumps(configuration(read_original(self.path).options))}
+        return {} if self.path is None else {"config": json.dumps(configuration(read_released(self.path).options))}
 
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         if self.path is not None:
-            text = _settings(configuration(read_original(self.path).options)).text_config
+            text = _settings(configuration(read_released(self.path).options)).text_config
             return Subwords.from_folder(self.path, max_length=text.max_position_embeddings)
         return Subwords.train(captions, self.subwords, max_length=self.context)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         if not is_clip(original):
             return None
         weights, config = weights_of(original), configuration_of(original)
@@ -92,7 +92,7 @@ class CLIP(EncoderSpec):
         side = settings.vision_config.image_size
         with torch.device("meta"):
             require_fit(_Towers(config, extra, (3, side, side)).state_dict(), weights, f"the CLIP in {original.path}")
-        return Opened(
+        return OpenedModel(
             cls(layer=extra, **_options(settings)),
             weights,
             (3, side, side),
@@ -132,17 +132,17 @@ class _Towers(Encoder):
         width = self.visual_projection.out_features
         self.head = nn.ModuleDict({"img": _layer(width, layer), "txt": _layer(width, layer)} if layer != "none" else {})
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         pixels = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, deviation = (pixels.new_tensor(x)[:, None, None] for x in (_MEAN, _DEVIATION))
         pooled = self.vision_model(pixel_values=(pixels - mean) / deviation).pooler_output
-        return Side(normalise(self._last("img", self.visual_projection(pooled))))
+        return EncodedBatch(normalise(self._last("img", self.visual_projection(pooled))))
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         present = torch.arange(ids.shape[1], device=ids.device)[None] < lengths.to(ids.device)[:, None]
         pooled = self.text_model(input_ids=ids, attention_mask=present.long()).pooler_output
-        return Side(normalise(self._last("txt", self.text_projection(pooled))))
+        return EncodedBatch(normalise(self._last("txt", self.text_projection(pooled))))
 
     def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"clip": [p for name, p in self.named_parameters() if not name.startswith("head.")]}

@@ -22,7 +22,7 @@ from .layers.gated_units import GatedUnit, Reduced
 from .layers.video_transformer import VideoPlan, VideoTransformer, time_codes
 from .released.bert_folder import load_folder
 from .released.mmt import opened_mmt, types_of
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class MMT(EncoderSpec):
         """The tokeniser of a folder, or one learnt for bert=small. Raises InputError when no folder is named."""
         folder = self.tokeniser or (None if size_of(self.bert) else Path(self.bert))
         if folder is not None:
-            return self.prepared(Subwords.from_folder(folder))
+            return self.prepare(Subwords.from_folder(folder))
         if self.bert != "small":
             raise InputError(f"bert={self.bert} must come with its tokeniser: tokeniser=FOLDER; or take bert=small")
         told = (as_sentence(caption) if self.sentence else caption for caption in captions)
-        return self.prepared(Subwords.train(told, self.pieces))
+        return self.prepare(Subwords.train(told, self.pieces))
 
-    def prepared(self, words: Tokens) -> Tokens:
+    def prepare(self, words: Tokens) -> Tokens:
         """A tokeniser of parts of words as this model reads captions with it. Raises InputError for a vocabulary."""
         if not isinstance(words, Subwords):
             raise InputError("mmt must be given the tokeniser of its BERT; got a vocabulary of words")
@@ -90,12 +90,12 @@ class MMT(EncoderSpec):
 
     def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
         """A new model, with the BERT that its folder holds. Raises InputError for items that are no videos."""
-        model = self.rebuilt(item_shape, vocabulary_size, self.kept())
+        model = self.rebuild(item_shape, vocabulary_size, self.kept())
         if size_of(self.bert) is None:
             load_folder(model.get_submodule("txt_bert"), Path(self.bert).expanduser())
         return model
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         known = {
             **configuration(self.bert, vocabulary_size, kept.get("bert")),
             "hidden_dropout_prob": self.dropout,
@@ -104,7 +104,7 @@ class MMT(EncoderSpec):
         return _Mmt(self, experts_of(item_shape, "mmt"), empty(known), int(known["hidden_size"]))
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of one state dict with a `vid_bert`."""
         return opened_mmt(cls, original)
 
@@ -129,23 +129,23 @@ class _Mmt(Encoder):
         """Whether no expert is left out, so that S is a product of vectors."""
         return self.spec.keep_missing
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         items = videos(images, self.experts)
         v = normalize(self._states(items).float(), dim=-1)
         if self.spec.keep_missing:
-            return Side(v.flatten(1))
+            return EncodedBatch(v.flatten(1))
         there = torch.stack([items[f"{name}.length"] > 0 for name in self.experts], 1).to(v.dtype)
-        return Side((v * there[..., None]).flatten(1), extra={"present": there})
+        return EncodedBatch((v * there[..., None]).flatten(1), extra={"present": there})
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         there = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
         text = self.txt_bert(input_ids=ids, attention_mask=there.long()).last_hidden_state[:, 0]
         t = torch.stack([unit(text) for unit in self.text_GU.values()], 1).float()
         dropped = self.dropout(text)
         w = torch.cat([weigh(dropped) for weigh in self.moe_fc_txt.values()], 1).float().softmax(1)
-        return Side((w[..., None] * t).flatten(1), extra={} if self.spec.keep_missing else {"weights": w})
+        return EncodedBatch((w[..., None] * t).flatten(1), extra={} if self.spec.keep_missing else {"weights": w})
 
-    def score(self, images: Side, texts: Side) -> Tensor:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         if self.spec.keep_missing:
             return images.vectors @ texts.vectors.T
         return over_present(images, texts)

@@ -14,7 +14,7 @@ from .layers.cross_attention import Clip, Norm, attention, cosines, dots, gram, 
 from .layers.scan_towers import Regions, Words, region_shape, region_side, require_positive, word_side
 from .released.options import number
 from .released.scan_family import REGIONS, chosen, named, only_regions_and_words, opened, sizes
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 Direction = Literal["t2i", "i2t"]
 Pool = Literal["avg", "lse", "sum", "max"]
@@ -64,7 +64,7 @@ class SCAN(EncoderSpec):
         return _Scan(self, region_shape(item_shape, "scan"), vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file whose options name `cross_attn`; the tensors alone do not tell SCAN from BFAN."""
         options = original.options
         if "cross_attn" not in options or "focal_type" in options or not only_regions_and_words(original):
@@ -97,17 +97,17 @@ class _Scan(Encoder):
         self.is_cosine = spec.pool in ("avg", "max")
         self.score_min, self.score_max = _range(spec, shape[0])
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         return region_side(self.image, images)
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         return word_side(self.text(ids, lengths), lengths)
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         forward = self.spec.direction == "t2i"
         return self._pooled(images, texts) if forward else self._pooled(texts, images).T
 
-    def _pooled(self, context: Side, queries: Side) -> Tensor:
+    def _pooled(self, context: EncodedBatch, queries: EncodedBatch) -> Tensor:
         """(k, q) from context items (k, C, D) and query items (q, Q, D)."""
         spec, asked = self.spec, queries.mask
         assert context.local is not None and queries.local is not None

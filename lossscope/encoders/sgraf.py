@@ -21,7 +21,7 @@ from .layers.scan_towers import EPS, Regions, region_shape, region_side, require
 from .layers.sgraf_graph import Filtration, Note, Reasoning, Seen, reasoned
 from .released.options import tensor_of
 from .released.scan_family import named, opened, sizes
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _SLOTS = "similarity.v_global_w.embedding_local.1.running_mean"  # one number for each region
 
@@ -60,7 +60,7 @@ class SGRAF(EncoderSpec):
         return _Sgraf(self, region_shape(item_shape, "sgraf"), vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of three towers whose text tower has a `cap_rnn`."""
         if len(original.towers) != 3 or not any(name.startswith("cap_rnn.") for name in original.towers[1]):
             return None
@@ -93,18 +93,18 @@ class _Sgraf(Encoder):
         self.text = _Words(spec, vocabulary_size)
         self.similarity = _Similarity(spec, shape[0])
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         side = region_side(self.image, images)
         assert side.local is not None
         if side.local.shape[1] != self.regions:
             raise InputError(f"images must have {self.regions} regions; got {side.local.shape[1]}")
-        return Side(None, side.local, side.mask, {"whole": self.similarity.v_global_w(side.local)})
+        return EncodedBatch(None, side.local, side.mask, {"whole": self.similarity.v_global_w(side.local)})
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         side = word_side(self.text(ids, lengths), lengths)
-        return Side(None, side.local, side.mask, {"whole": self.similarity.t_global_w(side.local, side.mask)})
+        return EncodedBatch(None, side.local, side.mask, {"whole": self.similarity.t_global_w(side.local, side.mask)})
 
-    def score(self, images: Side, texts: Side) -> Tensor:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         """S (n, m). Training SAF, a caption meets all images at once, and the running statistics are updated."""
         if self.spec.module == "sgr" or not self.training:
             return two_pass(self.score_pairs, images, texts, self.pairs_at_once)
@@ -114,7 +114,7 @@ class _Sgraf(Encoder):
         self.similarity.SAF_module.remember(*seen.in_order(by_length(texts)))
         return S
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         return self.similarity(images, texts)  # type: ignore[no-any-return]
 
 
@@ -143,7 +143,7 @@ class _Similarity(nn.Module):
         else:
             self.SAF_module = Filtration(spec.sim_dim)
 
-    def forward(self, images: Side, texts: Side, note: Note | None = None) -> Tensor:
+    def forward(self, images: EncodedBatch, texts: EncodedBatch, note: Note | None = None) -> Tensor:
         nodes = self._nodes(images, texts)
         mask = None if texts.mask is None else functional.pad(texts.mask, (1, 0), value=True)
         if self.spec.module == "sgr":
@@ -152,14 +152,14 @@ class _Similarity(nn.Module):
             found = self.SAF_module(nodes, mask, note)
         return self.sim_eval_w(found).squeeze(2).sigmoid()  # type: ignore[no-any-return]
 
-    def _nodes(self, images: Side, texts: Side) -> Tensor:
+    def _nodes(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         """(n, m, 1 + W, sim_dim)."""
         difference = self._differences(images, texts)
         words = self.sim_tranloc_w(_squared(difference)).unflatten(1, (-1, len(texts))).transpose(1, 2)
         whole = self.sim_tranglo_w((images.extra["whole"][:, None] - texts.extra["whole"]).square())
         return unit(torch.cat([whole[:, :, None], words], 2))
 
-    def _differences(self, images: Side, texts: Side) -> Tensor:
+    def _differences(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         """v_w − e_w, (n, W m, D), words before captions; |v_w| = 1 comes from the weights, not from the vectors."""
         assert images.local is not None and texts.local is not None
         regions, words = images.local, texts.local.transpose(0, 1).flatten(0, 1)

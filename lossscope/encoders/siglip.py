@@ -18,9 +18,9 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 
 from .base import Encoder, EncoderSpec, require_fit
-from .released.checkpoint_file import read_original
+from .released.checkpoint_file import read_released
 from .released.transformer_config import configured, kept_parts, learnt, parts
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _IDS = ".position_ids"
 
@@ -42,7 +42,7 @@ class SigLIP(EncoderSpec):
         """The folder's model. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        original = read_original(self.path)
+        original = read_released(self.path)
         settings, found = _settings(original.options), _weights(original)
         with torch.device("meta"):
             require_fit(_Towers(settings, item_shape).state_dict(), found, f"the folder {self.path}")
@@ -50,20 +50,20 @@ class SigLIP(EncoderSpec):
         model.load_state_dict(found)
         return model
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         return _Towers(_settings(kept_parts(kept, "SigLIP")), item_shape)
 
     def kept(self) -> Mapping[str, str]:
-        return {} if self.path is None else {"config": json.dumps(parts(read_original(self.path).options, "SigLIP"))}
+        return {} if self.path is None else {"config": json.dumps(parts(read_released(self.path).options, "SigLIP"))}
 
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        context = _settings(read_original(self.path).options).text_config.max_position_embeddings
+        context = _settings(read_released(self.path).options).text_config.max_position_embeddings
         return Subwords.from_folder(self.path, max_length=context)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         tower = original.towers[0]
         if len(original.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
             return None
@@ -73,7 +73,7 @@ class SigLIP(EncoderSpec):
         with torch.device("meta"):
             require_fit(_Towers(settings, (3, side, side)).state_dict(), weights, f"the SigLIP in {original.path}")
         scale, bias = math.exp(learnt(weights, "logit_scale", 1)), learnt(weights, "logit_bias", 1)
-        return Opened(
+        return OpenedModel(
             cls(),
             weights,
             (3, side, side),
@@ -100,23 +100,23 @@ class _Towers(Encoder):
         self._context = settings.text_config.max_position_embeddings
         self._fill = settings.text_config.pad_token_id
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         pixels = images.float() / 127.5 - 1 if images.dtype == torch.uint8 else images
-        return Side(normalise(self.vision_model(pixel_values=pixels).pooler_output.float()))
+        return EncodedBatch(normalise(self.vision_model(pixel_values=pixels).pooler_output.float()))
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         whole = ids.new_full((len(ids), self._context), self._fill)
         whole[:, : ids.shape[1]] = ids[:, : self._context]
         absent = torch.arange(self._context, device=ids.device)[None] >= lengths.to(ids.device)[:, None]
         pooled = self.text_model(input_ids=whole.masked_fill(absent, self._fill)).pooler_output
-        return Side(normalise(pooled.float()))
+        return EncodedBatch(normalise(pooled.float()))
 
     def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"siglip": self.parameters()}
 
 
-def _weights(original: Original) -> dict[str, Tensor]:
+def _weights(original: ReleasedFile) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in original.towers[0].items() if not name.endswith(_IDS)}
 
 

@@ -24,7 +24,7 @@ Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Side:
+class EncodedBatch:
     """One side of a batch after encoding.
 
     global_: (n, d) one vector per item, or None. local: (n, L, d) regions or words, or None; mask: (n, L) bool of
@@ -50,7 +50,7 @@ class Side:
         return {k: v for k, v in named.items() if v is not None} | {f"extra.{k}": v for k, v in self.extra.items()}
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> Side:
+    def of(cls, tensors: Mapping[str, Tensor]) -> EncodedBatch:
         """The Side whose `tensors` these are."""
         extra = {k.removeprefix("extra."): v for k, v in tensors.items() if k.startswith("extra.")}
         return cls(tensors.get("global_"), tensors.get("local"), tensors.get("mask"), extra)
@@ -65,9 +65,9 @@ class Side:
             raise ValueError("this side has no mask, so no lengths")
         return self.mask.sum(1)
 
-    def rows(self, rows: Tensor | slice) -> Side:
+    def rows(self, rows: Tensor | slice) -> EncodedBatch:
         """Some items."""
-        return Side.of({k: v[rows] for k, v in self.tensors.items()})
+        return EncodedBatch.of({k: v[rows] for k, v in self.tensors.items()})
 
 
 def on_device(items: Any, device: torch.device) -> Items:
@@ -78,7 +78,7 @@ def on_device(items: Any, device: torch.device) -> Items:
 
 
 @dataclass(frozen=True)
-class Original:
+class ReleasedFile:
     """What an original file holds.
 
     towers: its state dicts in the file's order (one for most, [image, text(, similarity)] for the VSE family), without
@@ -94,7 +94,7 @@ class Original:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """An original file as one of our encoders.
 
     encoder: the encoder's dataclass. weights: every tensor under our names. ignored: names left out on purpose.

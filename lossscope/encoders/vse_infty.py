@@ -23,7 +23,7 @@ from .layers.pooled_words import BertWords, GruWords, Marks
 from .layers.scan_towers import unit
 from .released import options as told
 from .released.bert_folder import load_folder
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 _PIXELS = 256  # side of their pictures, times their option input_scale_factor
@@ -72,14 +72,14 @@ class VSEInfty(EncoderSpec):
             raise InputError(f"weights are for the backbone of image=grid; got image={self.image}")
         size_of(self.bert)
 
-    def prepared(self, words: Tokens) -> Tokens:
+    def prepare(self, words: Tokens) -> Tokens:
         """The vocabulary with `<mask>` behind its words, for bigru; tokenisers as they are."""
         return Vocabulary((*words.words, "<mask>")) if isinstance(words, Vocabulary) else words
 
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         """Words and `<mask>`, the tokeniser of a folder, or one learnt. Raises InputError when no folder is named."""
         if self.text == "bigru":
-            return self.prepared(Vocabulary.build(captions, min_count))
+            return self.prepare(Vocabulary.build(captions, min_count))
         return self._subwords() or Subwords.train(captions, self.pieces)
 
     def kept(self) -> Mapping[str, str]:
@@ -95,12 +95,12 @@ class VSEInfty(EncoderSpec):
         for a grid without a file."""
         if self.image == "grid":
             require_trained(self.weights, f"backbone={self.backbone}, whose batch norms never train")
-        model = self.rebuilt(item_shape, vocabulary_size, self.kept(), self.weights)
+        model = self.rebuild(item_shape, vocabulary_size, self.kept(), self.weights)
         if self.text == "bert" and size_of(self.bert) is None:
             load_folder(model.get_submodule("text.bert"), Path(self.bert).expanduser())
         return model
 
-    def rebuilt(
+    def rebuild(
         self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str], weights: Path | None = None
     ) -> Encoder:
         image = self._image(item_shape, weights)
@@ -111,7 +111,7 @@ class VSEInfty(EncoderSpec):
         return _Towers(image, BertWords(empty(known), width, size, self.dim, self.drop, self._marks(kept)))
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of Chen et al.: gpool in the first of two state dicts, with a BERT or a GRU in the second."""
         if len(original.towers) != 2 or not any("gpool." in name for name in original.towers[0]):
             return None
@@ -138,7 +138,7 @@ class VSEInfty(EncoderSpec):
         weights = {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
         weights = told.fitted(encoder, shape, rows, weights)
         notices = (f"pictures: resized to {side} x {side}, not cropped",) if grid else ()
-        return Opened(
+        return OpenedModel(
             encoder, weights, shape, rows, told.triplet_spec(original.options), (*ignored, *sorted(unread)), notices
         )
 
@@ -175,12 +175,12 @@ class _Towers(Encoder):
         super().__init__()
         self.image, self.text = image, text
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
-        return Side(unit(self.image(images).float()))
+        return EncodedBatch(unit(self.image(images).float()))
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
-        return Side(unit(self.text(ids, lengths).float()))
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
+        return EncodedBatch(unit(self.text(ids, lengths).float()))
 
     def groups(self) -> Mapping[str, list[nn.Parameter]]:
         named = {"bert": getattr(self.text, "bert", None), "backbone": getattr(self.image, "backbone", None)}

@@ -20,7 +20,7 @@ from .layers.vgg import Vgg19
 from .layers.vit import VITS, Vit
 from .layers.vse_towers import BatchNorms, CnnTower, LastWord, LinearTower, SmallCNN
 from .released import options as told
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _Images = Literal[
     "cnn-small", "linear", "resnet18", "resnet50", "resnet101", "resnet152", "vgg19", "vit-small", "vit-base"
@@ -84,11 +84,11 @@ class VSEPP(EncoderSpec):
             require_trained(self.weights, f"the frozen network image={self.image}", ", or train it, finetune=true")
         return self._towers(item_shape, vocabulary_size)
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         return replace(self, weights=None)._towers(item_shape, vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of Faghri et al. or of Bleeker & de Rijke 2022: raw pictures (`cnn.*`) or precomputed vectors."""
         if len(original.towers) != 2 or not _known(original):
             return None
@@ -115,7 +115,7 @@ class VSEPP(EncoderSpec):
         weights |= CnnTower.uncounted("image.") if raw else {}
         weights = told.fitted(spec, shape, len(embed), weights)
         notice = ("pictures: short side resized to 256; the middle 224 x 224 is read",) if raw else ()
-        return Opened(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=notice)
+        return OpenedModel(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=notice)
 
     def _towers(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
         text = LastWord(vocabulary_size, self.words, self.dim, self.word_init)
@@ -158,15 +158,15 @@ class _Towers(Encoder):
     def groups(self) -> Mapping[str, list[nn.Parameter]]:
         return {"backbone": list(self.image.cnn.parameters())} if isinstance(self.image, CnnTower) else {}
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         vectors = self.image(view(images, self.spec.crop, self.training)).float()
-        return Side(self._signed(vectors if self.spec.no_imgnorm else normalise(vectors)))
+        return EncodedBatch(self._signed(vectors if self.spec.no_imgnorm else normalise(vectors)))
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
-        return Side(self._signed(normalise(self.text(ids, lengths).float())))
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
+        return EncodedBatch(self._signed(normalise(self.text(ids, lengths).float())))
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         """−|max(0, t − v)|, (n, m); its slope is 0 where no coordinate of t is above v's."""
         above = (texts.vectors[None, :, :] - images.vectors[:, None, :]).relu()
         return -torch.linalg.vector_norm(above, dim=2)  # type: ignore[no-any-return]
@@ -175,7 +175,7 @@ class _Towers(Encoder):
         return vectors.abs() if self.spec.use_abs else vectors
 
 
-def _known(original: Original) -> bool:
+def _known(original: ReleasedFile) -> bool:
     image, text = original.towers
     if "rnn.weight_ih_l0" not in text or any(name.endswith("_reverse") for name in text):
         return False

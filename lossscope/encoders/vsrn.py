@@ -17,7 +17,7 @@ from .layers.captioning import Captioning
 from .layers.initialisation import xavier
 from .layers.vse_towers import LastWord
 from .released import options as told
-from .types import Items, Opened, Original, Shape, Side
+from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 
@@ -61,7 +61,7 @@ class VSRN(EncoderSpec):
         return _VSRN(self, item_shape[1], vocabulary_size)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of Li et al. or of Bleeker & de Rijke 2022: graph blocks in the first of two state dicts."""
         if len(original.towers) != 2 or not any(name.startswith("Rs_GCN_1.") for name in original.towers[0]):
             return None
@@ -79,7 +79,7 @@ class VSRN(EncoderSpec):
         weights = {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
         weights = told.fitted(spec, shape, len(embed), weights)
         notice = "the caption branch is not in files of this family: training goes on without it (captions=false)"
-        return Opened(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=(notice,))
+        return OpenedModel(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=(notice,))
 
 
 class _VSRN(Encoder):
@@ -90,17 +90,17 @@ class _VSRN(Encoder):
         if spec.captions:
             self.captioning = Captioning(spec.dim, vocabulary_size, spec.words, spec.longest)
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         vectors, regions = self.image(images.float())
         extra = {"regions": regions.float()} if self.training and hasattr(self, "captioning") else {}
-        return Side(normalise(vectors.float()), extra=extra)
+        return EncodedBatch(normalise(vectors.float()), extra=extra)
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
-        return Side(normalise(self.text(ids, lengths).float()))
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
+        return EncodedBatch(normalise(self.text(ids, lengths).float()))
 
     def extra_loss(
-        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+        self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
     ) -> Tensor | None:
         if "regions" not in images.extra:
             return None

@@ -17,10 +17,10 @@ from .base import Encoder, EncoderSpec, require_fit
 from .layers.cross_encoder import HEAD, BodyPlan
 from .layers.swin import HEAD as SWIN_HEAD
 from .layers.swin import SwinPlan
-from .released.checkpoint_file import read_original
+from .released.checkpoint_file import read_released
 from .released.options import fitted
 from .released.xvlm import is_xvlm, pixels_of, resized, sizes, weights_of, whole
-from .types import Opened, Original, Shape
+from .types import OpenedModel, ReleasedFile, Shape
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class XVLM(EncoderSpec):
     def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
         """The tokeniser of the folder, or one learnt from cleaned captions."""
         if self.tokeniser is not None:
-            return self.prepared(Subwords.from_folder(self.tokeniser))
-        return self.prepared(Subwords.train(cleaned_all(captions, self.max_words), self.pieces))
+            return self.prepare(Subwords.from_folder(self.tokeniser))
+        return self.prepare(Subwords.train(cleaned_all(captions, self.max_words), self.pieces))
 
-    def prepared(self, words: Tokens) -> Tokens:
+    def prepare(self, words: Tokens) -> Tokens:
         """A tokeniser of parts of words as this model reads captions with it. Raises InputError for a vocabulary."""
         if not isinstance(words, Subwords):
             raise InputError("xvlm must be given the tokeniser of BERT; got a vocabulary of words")
@@ -109,9 +109,9 @@ class XVLM(EncoderSpec):
 
     def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
         """A new model, with the file's weights. Raises InputError for other items than square pictures."""
-        model = self.rebuilt(item_shape, vocabulary_size, {})
+        model = self.rebuild(item_shape, vocabulary_size, {})
         if self.weights is not None:
-            original = read_original(self.weights)
+            original = read_released(self.weights)
             if not is_xvlm(original):
                 raise InputError(f"weights must be a file of X-VLM's authors; {self.weights} is none")
             found = resized(weights_of(original)[0], model.state_dict())
@@ -119,7 +119,7 @@ class XVLM(EncoderSpec):
             model.load_state_dict(found)
         return model
 
-    def rebuilt(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
+    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
         if not isinstance(item_shape, tuple) or len(item_shape) != 3 or item_shape != (3, item_shape[1], item_shape[1]):
             raise InputError(f"xvlm must be given square pictures, (3, s, s); the data set has items of {item_shape}")
         counts = (self.width, self.layers, self.fused, self.positions)
@@ -128,7 +128,7 @@ class XVLM(EncoderSpec):
         return Model(self.plan, item_shape[1], body, self.dim, how)
 
     @classmethod
-    def opened(cls, original: Original) -> Opened | None:
+    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
         """A file of Zeng et al. with a Swin: a text body with cross attention beside a `vision_encoder`."""
         if not is_xvlm(original):
             return None
@@ -142,7 +142,7 @@ class XVLM(EncoderSpec):
         tau = float(found["temp"])
         if not tau > 0:
             raise InputError(f"temp of the file must be > 0; got {tau}")
-        return Opened(
+        return OpenedModel(
             spec, found, (3, side, side), size, f"infonce:tau={tau:.9g},learn=false",
             ignored=ignored, context=spec.max_tokens,
             notices=(f"pictures: the whole picture squeezed to {side} x {side}",

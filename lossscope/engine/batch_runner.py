@@ -13,18 +13,18 @@ import torch
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch, Sampling
-from lossscope.core.distributed import World
-from lossscope.core.embedded import Embedded
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.buffers import Space
+from lossscope.objectives.counting.buffers import Buffers
 from lossscope.probes.base import Probe
-from lossscope.registry import brief, spec_of
+from lossscope.registry import short_spec, spec_of
 from lossscope.spec import Spec
 
 from . import large_batches, small_batches
-from .large_batches import Large
-from .run_probes import Asked, Found, Values, asked, measured, told
+from .large_batches import LargeBatchRunner
+from .run_probes import ProbePlan, ProbeResult, Values, batch_statistics, plan_probes, run_probes
 
 if TYPE_CHECKING:
     from .plan import Sweep
@@ -33,21 +33,21 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchRunner:
     """What is fixed while batches are measured. world: the processes that share them."""
 
     sweep: Sweep
-    embedded: Embedded
+    embedded: SplitEmbeddings
     sampling: Sampling
     objectives: Sequence[Objective]
-    world: World
+    world: ProcessGroup
     progress: Progress | None
 
     def measured(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows of batches, the first of which is `start`, and of single queries; every process has all of them."""
         done: list[_Told] = []
-        index, space = start, Space()
-        for number, stack in enumerate(small_batches.stacks(batches, self._cells())):
+        index, space = start, Buffers()
+        for number, stack in enumerate(small_batches.stack_batches(batches, self._cells())):
             large_batches = len(stack) == 1 and self._is_large(stack[0])
             if number % self.world.size == self.world.rank or large_batches:
                 looks = self._large(stack[0], index) if large_batches else self._small(stack, index, space)
@@ -61,9 +61,9 @@ class Part:
         return _below([row for one in every for row in one.rows]), pd.concat(queries) if queries else pd.DataFrame()
 
     @cached_property
-    def questions(self) -> Asked:
+    def questions(self) -> ProbePlan:
         """Which probe looks at which objective."""
-        return asked(self.objectives, self.sweep.built_probes)
+        return plan_probes(self.objectives, self.sweep.built_probes)
 
     @cached_property
     def _labels(self) -> dict[Probe, str]:
@@ -80,39 +80,39 @@ class Part:
     def _reads(self) -> frozenset[str]:
         return frozenset[str]().union(*(probe.reads for _, probe in self.questions))
 
-    def _small(self, stack: Sequence[Batch], index: int, space: Space) -> list[tuple[int, list[Found]]]:
+    def _small(self, stack: Sequence[Batch], index: int, space: Buffers) -> list[tuple[int, list[ProbeResult]]]:
         """All questions about each direction of a stack, with the place of its first batch; batch by batch where
         memory does not do."""
         try:
             return [(index, some) for some in self._dense(stack, space)]
         except (MemoryError, RuntimeError) as error:
-            if len(stack) == 1 or not memory.is_lack(error):
+            if len(stack) == 1 or not memory.is_out_of_memory(error):
                 raise
-        singles = [self._small([batch], index + place, Space()) for place, batch in enumerate(stack)]
+        singles = [self._small([batch], index + place, Buffers()) for place, batch in enumerate(stack)]
         return [some for single in singles for some in single]
 
-    def _dense(self, stack: Sequence[Batch], space: Space) -> list[list[Found]]:
+    def _dense(self, stack: Sequence[Batch], space: Buffers) -> list[list[ProbeResult]]:
         """All questions about each direction of a stack."""
         reads = self._reads()
         wanted = "embeddings" in reads or any(objective.embeddings for objective in self.objectives)
         known = (wanted, "keys" in reads, space, "gradients" in reads)
-        looks = small_batches.looks(self.embedded, stack, self.sweep.same_image, *known)
-        return [list(measured(look, self.questions)) for look in looks]
+        looks = small_batches.rows_of_stack(self.embedded, stack, self.sweep.same_image, *known)
+        return [list(run_probes(look, self.questions)) for look in looks]
 
-    def _large(self, batch: Batch, index: int) -> list[tuple[int, list[Found]]]:
+    def _large(self, batch: Batch, index: int) -> list[tuple[int, list[ProbeResult]]]:
         """All questions about each direction of a batch, by all processes."""
 
         def tick(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
-        asking = Large(self.questions, self.sweep.same_image, self.world, tick, self.sweep.precision)
+        asking = LargeBatchRunner(self.questions, self.sweep.same_image, self.world, tick, self.sweep.precision)
         return [(index, some) for some in asking.measured(self.embedded, batch)]
 
     def in_tiles(self) -> bool:
         """Whether anything about the first batch is answered from tiles."""
         first = next(self.sampling.batches(self.embedded.caption_image), None)
-        answers = any(large_batches.in_one_look(*question) for question in self.questions)
+        answers = any(large_batches.needs_one_pass(*question) for question in self.questions)
         return first is not None and answers and self._is_large(first)
 
     def _is_large(self, batch: Batch) -> bool:
@@ -126,7 +126,7 @@ class Part:
             return True
         device = torch.device("cpu") if embedded.images is None else embedded.images.device
         needed = 4 * large_batches.COPIES * cells
-        if engine == "auto" and needed <= memory.free(device) / 2:
+        if engine == "auto" and needed <= memory.free_bytes(device) / 2:
             return False
         name = embedded.name if embedded.scorer else spec_of(whole[0][0] or whole[0][1])
         raise InputError(
@@ -134,9 +134,9 @@ class Part:
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _told(self, number: int, looks: Sequence[tuple[int, list[Found]]], images: int) -> _Told:
+    def _told(self, number: int, looks: Sequence[tuple[int, list[ProbeResult]]], images: int) -> _Told:
         """What is told of the batches of a stack, which have so many images."""
-        answers = iter(told([one for _, found in looks for one in found]))
+        answers = iter(batch_statistics([one for _, found in looks for one in found]))
         size, rows, queries = self.sweep.batch_size or images, [], []
         for place, found in looks:
             for one in found:
@@ -146,7 +146,7 @@ class Part:
                     queries.append(self._queries(one, place))
         return _Told(number, rows, queries)
 
-    def _queries(self, found: Found, index: int) -> pd.DataFrame:
+    def _queries(self, found: ProbeResult, index: int) -> pd.DataFrame:
         """A row per query."""
         shape = found.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
@@ -157,7 +157,7 @@ class Part:
     def _specs(self) -> dict[Objective | None, str | None]:
         return {None: None, **{objective: spec_of(objective) for objective in self.objectives}}
 
-    def _key(self, found: Found) -> dict[str, Any]:
+    def _key(self, found: ProbeResult) -> dict[str, Any]:
         return {
             "source": self.embedded.name,
             "sampling": self.sampling.how,
@@ -212,5 +212,5 @@ def _label(probe: Probe, probes: Sequence[Probe]) -> str:
     twins = [one for one in probes if one != probe and type(one) is type(probe)]
     same = ("eps", "convention")
     if any(all(getattr(one, key, None) == getattr(probe, key, None) for key in same) for one in twins):
-        return brief(probe)
+        return short_spec(probe)
     return Spec.parse(spec_of(probe)).name

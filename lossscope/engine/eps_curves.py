@@ -11,7 +11,7 @@ from lossscope.probes.views.eps_histogram import EDGES
 KEYS = ("source", "objective", "direction", "convention", "batch_size", "sampling", "seed")
 
 
-def curves(batches: pd.DataFrame) -> pd.DataFrame:
+def eps_curves(batches: pd.DataFrame) -> pd.DataFrame:
     """Rows of batches with the column `curve` -> the keys, eps, and over batches mean and population std of the count.
 
     One row for each of EDGES; n is the number of batches in which any query took part, which alone are averaged.

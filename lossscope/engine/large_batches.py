@@ -10,18 +10,18 @@ import torch
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch
-from lossscope.core.distributed import World
-from lossscope.core.embedded import Embedded
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import SameImage
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.probes.views.view import BatchShape, DenseRows
 
-from .run_probes import Asked, Found, folded, measured, whole
-from .tiled.matrix import ROWS, Matrix, runs
-from .tiled.one_pass import Pass, Passed
-from .tiled.sparse_mask import Relation
+from .run_probes import ProbePlan, ProbeResult, fold_part, merge_parts, run_probes
+from .tiled.matrix import ROWS, TiledMatrix, row_slices
+from .tiled.one_pass import TiledRows, TilePass
+from .tiled.sparse_mask import SparseMask
 
 Tick = Callable[[int, int], None]
 CELLS = 1 << 22  # similarities from which on a batch is large
@@ -31,77 +31,79 @@ _ONE_LOOK = frozenset({"counts", "extremes"})
 
 
 @dataclass(frozen=True)
-class Large:
+class LargeBatchRunner:
     """What is asked of a large batch. world: the processes that share it. tick: told (done, of) in tiles.
     precision: of the tiles; panels are always float32."""
 
-    questions: Asked
+    questions: ProbePlan
     same_image: SameImage
-    world: World
+    world: ProcessGroup
     tick: Tick | None = None
     precision: Literal["float32", "bf16"] = "float32"
 
-    def measured(self, embedded: Embedded, batch: Batch) -> Iterator[list[Found]]:
+    def measured(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
         """Answers of i2t, then of t2i, in the order of the questions; every process has them all."""
-        matrix = Matrix(embedded, batch.images, batch.captions)
-        relation = Relation.of(batch, embedded.caption_image, self.same_image)
+        matrix = TiledMatrix(embedded, batch.images, batch.captions)
+        relation = SparseMask.of(batch, embedded.caption_image, self.same_image)
         shapes = _shapes(batch)
-        quick = [question for question in self.questions if in_one_look(*question)]
-        slow = [question for question in self.questions if not in_one_look(*question)]
+        quick = [question for question in self.questions if needs_one_pass(*question)]
+        slow = [question for question in self.questions if not needs_one_pass(*question)]
         passed = self._passed(quick, matrix, relation, shapes) if quick else None
         for turned in (False, True):
-            found = list(measured(passed.t2i if turned else passed.i2t, quick)) if passed else []
+            found = list(run_probes(passed.t2i if turned else passed.i2t, quick)) if passed else []
             found += self._panels(slow, matrix, relation, shapes, turned) if slow else []
             yield sorted(found, key=lambda one: self.questions.index((one.objective, one.probe)))
 
-    def _passed(self, quick: Asked, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
+    def _passed(
+        self, quick: ProbePlan, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape]
+    ) -> Pair[TiledRows]:
         """One pass over S for all of them, with smaller tiles where memory does not suffice."""
         objectives = list(dict.fromkeys(objective for objective, _ in quick if objective is not None))
         eps = [e for _, probe in quick if (e := getattr(probe, "eps", None)) is not None]
         extremes = any("extremes" in probe.reads for _, probe in quick)
 
-        def run(rows: int) -> Pair[Passed]:
+        def run(rows: int) -> Pair[TiledRows]:
             world, tick, precision = self.world, self.tick, self.precision
-            asking = Pass(objectives, eps, extremes, rows=rows, world=world, tick=tick, precision=precision)
+            asking = TilePass(objectives, eps, extremes, rows=rows, world=world, tick=tick, precision=precision)
             return asking.run(matrix, relation, shapes)
 
         if self.world.size > 1:  # the processes tell each other of their tiles, so none may change them alone
             return run(ROWS)
-        return memory.backing_off(run, ROWS, 16)
+        return memory.retry_smaller(run, ROWS, 16)
 
     def _panels(
-        self, slow: Asked, matrix: Matrix, relation: Relation, shapes: Pair[Shape], turned: bool
-    ) -> list[Found]:
+        self, slow: ProbePlan, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape], turned: bool
+    ) -> list[ProbeResult]:
         """One direction in panels of whole rows."""
         relation = relation.t() if turned else relation
         shape = shapes.t2i if turned else shapes.i2t
         embeddings = any("embeddings" in probe.reads for _, probe in slow)
         keys = any("keys" in probe.reads for _, probe in slow)
-        room = memory.free(matrix.any.device) // (4 * matrix.any.element_size() * COPIES)
+        room = memory.free_bytes(matrix.any.device) // (4 * matrix.any.element_size() * COPIES)
         size = max(min(PANEL, room) // shape.candidates, 1)
 
-        def run(size: int) -> list[list[Found]]:
-            every = runs(shape.queries, size)
+        def run(size: int) -> list[list[ProbeResult]]:
+            every = row_slices(shape.queries, size)
             mine = every[self.world.share(len(every))]
-            parts: list[list[Found]] = [[] for _ in slow]
+            parts: list[list[ProbeResult]] = [[] for _ in slow]
             for done, part in enumerate(mine):
                 look = _panel(matrix, relation, shape, part, turned, embeddings, keys)
-                parts = [folded(met, one) for met, one in zip(parts, measured(look, slow), strict=True)]
+                parts = [fold_part(met, one) for met, one in zip(parts, run_probes(look, slow), strict=True)]
                 if self.tick:
                     self.tick(done + 1, len(mine))
             return parts
 
-        of_all = self.world.gather(memory.backing_off(run, size, 1))
-        return [whole([part for own in column for part in own], shape) for column in zip(*of_all, strict=True)]
+        of_all = self.world.gather(memory.retry_smaller(run, size, 1))
+        return [merge_parts([part for own in column for part in own], shape) for column in zip(*of_all, strict=True)]
 
 
-def in_one_look(objective: Objective | None, probe: Probe) -> bool:
+def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
     """Whether a pass over tiles can answer."""
     if not probe.reads <= _ONE_LOOK:
         return False
     if objective is None:
         return True
-    return objective.tiled is not None and getattr(probe, "convention", "corrected") == "corrected"
+    return objective.counting_rule is not None and getattr(probe, "convention", "corrected") == "corrected"
 
 
 def needs_whole(objective: Objective | None, probe: Probe) -> bool:
@@ -114,21 +116,27 @@ def needs_whole(objective: Objective | None, probe: Probe) -> bool:
     return mixed or getattr(probe, "convention", "corrected") != "corrected"
 
 
-def _shapes(batch: Batch) -> Pair[Shape]:
+def _shapes(batch: Batch) -> Pair[BatchShape]:
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    return Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
+    return Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
 
 
 def _panel(
-    matrix: Matrix, relation: Relation, shape: Shape, part: slice, turned: bool, embeddings: bool, keys: bool
-) -> Rows:
+    matrix: TiledMatrix,
+    relation: SparseMask,
+    shape: BatchShape,
+    part: slice,
+    turned: bool,
+    embeddings: bool,
+    keys: bool,
+) -> DenseRows:
     """Some queries against all candidates."""
     every = slice(0, shape.candidates)
     S = matrix.panel(every, part).T.contiguous() if turned else matrix.panel(part, every)
     mask = relation.mask(torch.arange(part.start, part.stop)).to(S.device)
     sides = (matrix.captions, matrix.images) if turned else (matrix.images, matrix.captions)
-    own = Shape(1, shape.direction, shape.query_ids[part], shape.candidate_ids, whole=False)
-    look = Rows(own, S, mask)
+    own = BatchShape(1, shape.direction, shape.query_ids[part], shape.candidate_ids, whole=False)
+    look = DenseRows(own, S, mask)
     if keys:
         look = _known(look, matrix, part, turned)
     if not embeddings or sides[0] is None or sides[1] is None:
@@ -136,7 +144,7 @@ def _panel(
     return replace(look, queries=sides[0][part], candidates=sides[1][None], everyone=sides[0][None])
 
 
-def _known(look: Rows, matrix: Matrix, part: slice, turned: bool) -> Rows:
+def _known(look: DenseRows, matrix: TiledMatrix, part: slice, turned: bool) -> DenseRows:
     """A panel that knows the image and the input of every item."""
     source, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
     groups = rows[0], source.caption_image[rows[1]]

@@ -13,17 +13,17 @@ from torch import Tensor
 from lossscope.core.similarity import Direction, Mask, pair_mask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Axis, Probe, Reducer, Statistic, reduced
-from lossscope.probes.views.view import Rows, Shape
-from lossscope.registry import brief
+from lossscope.probes.base import Axis, Probe, Reducer, Statistic, reduce_column
+from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.registry import short_spec
 
-from .run_probes import Asked, asked, measured
+from .run_probes import ProbePlan, plan_probes, run_probes
 
 HALF = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
-class Glance:
+class OneBatch:
     """Probes on the similarities of one batch under one objective.
 
     Raises InputError for a probe that asks for more than a batch has, or can not look at the objective.
@@ -36,8 +36,8 @@ class Glance:
         for probe in self.probes:
             if "gradients" in probe.reads:
                 raise InputError(
-                    f"probes of a batch must do without gradients of layers; {brief(probe)} asks for them. Leave it "
-                    "out here, and probe a checkpoint"
+                    f"probes of a batch must do without gradients of layers; {short_spec(probe)} asks for them. "
+                    "Leave it out here, and probe a checkpoint"
                 )
             probe.check(self.objective)
 
@@ -49,7 +49,7 @@ class Glance:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """`i2t/C_neg`, ...; with the probe's spec in between where two probes have a statistic of one name."""
-        told = [(brief(probe), statistic.name) for _, probe, statistic in self._statistics]
+        told = [(short_spec(probe), statistic.name) for _, probe, statistic in self._statistics]
         times = Counter(name for _, name in told)
         names = [name if times[name] == 1 else f"{probe}/{name}" for probe, name in told]
         return tuple(f"{direction}/{name}" for direction in ("i2t", "t2i") for name in names)
@@ -73,7 +73,7 @@ class Glance:
             if self.objective.embeddings and images is not None and captions is not None:
                 mask = replace(mask, info={**mask.info, "queries": images, "candidates": captions})
             looks = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
-            sides = [[one.columns() for one in measured(look, self._asked)] for look in looks]
+            sides = [[one.columns() for one in run_probes(look, self._asked)] for look in looks]
             together = [sides] if len(S) == S.shape[1] else [[side] for side in sides]
             values = torch.cat([self._reduced(part) for part in together])
             finite, *found = torch.cat([good.double()[None], values.flatten()]).tolist()
@@ -89,12 +89,12 @@ class Glance:
             }
             if axis == "query":
                 columns["skipped"] = torch.cat([side[members[0][1]]["skipped"] for side in sides])
-            found.append(reduced(Statistic("all", "all", reducer, ""), columns, len(sides)))
+            found.append(reduce_column(Statistic("all", "all", reducer, ""), columns, len(sides)))
         return torch.cat(found, 1)
 
     @cached_property
-    def _asked(self) -> Asked:
-        return asked([self.objective], self.probes)
+    def _asked(self) -> ProbePlan:
+        return plan_probes([self.objective], self.probes)
 
     @cached_property
     def _statistics(self) -> list[tuple[int, Probe, Statistic]]:
@@ -149,11 +149,11 @@ def _stacked(columns: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(columns), -1)
 
 
-def _rows(S: Tensor, mask: Mask, queries: Tensor | None, candidates: Tensor | None) -> Rows:
+def _rows(S: Tensor, mask: Mask, queries: Tensor | None, candidates: Tensor | None) -> DenseRows:
     shape = _shape(*S.shape, mask.direction)
-    return Rows(shape, S, mask, queries, None if candidates is None else candidates[None])
+    return DenseRows(shape, S, mask, queries, None if candidates is None else candidates[None])
 
 
 @lru_cache(maxsize=16)
-def _shape(queries: int, candidates: int, direction: Direction) -> Shape:
-    return Shape(1, direction, torch.arange(queries), torch.arange(candidates)[None])
+def _shape(queries: int, candidates: int, direction: Direction) -> BatchShape:
+    return BatchShape(1, direction, torch.arange(queries), torch.arange(candidates)[None])

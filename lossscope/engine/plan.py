@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from lossscope.core.batches import How, Sampling
-from lossscope.core.distributed import World
-from lossscope.core.embedded import Embedded
+from lossscope.core.batches import Sampling, SamplingMode
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import SameImage
 from lossscope.errors import InputError
-from lossscope.io.frames import Frame, summarise, told_by
+from lossscope.io.frames import Frame, reported_statistics, summarise
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import build, spec_of
 
-from .batch_runner import Part, Progress
-from .tiled.bfloat16 import refuse
+from .batch_runner import BatchRunner, Progress
+from .tiled.bfloat16 import require_comparisons
 
 # similarities after which a part is written at the latest: of pairs with what is counted from sums and cheap probes, of
 # anything else, with a model in every batch
@@ -40,7 +40,7 @@ class Sweep:
 
     objectives: tuple[str, ...]
     probes: tuple[str, ...] = ("cocos",)
-    sampling: How | None = None
+    sampling: SamplingMode | None = None
     batch_size: int | None = 128
     seed: int = 0
     shuffle: bool = True
@@ -54,13 +54,13 @@ class Sweep:
 
     def plans(self) -> list[tuple[Sampling, list[Objective]]]:
         """One sampling per way of batching that the objectives need. Raises InputError for one that can not."""
-        found: dict[How, list[Objective]] = {}
-        weighing = any(probe.weighs for probe in self.built_probes)
+        found: dict[SamplingMode, list[Objective]] = {}
+        weighing = any(probe.needs_objective for probe in self.built_probes)
         for spec in self.objectives:
             objective: Objective = build("objectives", spec)
             if self.precision == "bf16":
-                refuse([objective])
-            natural: How = "images" if objective.positives == "many" else "pairs"
+                require_comparisons([objective])
+            natural: SamplingMode = "images" if objective.positives == "many" else "pairs"
             how = self.sampling or natural
             if not weighing:  # nothing is asked of objectives; they say how batches are made, if nobody else does
                 found.setdefault(how, [])
@@ -77,17 +77,17 @@ class Sweep:
 
     def run(
         self,
-        embedded: Embedded,
+        embedded: SplitEmbeddings,
         frame: Frame | None = None,
         progress: Progress | None = None,
-        world: World | None = None,
+        world: ProcessGroup | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Summary rows and the wide rows of every batch; parts go to `frame` as they are finished.
 
         A frame that already has parts of the same sweep is gone on with. world: processes that share the work, each of
         which calls this; the first one writes the frame and has all rows.
         """
-        world = world or World()
+        world = world or ProcessGroup()
         parts: list[pd.DataFrame] = []
         done = world.gather(frame.keys() if frame and world.main else set())[0]
         expected = {key for sampling, _ in self.plans() for key in self._keys(sampling, embedded)}
@@ -104,7 +104,7 @@ class Sweep:
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            part = Part(self, embedded, sampling, objectives, world, progress)
+            part = BatchRunner(self, embedded, sampling, objectives, world, progress)
             batches = sampling.batches(embedded.caption_image)
             for key, (start, size) in self._keys(sampling, embedded).items():
                 own = list(islice(batches, size))
@@ -119,32 +119,32 @@ class Sweep:
         rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         return (summarise(rows, self._units_of(rows)) if len(rows) else pd.DataFrame()), rows
 
-    def _keys(self, sampling: Sampling, embedded: Embedded) -> dict[str, tuple[int, int]]:
+    def _keys(self, sampling: Sampling, embedded: SplitEmbeddings) -> dict[str, tuple[int, int]]:
         """Names of the parts; the first batch of each, and how many batches it has."""
         total, size = sampling.count(embedded.caption_image), self._part_size(sampling, embedded)
         parts = [(start, min(size, total - start)) for start in range(0, total, size)]
         return {f"{sampling.how}-{start}-{number}": (start, number) for start, number in parts}
 
-    def _part_size(self, sampling: Sampling, embedded: Embedded) -> int:
+    def _part_size(self, sampling: Sampling, embedded: SplitEmbeddings) -> int:
         """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
         if self.batch_size is None:
             return 1
-        from_sums = all(build("objectives", spec).tiled is not None for spec in self.objectives)
+        from_sums = all(build("objectives", spec).counting_rule is not None for spec in self.objectives)
         cheap = sampling.how != "images" and from_sums and all(probe.cheap for probe in self.built_probes)
         slow = embedded.scorer is not None or any("gradients" in probe.reads for probe in self.built_probes)
         cells = _SLOW_CELLS if slow else _CHEAP_CELLS if cheap else _CELLS
         return max(min(self.part, cells // self.batch_size**2), 1)
 
-    def tried(self, embedded: Embedded) -> None:
+    def tried(self, embedded: SplitEmbeddings) -> None:
         """Raise InputError when a probe can not look at the source, which a batch of two tells."""
         small = replace(self, batch_size=2, shuffle=False, drop_last=False, per_query=False)
         for sampling, objectives in small.plans():
             first = list(islice(sampling.batches(embedded.caption_image), 1))
-            Part(small, embedded, sampling, objectives, World(), None).measured(first, 0, 1)
+            BatchRunner(small, embedded, sampling, objectives, ProcessGroup(), None).measured(first, 0, 1)
 
-    def in_tiles(self, embedded: Embedded) -> bool:
+    def in_tiles(self, embedded: SplitEmbeddings) -> bool:
         """Whether any batch is looked at in tiles, which `precision` is about."""
-        return any(Part(self, embedded, *plan, World(0, 1), None).in_tiles() for plan in self.plans())
+        return any(BatchRunner(self, embedded, *plan, ProcessGroup(0, 1), None).in_tiles() for plan in self.plans())
 
     def units(self) -> dict[str, str]:
         """Unit of every statistic, in an order that keeps that of each objective as far as one order can."""
@@ -164,7 +164,7 @@ class Sweep:
     def _units_of(self, rows: pd.DataFrame) -> dict[str, str]:
         """Those, and that of the layers of a model, which only its gradients name."""
         units = self.units()
-        told = frozenset[str]().union(*told_by(rows)[0])
+        told = frozenset[str]().union(*reported_statistics(rows)[0])
         layers = (name for name in rows if name in told - units.keys() and pd.api.types.is_numeric_dtype(rows[name]))
         return {**units, **dict.fromkeys(layers, "norm")}
 
@@ -173,6 +173,6 @@ class Sweep:
         """The probes of the specs."""
         return [build("probes", spec) for spec in self.probes]
 
-    def _sampling(self, how: How) -> Sampling:
+    def _sampling(self, how: SamplingMode) -> Sampling:
         captions: Any = self.captions
         return Sampling(how, self.batch_size, self.seed, self.shuffle, self.drop_last, captions)

@@ -12,20 +12,20 @@ import torch
 from torch import Tensor
 
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Accumulators, Axis, Probe, Reducer, Statistic, joined, reduced
-from lossscope.probes.views.view import Look, Shape, View
+from lossscope.probes.base import Accumulators, Axis, Probe, Reducer, Statistic, concatenate, reduce_column
+from lossscope.probes.views.view import BatchShape, RowsOfS, View
 
-Asked = Sequence[tuple[Objective | None, Probe]]
+ProbePlan = Sequence[tuple[Objective | None, Probe]]
 Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Found:
+class ProbeResult:
     """What a probe has found in one view; objective None: it weighs none. skipped: (k·q,) bool."""
 
     probe: Probe
     objective: Objective | None
-    shape: Shape
+    shape: BatchShape
     accumulators: Accumulators
     skipped: Tensor
 
@@ -41,22 +41,22 @@ class Found:
         return {**columns, "skipped": self.skipped} if self.probe.axis == "query" else columns
 
 
-def asked(objectives: Sequence[Objective], probes: Sequence[Probe]) -> Asked:
+def plan_probes(objectives: Sequence[Objective], probes: Sequence[Probe]) -> ProbePlan:
     """Which probe looks at which objective: first those that look at none."""
-    free: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.weighs]
-    return [*free, *((objective, probe) for objective in objectives for probe in probes if probe.weighs)]
+    free: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.needs_objective]
+    return [*free, *((objective, probe) for objective in objectives for probe in probes if probe.needs_objective)]
 
 
-def measured(look: Look, questions: Asked) -> Iterator[Found]:
+def run_probes(look: RowsOfS, questions: ProbePlan) -> Iterator[ProbeResult]:
     """Every question about a look."""
     views: dict[Objective | None, View] = {}
     for objective, probe in questions:
         if objective not in views:
             views[objective] = View(look, objective)
-        yield Found(probe, objective, look.shape, probe.tile(views[objective]), look.skipped)
+        yield ProbeResult(probe, objective, look.shape, probe.tile(views[objective]), look.skipped)
 
 
-def told(found: Sequence[Found]) -> list[dict[str, Values]]:
+def batch_statistics(found: Sequence[ProbeResult]) -> list[dict[str, Values]]:
     """Every statistic of each of the answers, (k,) numbers or (k, n) of a curve.
 
     Columns of all looks that are reduced alike are reduced together, and those that several probes tell of, once.
@@ -80,7 +80,7 @@ def told(found: Sequence[Found]) -> list[dict[str, Values]]:
         if skipping and axis == "query":
             many["skipped"] = torch.cat([member.of.skipped for member in members])
         batches = [member.of.shape.batches for member in members]
-        values = reduced(Statistic("all", "all", reducer, ""), many, sum(batches)).cpu().numpy()
+        values = reduce_column(Statistic("all", "all", reducer, ""), many, sum(batches)).cpu().numpy()
         for member, number, end in zip(members, batches, accumulate(batches), strict=True):
             for place, name in member.names:
                 answers[place][name] = values[end - number : end]
@@ -92,19 +92,19 @@ class _Column:
     """A column of an answer, and the (answer, statistic) that it is reduced for."""
 
     values: Tensor
-    of: Found
+    of: ProbeResult
     names: list[tuple[int, str]] = field(default_factory=list)
 
 
-def whole(parts: Sequence[Found], shape: Shape) -> Found:
+def merge_parts(parts: Sequence[ProbeResult], shape: BatchShape) -> ProbeResult:
     """Queries of one batch from the parts that they were cut in, in their order; `shape` is that of the whole."""
     first = parts[0]
-    found = joined(first.probe.axis, [part.accumulators for part in parts])
-    return Found(first.probe, first.objective, shape, found, torch.cat([part.skipped for part in parts]))
+    found = concatenate(first.probe.axis, [part.accumulators for part in parts])
+    return ProbeResult(first.probe, first.objective, shape, found, torch.cat([part.skipped for part in parts]))
 
 
-def folded(parts: list[Found], another: Found) -> list[Found]:
+def fold_part(parts: list[ProbeResult], another: ProbeResult) -> list[ProbeResult]:
     """The parts met so far: those of single queries are kept, others become one at once, which takes less room."""
     if another.probe.axis == "query" or not parts:
         return [*parts, another]
-    return [whole([*parts, another], another.shape)]
+    return [merge_parts([*parts, another], another.shape)]

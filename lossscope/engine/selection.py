@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.probes.base import Probe
 from lossscope.registry import build, load, names, spec_of
@@ -32,12 +32,12 @@ class Selection:
         return cls(named, tuple(spec for spec in offered if spec not in named))
 
     @property
-    def weighs(self) -> bool:
+    def needs_objective(self) -> bool:
         """Whether any of them looks at an objective."""
         probes: list[Probe] = [build("probes", spec) for spec in (*self.named, *self.offered)]
-        return any(probe.weighs for probe in probes)
+        return any(probe.needs_objective for probe in probes)
 
-    def fitting(self, sweep: Sweep, embedded: Embedded) -> tuple[Sweep, list[str]]:
+    def fitting(self, sweep: Sweep, embedded: SplitEmbeddings) -> tuple[Sweep, list[str]]:
         """The sweep with all that can look at the source and its objectives, and why others of those offered can not.
 
         Raises InputError for objectives, or named probes, that can not be swept; or when nothing is left.

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lossscope.core.batches import How, Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.batches import Sampling, SamplingMode
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.io.frames import Frame
 
@@ -22,12 +22,12 @@ COLUMNS = ("source", "split", "epoch", "direction", "query", "s_pos", "s_neg", "
 DIRECTIONS = ("i2t", "t2i", "both")
 
 
-def density(
-    embedded: Embedded,
+def similarity_cloud(
+    embedded: SplitEmbeddings,
     batch_size: int | None = 128,
     seed: int = 0,
     direction: str = "both",
-    sampling: How = "pairs",
+    sampling: SamplingMode = "pairs",
     epoch: float = math.nan,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -59,7 +59,9 @@ def density(
     return rows.assign(**said)[list(COLUMNS)].reset_index(drop=True)
 
 
-def chosen(embedded: Embedded, batch_size: int | None = 128, seed: int = 0, direction: str = "i2t") -> pd.DataFrame:
+def hardest_negative_counts(
+    embedded: SplitEmbeddings, batch_size: int | None = 128, seed: int = 0, direction: str = "i2t"
+) -> pd.DataFrame:
     """N_c = in how many queries each candidate is the hardest negative: columns label, candidate, count.
 
     Over one sweep of pairs, in which a candidate is as often as it has pairs; each batch has its own hardest negatives.
@@ -81,7 +83,7 @@ def chosen(embedded: Embedded, batch_size: int | None = 128, seed: int = 0, dire
     return pd.DataFrame({"label": f"{embedded.name} {direction}", "candidate": ids, "count": count})
 
 
-def join(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def join_clouds(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Clouds of several sources or epochs; sources of one name are told apart by a number.
 
     Two parts of one source and epoch would be one cloud in the picture.

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
-from lossscope.core.batches import Rows as Places
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.similarity import Mask, SameImage, pair_mask, scored
-from lossscope.objectives.counting.buffers import Space
-from lossscope.probes.views.view import Gradients, Rows, Shape
+from lossscope.core.similarity import Mask, SameImage, drop_unscored, pair_mask
+from lossscope.core.types import Rows as Places
+from lossscope.objectives.counting.buffers import Buffers
+from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
 
 CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
 _GATHERED = 1 << 10  # embeddings that are gathered before they are multiplied, which finds them in a cache
 
 
-def stacks(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]]:
+def stack_batches(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]]:
     """Neighbours of one shape, as many as have `cells` similarities together, one at least."""
     found: list[Batch] = []
     for batch in batches:
@@ -35,15 +35,15 @@ def stacks(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]
         yield found
 
 
-def looks(
-    embedded: Embedded,
+def rows_of_stack(
+    embedded: SplitEmbeddings,
     stack: Sequence[Batch],
     same_image: SameImage,
     embeddings: bool = False,
     keys: bool = False,
-    space: Space | None = None,
+    space: Buffers | None = None,
     gradients: bool = False,
-) -> Pair[Rows]:
+) -> Pair[DenseRows]:
     """Both directions of a stack. embeddings, keys, gradients: whether they are wanted (where the source has them).
 
     space: room that the next stack will use again.
@@ -52,7 +52,7 @@ def looks(
     v = t = None
     if embedded.images is not None and embedded.captions is not None:
         sources = embedded.images, embedded.captions
-        S, v, t = _product(*sources, images, captions, space or Space(), len(stack) if embeddings else None)
+        S, v, t = _product(*sources, images, captions, space or Buffers(), len(stack) if embeddings else None)
         sides = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
         masks = _masks(stack, embedded.caption_image, same_image, S.device)
         if embeddings and len(stack) == 1:
@@ -69,17 +69,19 @@ def looks(
     )
 
 
-def _scored(embedded: Embedded, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
+def _scored(
+    embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage
+) -> tuple[Pair[Tensor], Pair[Mask]]:
     """Similarities that are no products of vectors, and masks without what was not scored."""
     each = [embedded.both(batch.images, batch.captions) for batch in stack]
     sides = Pair(torch.cat([one.i2t for one in each]), torch.cat([one.t2i for one in each]))
     masks = _masks(stack, embedded.caption_image, same_image, sides.i2t.device)
-    (i2t, first), (t2i, second) = scored(sides.i2t, masks.i2t), scored(sides.t2i, masks.t2i)
+    (i2t, first), (t2i, second) = drop_unscored(sides.i2t, masks.i2t), drop_unscored(sides.t2i, masks.t2i)
     return Pair(i2t, t2i), Pair(first, second)
 
 
 def _product(
-    v: Tensor, t: Tensor, images: Places, captions: Places, room: Space, batches: int | None
+    v: Tensor, t: Tensor, images: Places, captions: Places, room: Buffers, batches: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(k, b, m) similarities of the batches, and the embeddings, (n, b, d) and (n, m, d), that were gathered last.
 
@@ -94,7 +96,7 @@ def _product(
     return S, *own
 
 
-def _gathered(name: str, side: Tensor, rows: Places, room: Space) -> Tensor:
+def _gathered(name: str, side: Tensor, rows: Places, room: Buffers) -> Tensor:
     """(k, b, d) embeddings of the items of every batch."""
     shape = (rows.size, side.shape[1])
     found = room.room(name, shape, side.dtype, side.device)
@@ -112,9 +114,11 @@ def _rows(
     keys: tuple[Tensor | None, ...],
     groups: tuple[Tensor | None, ...],
     gradients: Gradients | None,
-) -> Rows:
-    shape = Shape(len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates))
-    return Rows(
+) -> DenseRows:
+    shape = BatchShape(
+        len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates)
+    )
+    return DenseRows(
         shape,
         S,
         mask,

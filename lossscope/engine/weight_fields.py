@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.registry import brief, build, expand, spec_of
+from lossscope.registry import build, expand, short_spec, spec_of
 
 TRIPLETS = ("con", "nca", "cir")
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
@@ -114,7 +114,7 @@ def objective_curves(
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
         for side, weight in (("positive", positive), ("negative", negative))
     ]
-    return pd.concat(parts, ignore_index=True).assign(label=f"{brief(objective)} ({other})")
+    return pd.concat(parts, ignore_index=True).assign(label=f"{short_spec(objective)} ({other})")
 
 
 def weights_at(objective: str | Objective, density: pd.DataFrame, most: int = 2000) -> pd.DataFrame:

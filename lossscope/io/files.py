@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def replacing(path: Path | str) -> Iterator[Path]:
+def write_atomically(path: Path | str) -> Iterator[Path]:
     """Yield a temporary name beside `path`; on success it is synced and renamed to `path`, on failure removed.
 
     A reader therefore sees the old file or the new one, never half of one, whatever kills the process.
@@ -46,7 +46,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 def write_text(path: Path | str, text: str) -> None:
     """Write `text` as UTF-8, whole or not at all."""
-    with replacing(path) as part:
+    with write_atomically(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
@@ -93,7 +93,7 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
 
 def torch_file(path: Path | str) -> Path:
     """The path of a file that begins as torch's do. Raises InputError: none there, a folder, empty, something else."""
-    path = existing_file(path)
+    path = require_file(path)
     with open(path, "rb") as file:
         head = file.read(4)
     if not head:
@@ -108,7 +108,7 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     """Named tensors of a `.safetensors` file, or of a `.pt` dict of tensors (also under `state_dict`)."""
     import torch
 
-    path = existing_file(path)
+    path = require_file(path)
     if path.suffix == ".safetensors":
         return read_safetensors(path)
     found = read_torch(path)
@@ -124,14 +124,14 @@ def read_safetensors(path: Path | str) -> dict[str, Tensor]:
     import safetensors
     import safetensors.torch
 
-    path = existing_file(path)
+    path = require_file(path)
     try:
         return safetensors.torch.load_file(path)
     except (safetensors.SafetensorError, OSError) as error:
         raise InputError(f"{path} must be a whole safetensors file; {error}") from error
 
 
-def existing_file(path: Path | str) -> Path:
+def require_file(path: Path | str) -> Path:
     """The path, which must be a file. Raises InputError saying what is there instead."""
     path = Path(path).expanduser()
     if path.is_dir():

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .files import replacing, write_text
+from .files import write_atomically, write_text
 
 SCHEMA = "lossscope.frame/2"
 SUMMARY_SCHEMA = "lossscope.summary/1"
@@ -104,7 +104,7 @@ class Frame:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def _part(self, name: str, rows: pd.DataFrame) -> None:
-        with replacing(self.path / name) as part:
+        with write_atomically(self.path / name) as part:
             rows.to_parquet(part, index=False)
 
     def _write(self, manifest: Mapping[str, Any]) -> None:
@@ -127,7 +127,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     """
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
-    told, of_rows = told_by(rows)
+    told, of_rows = reported_statistics(rows)
     keyed, found = rows[list(KEYS)], []
     which = keyed.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
     firsts = keyed.iloc[np.unique(which, return_index=True)[1]]
@@ -149,7 +149,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(found, columns=list(SUMMARY))
 
 
-def told_by(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.int64]]:
+def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.int64]]:
     """The different sets of statistics that rows tell, and the place of each row's own among them.
 
     `statistics` names those that a row has, by spaces; a statistic that it has may still be undefined (NaN).

@@ -191,7 +191,7 @@ def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:
 _EPOCH = re.compile(r"epoch-(\d+)\.pt")
 
 
-def epochs(run: Path | str) -> list[tuple[int, Path]]:
+def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
     """The checkpoints of a run folder, (epoch, path) in order.
 
     Raises InputError when the folder keeps fewer than two.

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, cosine, normalise
-from lossscope.engine.one_batch import HALF, Glance, mask_of
+from lossscope.engine.one_batch import HALF, OneBatch, mask_of
 from lossscope.errors import InputError
-from lossscope.io.files import replacing
+from lossscope.io.files import write_atomically
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
@@ -51,7 +51,7 @@ class LossScope:
         if isinstance(self.probes, str) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
         objective = build("objectives", self.objective) if isinstance(self.objective, str) else self.objective
-        self._glance = Glance(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
+        self._glance = OneBatch(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
         self.history = deque(maxlen=self.keep)
 
     def watch(
@@ -88,7 +88,7 @@ class LossScope:
         path, frame = Path(path), self.frame()
         if path.suffix not in (".csv", ".parquet"):
             raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
-        with replacing(path) as part:
+        with write_atomically(path) as part:
             if path.suffix == ".csv":
                 frame.to_csv(part, index=False, lineterminator="\n")
             else:

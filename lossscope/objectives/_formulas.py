@@ -8,7 +8,7 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 
 
-def taking_part(S: Tensor, mask: Mask) -> Tensor:
+def mask_invalid(S: Tensor, mask: Mask) -> Tensor:
     """S, detached, with 0 where it takes no part, so that NaN there reaches nothing; not to be changed in place.
 
     Half precision becomes float32, where exponentials and counts are exact enough; others stay.
@@ -37,5 +37,5 @@ def positive_of(S: Tensor, mask: Mask) -> Tensor:
 
 def hardest_negative(S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     """(q, 1) similarity and column of the hardest negative; of equals the first (E11)."""
-    _, column = (S.detach().contiguous() + mask.hiding).max(1, keepdim=True)
+    _, column = (S.detach().contiguous() + mask.negative_bias).max(1, keepdim=True)
     return S.gather(1, column), column

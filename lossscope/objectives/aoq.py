@@ -37,8 +37,8 @@ class AOQ(Loss):
     beta: float = 1.5
     offline_margin: float = 0.0
     gap: float = 0.0
-    needs: ClassVar[tuple[str, ...]] = ("offline",)
-    collapses: ClassVar[bool] = True
+    required_info: ClassVar[tuple[str, ...]] = ("offline",)
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.margin >= 0 and self.offline_margin >= 0 and self.alpha > 0):
@@ -46,7 +46,7 @@ class AOQ(Loss):
             raise InputError(f"margin and offline_margin must be >= 0 and alpha > 0; got {got}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

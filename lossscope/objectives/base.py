@@ -1,6 +1,7 @@
 """What an objective is: similarities and a mask in, W = dL/dS out; and what its paper counts.
 
-Write `values` (a Loss) or `weights` (a Gradient), and `counted` where the paper thresholds another scale than |W|.
+Write `values` (a Loss) or `weights` (a Gradient), and `counted_weights` where the paper thresholds another scale
+than |W|.
 Shapes: q queries, c candidates, p positives of one query (padded); rows are queries; one call is one direction.
 """
 
@@ -12,21 +13,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.counts import Convention, Counted, Counts, check, single
-from lossscope.core.mkl_warmup import settle
+from lossscope.core.counts import Convention, CountedWeights, Counts, check_inputs, counted_from_weights
+from lossscope.core.mkl_warmup import warm_up
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction, Weights
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy as cross_entropy
 from ._formulas import hardest_negative as hardest_negative
+from ._formulas import mask_invalid
 from ._formulas import positive_of as positive_of
-from ._formulas import taking_part
 
 if TYPE_CHECKING:
-    from .counting.base import Form
+    from .counting.base import CountingRule
 
-settle()
+warm_up()
 
 
 class Objective(Protocol):
@@ -46,11 +47,11 @@ class Objective(Protocol):
     reduction: ClassVar[Reduction] = "sum"
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected",)
     statistics: ClassVar[tuple[str, ...]] = ("C_neg", "W_neg", "W_low", "W_pos", "C_0")
-    needs: ClassVar[tuple[str, ...]] = ()
+    required_info: ClassVar[tuple[str, ...]] = ()
     reads: ClassVar[tuple[str, ...]] = ()
     square: ClassVar[bool] = False
     relative: ClassVar[tuple[str, ...]] = ()
-    collapses: ClassVar[bool] = False
+    needs_warmup: ClassVar[bool] = False
     embeddings: ClassVar[bool] = False
 
     @property
@@ -60,21 +61,21 @@ class Objective(Protocol):
 
     @property
     def warmup(self) -> str | None:
-        """Spec of what to train with first: the triplet loss over all negatives, where `collapses`; else None."""
-        return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.collapses else None
+        """Spec of what to train with first: the triplet loss over all negatives, where `needs_warmup`; else None."""
+        return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.needs_warmup else None
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         """Whether it pulls exactly as much as it pushes, so that the rows of W sum to 0."""
         return False
 
     @property
-    def tiled(self) -> Form | None:
+    def counting_rule(self) -> CountingRule | None:
         """How its counts follow from sums over a row, where they do, so that a row can be counted tile by tile."""
         return None
 
     @property
-    def learnt(self) -> Mapping[str, float]:
+    def learnable(self) -> Mapping[str, float]:
         """`scale` and `bias` that training learns, with where they begin: the loss sees scale · S + bias."""
         return {}
 
@@ -86,7 +87,7 @@ class Objective(Protocol):
         """What it learns in an outer step of its own (metastep.py), None for nearly all."""
         return None
 
-    def weighed(self, S: Tensor, mask: Mask) -> Tensor:
+    def differentiable_weights(self, S: Tensor, mask: Mask) -> Tensor:
         """W, (q, c), with its graph to `state()`; only of an objective that has one."""
         return self(S, mask).W
 
@@ -94,15 +95,15 @@ class Objective(Protocol):
         """S (q, c) and its mask -> Weights. Raises InputError on other shapes, NaN, or too many positives."""
         ...
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         """The weights its paper thresholds; |W| unless the paper has a scale of its own."""
         self.require(convention)
         weights = self(S, mask)
-        return single(weights.W.abs(), mask)
+        return counted_from_weights(weights.W.abs(), mask)
 
     def counts(self, S: Tensor, mask: Mask, eps: float, convention: Convention = "corrected") -> Counts:
         """What its paper counts, per query, above eps (strictly)."""
-        return self.counted(S, mask, convention).threshold(eps)
+        return self.counted_weights(S, mask, convention).threshold(eps)
 
     def require(self, convention: str) -> None:
         """Raise InputError when the objective has no such way of counting."""
@@ -112,13 +113,13 @@ class Objective(Protocol):
 
 
 class Loss(Objective):
-    """Writes `values`; W comes from one autograd step on a detached S, or from `stated` where that is faster."""
+    """Writes `values`; W comes from one autograd step on a detached S, or from `closed_form` where that is faster."""
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         """(q,) loss of each query; called with usable rows only (each has a positive and a negative)."""
         raise NotImplementedError
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor] | None:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor] | None:
         """(q,) losses and (q, c) W without autograd, tested to be what `values` gives; None: there is no such form."""
         return None
 
@@ -127,8 +128,8 @@ class Loss(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
-        usable = check(S, mask, self.positives)
-        wide = taking_part(S, mask)
+        usable = check_inputs(S, mask, self.positives)
+        wide = mask_invalid(S, mask)
         if mask.all_usable:
             values, W = self._derived(wide, mask)
         else:
@@ -138,7 +139,7 @@ class Loss(Objective):
         return Weights(W if mask.whole else W.masked_fill(~mask.valid, 0), values, usable, mask.number_usable)
 
     def _derived(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        stated = self.stated(S, mask)
+        stated = self.closed_form(S, mask)
         if stated is not None:
             return stated
         with torch.enable_grad():
@@ -160,8 +161,8 @@ class Gradient(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
-        usable = check(S, mask, self.positives)
-        wide = taking_part(S, mask)
+        usable = check_inputs(S, mask, self.positives)
+        wide = mask_invalid(S, mask)
         if mask.all_usable:
             W = self.weights(wide, mask)
         else:

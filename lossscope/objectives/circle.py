@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.stop_gradient import held
+from lossscope.core.stop_gradient import stop_gradient
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
@@ -46,8 +46,8 @@ class Circle(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         a_p, a_n = (1 + self.margin - S).relu(), (S + self.margin).relu()
         if self.factors == "held":
-            a_p, a_n = held(a_p), held(a_n)
+            a_p, a_n = stop_gradient(a_p), stop_gradient(a_n)
         pull = (-self.gamma * a_p * (S - 1 + self.margin)).masked_fill(~mask.positives, -torch.inf)
-        push = (self.gamma * a_n * (S - self.margin)).masked_fill(mask.others, -torch.inf)
+        push = (self.gamma * a_n * (S - self.margin)).masked_fill(mask.non_negatives, -torch.inf)
         both = pull.logsumexp(1) + push.logsumexp(1)
         return torch.logaddexp(both, torch.zeros_like(both))

@@ -39,14 +39,14 @@ class CMPM(Loss):
             raise InputError(f"scale and floor must be > 0; got {self.scale} and {self.floor}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         p, surprise = self._predicted(S, mask)
         return (p * surprise).sum(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         p, surprise = self._predicted(S, mask)
         values = (p * surprise).sum(1)
         return values, surprise.sub_(values[:, None]).mul_(p).mul_(self.scale)

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ._formulas import positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class DCL(Loss):
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(1 / self.tau, lead=None, factor=1 / self.tau, pull=1 / self.tau)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(1 / self.tau, lead=None, factor=1 / self.tau, pull=1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        negatives = (S / self.tau).masked_fill(mask.others, -torch.inf)
+        negatives = (S / self.tau).masked_fill(mask.non_negatives, -torch.inf)
         return negatives.logsumexp(1) - positive_of(S, mask).squeeze(1) / self.tau
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        share = (S / self.tau).masked_fill(mask.others, -torch.inf).softmax(1)
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        share = (S / self.tau).masked_fill(mask.non_negatives, -torch.inf).softmax(1)
         return self.values(S, mask), share.scatter_(1, mask.first_positive, -1.0).div_(self.tau)

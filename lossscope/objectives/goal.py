@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from .base import Gradient
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Goal(Gradient):
     m_minus: float | None = None
     variant: Literal["paper", "released"] = "paper"
     relative: ClassVar[tuple[str, ...]] = ("m_plus", "m_minus")
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and self.margin >= 0):
@@ -56,12 +56,12 @@ class Goal(Gradient):
         return self.pair.endswith("-ms") and (self.m_plus is None or self.m_minus is None)
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return self.pair == "con"
 
     @property
-    def tiled(self) -> Hardest | None:
-        return None if self.coupled else Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule | None:
+        return None if self.coupled else HardestNegativeRule(self)
 
     def weights(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos = positive_of(S, mask)

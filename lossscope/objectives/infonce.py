@@ -9,14 +9,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, single
+from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class InfoNCE(Loss):
             raise InputError(f"{least}. Raise scale_max, or keep tau with learn=false")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def learnt(self) -> Mapping[str, float]:
+    def learnable(self) -> Mapping[str, float]:
         """The scale 1/tau."""
         return {"scale": 1 / self.tau} if self.learn else {}
 
@@ -63,17 +63,17 @@ class InfoNCE(Loss):
         return replace(self, tau=1 / min(scale, self.scale_max))
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(1 / self.tau)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)
         return logits.logsumexp(1) - positive_of(S, mask).squeeze(1) / self.tau
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         values, gradient = cross_entropy(S / self.tau, mask)
         return values, gradient.div_(self.tau)
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
-        return single(self(S, mask).W.abs() * self.tau, mask)
+        return counted_from_weights(self(S, mask).W.abs() * self.tau, mask)

@@ -48,7 +48,7 @@ class LiftedStructure(Loss):
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         d = euclidean(S)
-        near = (self.margin - d).masked_fill(mask.others, -torch.inf)
+        near = (self.margin - d).masked_fill(mask.non_negatives, -torch.inf)
         of_query = near.logsumexp(1, keepdim=True)
         if self.form == "anchor":
             far = d.masked_fill(~mask.positives, -torch.inf).logsumexp(1)

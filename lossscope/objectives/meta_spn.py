@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.similarity import Mask
-from lossscope.core.stop_gradient import held
+from lossscope.core.stop_gradient import stop_gradient
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch
 
 from ._formulas import hardest_negative, positive_of
 from .base import Loss
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MetaSPN(Loss):
     meta_lr: float = 0.001
     seed: int = 0
     net: Path | None = None
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.margin >= 0 and self.hidden >= 1 and self.meta_lr > 0):
@@ -52,16 +52,16 @@ class MetaSPN(Loss):
         return self._net
 
     @property
-    def tiled(self) -> Hardest:
-        return Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule:
+        return HardestNegativeRule(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         s_pos, (s_neg, _) = positive_of(S, mask), hardest_negative(S, mask)
-        weight = held(self._weights(s_pos, s_neg))
+        weight = stop_gradient(self._weights(s_pos, s_neg))
         violates = self.margin + s_neg - s_pos > 0
         return ((weight[:, 1:] * s_neg - weight[:, :1] * s_pos) * violates).squeeze(1)
 
-    def weighed(self, S: Tensor, mask: Mask) -> Tensor:
+    def differentiable_weights(self, S: Tensor, mask: Mask) -> Tensor:
         """W, (q, c), with its graph to the net: what the meta step needs. All rows must be usable."""
         s_pos, (s_neg, column) = positive_of(S, mask), hardest_negative(S, mask)
         weight = self._weights(s_pos, s_neg) * (self.margin + s_neg - s_pos > 0)

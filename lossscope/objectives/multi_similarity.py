@@ -53,7 +53,7 @@ class MultiSimilarity(Loss):
         """(q, c) bool the positives, and the negatives, that are kept."""
         s = S.detach()
         lowest = s.masked_fill(~mask.positives, torch.inf).amin(1, keepdim=True)
-        hardest = s.masked_fill(mask.others, -torch.inf).amax(1, keepdim=True)
+        hardest = s.masked_fill(mask.non_negatives, -torch.inf).amax(1, keepdim=True)
         return mask.positives & (s - self.ms_eps < hardest), mask.negatives & (s + self.ms_eps > lowest)
 
 

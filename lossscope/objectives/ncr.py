@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from .base import Loss
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NCR(Loss):
     map: Literal["exponential", "linear", "sine"] = "exponential"
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
     reads: ClassVar[tuple[str, ...]] = ("label",)
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
@@ -46,12 +46,12 @@ class NCR(Loss):
             raise InputError(f"base must be > 0 and not 1; got {self.base}. Take map=linear for a base near 1")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Hardest:
-        return Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule:
+        return HardestNegativeRule(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class NPair(Loss):
             raise InputError(f"scale must be > 0; got {self.scale}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(self.scale, factor=self.scale)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(self.scale, factor=self.scale)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        gap = self.scale * (S - positive_of(S, mask)).masked_fill(mask.others, -torch.inf)
+        gap = self.scale * (S - positive_of(S, mask)).masked_fill(mask.non_negatives, -torch.inf)
         return torch.cat([torch.zeros_like(gap[:, :1]), gap], dim=1).logsumexp(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         values, gradient = cross_entropy(S * self.scale, mask)
         return values, gradient.mul_(self.scale)

@@ -8,14 +8,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, single
+from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,23 @@ class NTXent(Loss):
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(1 / self.tau)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)
         return logits.logsumexp(1) - positive_of(S, mask).squeeze(1) / self.tau
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         values, gradient = cross_entropy(S / self.tau, mask)
         return values, gradient.div_(self.tau)
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         W = self(S, mask).W
-        found = single(W.abs() * self.tau, mask)
+        found = counted_from_weights(W.abs() * self.tau, mask)
         return replace(found, below=convention == "released")

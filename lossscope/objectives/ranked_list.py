@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, euclidean
-from lossscope.core.stop_gradient import held
+from lossscope.core.stop_gradient import stop_gradient
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
@@ -51,5 +51,7 @@ class RankedList(Loss):
         pull = ((d - (self.alpha - self.margin)) * far).sum(1) / far.sum(1).clamp(min=1)
         near = mask.negatives & (d < self.alpha)
         gap = self.alpha - d
-        share = held((self.T * gap).masked_fill(~near, -torch.inf).softmax(1).nan_to_num(0))  # NaN: none is near
+        share = stop_gradient(
+            (self.T * gap).masked_fill(~near, -torch.inf).softmax(1).nan_to_num(0)
+        )  # NaN: none is near
         return (1 - self.lam) * pull + self.lam * (share * gap).sum(1)

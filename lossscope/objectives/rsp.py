@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from .base import Loss
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class RSP(Loss):
     a1: float = 1.0
     a2: float = 0.0
     a3: float = 0.0
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Hardest:
-        return Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule:
+        return HardestNegativeRule(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)

@@ -41,7 +41,7 @@ class SigLIP(Loss):
             raise InputError(f"scale must be > 0; got {self.scale}")
 
     @property
-    def learnt(self) -> Mapping[str, float]:
+    def learnable(self) -> Mapping[str, float]:
         """Scale and bias."""
         return {"scale": self.scale, "bias": self.bias} if self.learn else {}
 
@@ -52,7 +52,7 @@ class SigLIP(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         return self._terms(S, mask)[0].masked_fill(~mask.valid, 0).sum(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         terms, z = self._terms(S, mask)
         wrong = -terms.neg().expm1()  # 1 − exp(−term) = sigmoid(−z logit)
         return terms.masked_fill(~mask.valid, 0).sum(1), wrong.mul_(z).mul_(-self.scale)

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, check
+from lossscope.core.counts import Convention, CountedWeights, check_inputs
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Reduction
 from lossscope.errors import InputError
 
-from ._formulas import taking_part
+from ._formulas import mask_invalid
 from .base import Loss
-from .counting.smooth_rank import Ranks
+from .counting.smooth_rank import SmoothRankRule
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class SmoothAP(Loss):
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Ranks:
-        return Ranks(self.tau)
+    def counting_rule(self) -> SmoothRankRule:
+        return SmoothRankRule(self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         index, present = _positions(mask.positives)
@@ -58,20 +58,20 @@ class SmoothAP(Loss):
         precision = (1 + among) / (1 + G.sum(2))
         return 1 - (precision * present).sum(1) / present.sum(1)
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
-        usable = check(S, mask, self.positives)
+        usable = check_inputs(S, mask, self.positives)
         wrong = convention == "released" and mask.direction == "t2i"
         index, present = _released_rows(mask) if wrong else _positions(mask.positives)
         with torch.no_grad():  # and in place: these blocks are all the memory that counting needs
-            weights = self._above(taking_part(S, mask), mask, index)
+            weights = self._above(mask_invalid(S, mask), mask, index)
             rank = 1 + weights.sum(2, keepdim=True)
             weights.mul_(1 - weights).div_(rank.square())
             weights.mul_(present[:, :, None] & usable[:, None, None])
             if convention == "text":
                 weights.div_(self.tau)
         divisor = mask.positives.sum(1).clamp(min=1).to(weights.dtype)
-        return Counted(weights, divisor, weights.sum((1, 2)) / divisor, ~usable)
+        return CountedWeights(weights, divisor, weights.sum((1, 2)) / divisor, ~usable)
 
     def _above(self, S: Tensor, mask: Mask, index: Tensor) -> Tensor:
         """(q, p, c) G_ij of each positive i against every other valid candidate j; zero at i itself."""

@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from .base import Loss
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 NEAR_ONE = 1 - 1e-5
 
@@ -42,15 +42,15 @@ class SSP(Loss):
     margin: float = 0.2
     clamp: Literal["parts", "sum"] = "parts"
     reduction: ClassVar[Reduction] = "pairs"
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     @property
-    def tiled(self) -> Hardest:
-        return Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule:
+        return HardestNegativeRule(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         positive, (hardest, _) = positive_of(S, mask), hardest_negative(S, mask)

@@ -40,7 +40,7 @@ class SupCon(Loss):
             raise InputError(f"tau must be > 0; got {self.tau}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
@@ -50,7 +50,7 @@ class SupCon(Loss):
             return everything - logits.masked_fill(~mask.positives, -torch.inf).logsumexp(1) + number.to(S.dtype).log()
         return everything - logits.masked_fill(~mask.positives, 0).sum(1) / number
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         share = (S / self.tau).masked_fill(~mask.valid, -torch.inf).softmax(1)
         if self.form == "in":
             target = (S / self.tau).masked_fill(~mask.positives, -torch.inf).softmax(1)

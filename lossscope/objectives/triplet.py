@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, single
+from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
 from .base import Loss
-from .counting.hinge import Hinge
+from .counting.hinge import HingeRule
 
 
 @dataclass(frozen=True)
@@ -36,25 +36,25 @@ class Triplet(Loss):
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Hinge:
-        return Hinge(self.margin)
+    def counting_rule(self) -> HingeRule:
+        return HingeRule(self.margin)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         violation = (self.margin - positive_of(S, mask) + S).relu()
         return violation.masked_fill(~mask.negatives, 0).sum(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         violation = (self.margin - positive_of(S, mask) + S).relu_().mul_(mask.negatives)
         W = (violation > 0).to(S.dtype)
         return violation.sum(1), W.scatter_(1, mask.first_positive, -W.sum(1, keepdim=True))
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         W = self(S, mask).W
         if convention == "released" and mask.direction == "t2i":
-            return single(W.clamp(min=0).T, mask.t())
-        return single(W.abs(), mask)
+            return counted_from_weights(W.clamp(min=0).T, mask.t())
+        return counted_from_weights(W.abs(), mask)

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
 from .base import Loss
-from .counting.hardest import Hardest
+from .counting.hardest import HardestNegativeRule
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class TripletSH(Loss):
     margin: float = 0.2
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
-    collapses: ClassVar[bool] = True
+    needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:
             raise InputError(f"margin must be >= 0; got {self.margin}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Hardest:
-        return Hardest(self)
+    def counting_rule(self) -> HardestNegativeRule:
+        return HardestNegativeRule(self)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         hardest, _ = hardest_negative(S, mask)
         return (self.margin - positive_of(S, mask) + hardest).relu().squeeze(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         hardest, column = hardest_negative(S, mask)
         value = (self.margin - positive_of(S, mask) + hardest).relu_()
         violates = (value > 0).to(S.dtype)

@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,20 @@ class Unified(Loss):
             raise InputError(f"gamma must be > 0 and margin >= 0; got {self.gamma} and {self.margin}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(self.gamma, lead=-self.gamma * self.margin)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(self.gamma, lead=-self.gamma * self.margin)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         S = S * _weight(S, mask)
-        excess = (S - positive_of(S, mask) + self._margins(S, mask)).masked_fill(mask.others, -torch.inf)
+        excess = (S - positive_of(S, mask) + self._margins(S, mask)).masked_fill(mask.non_negatives, -torch.inf)
         exponents = torch.cat([torch.zeros_like(excess[:, :1]), self.gamma * excess], dim=1)
         return exponents.logsumexp(1) / self.gamma
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         weight = _weight(S, mask)
         logits = S * (self.gamma * weight)
         less = (-self.gamma * self._margins(S, mask)).expand(len(S), 1)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, single
+from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
 from .base import Loss
-from .counting.softmax import Softmax
+from .counting.softmax import SoftmaxRule
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,22 @@ class VLC(Loss):
             raise InputError(f"gamma must be > 0; got {self.gamma}")
 
     @property
-    def differences(self) -> bool:
+    def rows_sum_to_zero(self) -> bool:
         return True
 
     @property
-    def tiled(self) -> Softmax:
-        return Softmax(self.gamma)
+    def counting_rule(self) -> SoftmaxRule:
+        return SoftmaxRule(self.gamma)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         gap = (S - positive_of(S, mask)).masked_fill(~mask.negatives, -torch.inf)
         exponents = torch.cat([torch.zeros_like(gap[:, :1]), self.gamma * gap], dim=1)
         return exponents.logsumexp(1)
 
-    def stated(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+    def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         values, gradient = cross_entropy(S * self.gamma, mask)
         return values, gradient.mul_(self.gamma)
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
-        return single(self(S, mask).W.abs() / self.gamma, mask)
+        return counted_from_weights(self(S, mask).W.abs() / self.gamma, mask)

@@ -65,7 +65,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["direction"])) - set(_MARKERS))
     if strange:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")

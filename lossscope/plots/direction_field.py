@@ -113,7 +113,7 @@ def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     for _, own in frame.groupby("objective", observed=True):
         across, up = own["s_pos"].nunique(), own["s_neg"].nunique()
         if (

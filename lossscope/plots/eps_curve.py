@@ -70,7 +70,7 @@ def alt(frame: pd.DataFrame, at: float = 0.01) -> str:
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows with a count, and the label of their line: the objective, and its source where there are several."""
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
     if strange:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")

@@ -71,10 +71,11 @@ def _skew(counts: npt.NDArray[np.float64]) -> float:
 
 
 def _checked(frame: pd.DataFrame) -> None:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     if not np.isfinite(frame["count"].to_numpy(np.float64)).all() or (frame["count"] < 0).any():
         raise InputError(
-            f"counts of {_WHAT} must be numbers >= 0; got others. Use lossscope.engine.similarity_clouds.chosen"
+            f"counts of {_WHAT} must be numbers >= 0; got others. Use "
+            "lossscope.engine.similarity_clouds.hardest_negative_counts"
         )
     empty = [str(label) for label, rows in frame.groupby("label", observed=True) if rows["count"].sum() == 0]
     if empty:

@@ -194,6 +194,6 @@ def _some(number: int) -> list[int]:
 
 
 def _checked(frame: pd.DataFrame) -> None:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     if not np.isfinite(frame[["s_pos", "s_neg"]].to_numpy(dtype=np.float64)).all():
         raise InputError(f"similarities of {_WHAT} must be finite; got NaN or infinity. Leave those queries out")

@@ -128,7 +128,7 @@ def _medians(s: _Values, weight: _Values) -> pd.DataFrame:
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     if not all(math.isfinite(frame[name].abs().max()) and frame[name].notna().all() for name in COLUMNS[2:]):
         raise InputError(f"similarities and weights of {_WHAT} must be finite; got NaN or infinity. Leave them out")
     return frame

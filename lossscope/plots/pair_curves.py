@@ -106,7 +106,7 @@ def _scale(ax: Axes, frame: pd.DataFrame) -> None:
 
 
 def _check(frame: pd.DataFrame) -> None:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["side"])) - set(SIDES))
     if strange:
         raise InputError(f"side must be positive or negative; got {', '.join(strange)}. Rename the values of `side`")

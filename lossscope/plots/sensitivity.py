@@ -115,12 +115,12 @@ def _lines(ax: Axes, reference: pd.DataFrame | None) -> list[tuple[str, float, s
 
 
 def _reference(reference: pd.DataFrame) -> pd.DataFrame:
-    style.needs(reference, REFERENCE, f"{_WHAT}, reference")
+    style.require_columns(reference, REFERENCE, f"{_WHAT}, reference")
     return reference.dropna(subset=["rsum"])
 
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     known = frame.dropna(subset=["rsum"])
     if known.empty:
         raise InputError(f"frame of {_WHAT} must have a known rsum; got none. Evaluate the runs")

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
-from lossscope.io.files import replacing
+from lossscope.io.files import write_atomically
 
 COLUMN = 3.3  # inches: one column of a two-column paper
 FORMATS = ("pdf", "png", "svg")
@@ -100,7 +100,7 @@ def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
         raise InputError(f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three")
     undated = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}[kind]
     metadata = {undated: None, **(_said(kind, alt) if alt else {})}
-    with mpl.rc_context(_EMBED), replacing(path) as part:
+    with mpl.rc_context(_EMBED), write_atomically(path) as part:
         fig.savefig(part, format=kind, dpi=200, metadata=metadata)
     return path
 
@@ -156,7 +156,7 @@ def axes(ax: Axes | None) -> Axes:
     return canvas().add_subplot() if ax is None else ax
 
 
-def needs(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise InputError, naming what is missing, unless `frame` has rows and these columns."""
     missing = [column for column in columns if column not in frame.columns]
     if missing:

@@ -100,7 +100,7 @@ def _percent(share: float) -> str:
 
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     known = frame.dropna(subset=["value"])
     if known.empty:
         raise InputError(f"frame of {_WHAT} must have a known norm; got none. Every query was skipped")

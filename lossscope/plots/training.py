@@ -103,7 +103,7 @@ def _handles(known: pd.DataFrame, value: str) -> list[Line2D]:
 
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     if frame[["loss", "rsum"]].isna().all(axis=None):
         raise InputError(f"frame of {_WHAT} must have a loss or an rsum; got none. Read a run with Run.curves")
     return frame if "label" in frame else frame.assign(label=frame["run"].astype(str))

@@ -33,7 +33,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Ax
     one panel of Figure 4 of the Unified-loss paper; the validation split is drawn where it is known, else
     the training split. Columns: see `COLUMNS`; unknown values are NaN.
     """
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     run = style.one(frame, "run", _WHAT)
     ax = style.axes(ax)
     known = _similarities(frame)
@@ -55,7 +55,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     different objectives do not compare), logarithmic when all values are positive. Bottom: rsum of all runs
     together. Figures 3 and 4 of the Unified-loss paper in one.
     """
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     runs = list(map(str, frame["run"].unique()))
     across = style.across(len(runs))
     blocks = math.ceil(len(runs) / across)
@@ -81,7 +81,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
 
     Figure 4 of the Unified-loss paper: similarities of the validation split against epochs.
     """
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     runs = list(map(str, frame["run"].unique()))
     across = style.across(len(runs))
     down = math.ceil(len(runs) / across)
@@ -100,7 +100,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """What would a reader who can not see the picture need to know?"""
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     parts = []
     for run, rows in frame.groupby("run", sort=False, observed=True):
         known = _similarities(rows)

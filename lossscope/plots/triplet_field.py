@@ -64,7 +64,7 @@ def draw_many(
     Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that
     shapes compare whatever the scale (temperature) of an objective. margin: of all panels, or of objectives by name.
     """
-    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     objectives = list(frame["objective"].unique())
     across = style.across(len(objectives))
     down = math.ceil(len(objectives) / across)
@@ -97,7 +97,7 @@ def panels(fig: Figure) -> list[Axes]:
 
 def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
     """What would a reader who can not see the picture need to know?"""
-    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     parts = []
     for objective, field in frame.groupby("objective", sort=False, observed=True):
         size = field[value].abs()
@@ -111,7 +111,7 @@ def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
 
 
 def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
-    style.needs(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     style.one(frame, "objective", _WHAT)
     if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
         raise InputError(f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")

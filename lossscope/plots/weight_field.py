@@ -83,7 +83,7 @@ def _range(w: _Grid) -> str:
 
 
 def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     across, up = frame["s_pos"].nunique(), frame["s_neg"].nunique()
     points = frame[["objective", "s_pos", "s_neg"]].drop_duplicates()
     if not len(frame) == len(points) == across * up * frame["objective"].nunique() or min(across, up) < 2:

@@ -71,7 +71,7 @@ def _name(key: tuple[str, str], unknown: bool) -> str:
 
 def _wide(frame: pd.DataFrame) -> pd.DataFrame:
     """A row per (label, direction) in the order of the frame, a column per part."""
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
     if strange:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")

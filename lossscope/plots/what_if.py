@@ -101,7 +101,7 @@ def _handles(known: pd.DataFrame) -> list[Line2D]:
 
 
 def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.needs(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _WHAT)
     strange = sorted(set(map(str, frame["direction"])) - set(_LOOKS))
     if strange:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")

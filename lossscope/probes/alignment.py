@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 
@@ -24,11 +24,11 @@ class Alignment:
 
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
-        return {"positive": Accumulated(view.extremes.positive)}
+        return {"positive": Accumulator(view.extremes.positive)}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {"alignment": 2 - 2 * accumulators["positive"].value}

@@ -25,7 +25,7 @@ _QUICK = ("sum", "mean", "floor_median", *_QUANTILES)
 
 
 @dataclass(frozen=True)
-class Accumulated:
+class Accumulator:
     """A number (or a vector) per element of the probe's axis, and how views of the same elements are put together.
 
     Views of one batch hold whole rows: of the axis `query` each has elements of its own, which are put one after the
@@ -35,15 +35,15 @@ class Accumulated:
     value: Tensor
     merge: Merge = "sum"
 
-    def with_(self, other: Accumulated) -> Accumulated:
+    def with_(self, other: Accumulator) -> Accumulator:
         """Both views of the same elements."""
         if self.merge == "sum":
-            return Accumulated(self.value + other.value, self.merge)
+            return Accumulator(self.value + other.value, self.merge)
         better = torch.maximum if self.merge == "max" else torch.minimum
-        return Accumulated(better(self.value, other.value), self.merge)
+        return Accumulator(better(self.value, other.value), self.merge)
 
 
-Accumulators = Mapping[str, Accumulated]
+Accumulators = Mapping[str, Accumulator]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Probe(Protocol):
 
     axis: ClassVar[Axis]
     reads: ClassVar[frozenset[Reads]]
-    weighs: ClassVar[bool]
+    needs_objective: ClassVar[bool]
     cheap: ClassVar[bool]
 
     def tile(self, view: View) -> Accumulators:
@@ -91,19 +91,19 @@ class Probe(Protocol):
         ...
 
 
-def joined(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulated]:
+def concatenate(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulator]:
     """What views of one batch contributed, put together: queries one after the other, the rest merged."""
     total = dict(parts[0])
     for name, first in total.items():
         if axis == "query":
-            total[name] = Accumulated(torch.cat([part[name].value for part in parts]), first.merge)
+            total[name] = Accumulator(torch.cat([part[name].value for part in parts]), first.merge)
         else:
             for part in parts[1:]:
                 total[name] = total[name].with_(part[name])
     return total
 
 
-def reduced(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
+def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
     """(batches,) numbers, or (batches, n) of a curve; NaN where nothing is left to average.
 
     columns: (batches · elements, ...) each; `skipped` names the queries that take no part.

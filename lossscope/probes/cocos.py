@@ -11,8 +11,8 @@ from lossscope.core.counts import Convention
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
-from .views.eps_histogram import curve
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .views.eps_histogram import eps_histogram
 from .views.view import View
 
 _STATISTICS = {
@@ -46,7 +46,7 @@ class Cocos:
     convention: Convention = "corrected"
     curve: bool = False
     axis: ClassVar[Axis] = "query"
-    weighs: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -68,8 +68,8 @@ class Cocos:
             "n_eff": counts.n_eff,
         }
         if self.curve:
-            columns["curve"] = curve(view.counted(self.convention))
-        return {name: Accumulated(value) for name, value in columns.items()}
+            columns["curve"] = eps_histogram(view.counted_weights(self.convention))
+        return {name: Accumulator(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {name: part.value for name, part in accumulators.items()}

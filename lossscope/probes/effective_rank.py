@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 
@@ -27,14 +27,14 @@ class EffectiveRank:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         X = view.embeddings()[0].double()
         if view.shape.whole and X.shape[1] < X.shape[2]:
             X = X.transpose(1, 2)
-        return {"products": Accumulated(torch.bmm(X.transpose(1, 2), X), "sum")}
+        return {"products": Accumulator(torch.bmm(X.transpose(1, 2), X), "sum")}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         squares = torch.linalg.eigvalsh(accumulators["products"].value)

@@ -13,8 +13,8 @@ from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
-from .views.view import Rows, View
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .views.view import DenseRows, View
 
 _STATISTICS = tuple(
     Statistic(name, name, "mean", "samples") for name in ("same_image", "duplicates", "outranking", "near")
@@ -36,7 +36,7 @@ class FalseNegatives:
     near: float = 0.95
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "extremes", "embeddings", "keys"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class FalseNegatives:
             "outranking": view.extremes.above,
             "near": _counted(_near(rows, self.near), rows),
         }
-        return {name: Accumulated(value) for name, value in columns.items()}
+        return {name: Accumulator(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {name: part.value for name, part in accumulators.items()}
@@ -64,14 +64,14 @@ class FalseNegatives:
         """Negatives are there whatever weighs them."""
 
 
-def _counted(which: Tensor | None, rows: Rows) -> Tensor:
+def _counted(which: Tensor | None, rows: DenseRows) -> Tensor:
     """(k·q,) how many negatives are among `which` (k·q, c); NaN where nobody knows."""
     if which is None:
         return torch.full((len(rows.S),), torch.nan, device=rows.S.device)
     return (which & rows.mask.negatives).sum(1)
 
 
-def _same_image(rows: Rows) -> Tensor | None:
+def _same_image(rows: DenseRows) -> Tensor | None:
     if rows.query_groups is None or rows.candidate_groups is None:
         return None
     k = rows.shape.batches
@@ -79,7 +79,7 @@ def _same_image(rows: Rows) -> Tensor | None:
     return same.flatten(0, 1).to(rows.S.device)
 
 
-def _duplicates(rows: Rows, same_image: Tensor | None) -> Tensor | None:
+def _duplicates(rows: DenseRows, same_image: Tensor | None) -> Tensor | None:
     """(k·q, c) whether a candidate of another image is a copy of a positive."""
     if rows.candidate_keys is None:
         return None
@@ -91,7 +91,7 @@ def _duplicates(rows: Rows, same_image: Tensor | None) -> Tensor | None:
     return found if same_image is None else found & ~same_image
 
 
-def _near(rows: Rows, least: float) -> Tensor | None:
+def _near(rows: DenseRows, least: float) -> Tensor | None:
     """(k·q, c) whether a candidate's cosine with a positive is at least `least`, within rounding."""
     if rows.candidates is None:
         return None
@@ -108,7 +108,7 @@ def _near(rows: Rows, least: float) -> Tensor | None:
 def _positives(mask: Mask) -> Iterator[tuple[Tensor, Tensor]]:
     """The first positive of every row, then the second, ...: (k·q,) columns, and bool whether there is one."""
     left = mask.positives.clone()
-    for _ in range(1 if mask.crowded is None else int(left.sum(1).max())):
+    for _ in range(1 if mask.first_row_with_two_positives is None else int(left.sum(1).max())):
         column = left.to(torch.uint8).argmax(1)
         yield column, left.gather(1, column[:, None])[:, 0]
         left.scatter_(1, column[:, None], False)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -35,7 +35,7 @@ class Hubness:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
@@ -44,7 +44,7 @@ class Hubness:
         taking_part = (column >= 0) & ~view.skipped.view(k, -1)
         chosen = column.new_zeros(k, c)
         chosen.scatter_add_(1, column.clamp(min=0), taking_part.to(chosen.dtype))
-        return {"chosen": Accumulated(chosen, "sum")}
+        return {"chosen": Accumulator(chosen, "sum")}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         chosen = accumulators["chosen"].value.double()

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -38,7 +38,7 @@ class Influence:
 
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings", "extremes"})
-    weighs: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
@@ -62,7 +62,7 @@ class Influence:
             "cancellation": length,
             "undirected": (length < _LEAST).to(W.dtype).where(~length.isnan(), torch.nan),
         }
-        return {name: Accumulated(value) for name, value in columns.items()}
+        return {name: Accumulator(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {name: part.value for name, part in accumulators.items()}

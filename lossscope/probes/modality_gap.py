@@ -10,7 +10,7 @@ from torch import Tensor
 from lossscope.core.similarity import normalise
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -30,16 +30,16 @@ class ModalityGap:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         queries, candidates = (normalise(side) for side in view.embeddings())
         number = queries.new_full((len(queries), 1), queries.shape[1])
         return {
-            "queries": Accumulated(queries.sum(1).double(), "sum"),
-            "number": Accumulated(number.double(), "sum"),
-            "candidates": Accumulated(candidates.mean(1).double(), "max"),  # all are in every view of the batch
+            "queries": Accumulator(queries.sum(1).double(), "sum"),
+            "number": Accumulator(number.double(), "sum"),
+            "candidates": Accumulator(candidates.mean(1).double(), "max"),  # all are in every view of the batch
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:

@@ -9,11 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Reduction, Weights, scale_of
+from lossscope.core.weights import Reduction, Weights, reduction_scale
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _TOTAL = "gradient_norm"
@@ -32,7 +32,7 @@ class ParameterGradients:
     reduction: Reduction | None = None
     axis: ClassVar[Axis] = "layer"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "gradients"})
-    weighs: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
@@ -48,7 +48,7 @@ class ParameterGradients:
                 "several. Use a smaller --batch-size"
             )
         norms = gradients(view.W * self._scale(view))
-        return {name: Accumulated(norm.reshape(1)) for name, norm in norms.items()}
+        return {name: Accumulator(norm.reshape(1)) for name, norm in norms.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         layers = {name: part.value for name, part in accumulators.items()}
@@ -68,4 +68,4 @@ class ParameterGradients:
         shape, objective = view.shape, view.objective
         pairs = shape.queries if shape.direction == "t2i" else shape.candidates
         reduction = self.reduction or objective.reduction
-        return objective.directions * scale_of(Weights(view.W, None, ~view.skipped), reduction, pairs)
+        return objective.directions * reduction_scale(Weights(view.W, None, ~view.skipped), reduction, pairs)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _DEPTHS = (1, 5, 10)
@@ -34,11 +34,11 @@ class Recall:
 
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
-        return {"above": Accumulated(view.extremes.above), "ties": Accumulated(view.extremes.ties)}
+        return {"above": Accumulator(view.extremes.above), "ties": Accumulator(view.extremes.ties)}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         rank = accumulators["above"].value.double() + 1

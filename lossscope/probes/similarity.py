@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Reducer, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Reducer, Statistic
 from .views.view import View
 
 _OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
@@ -35,12 +35,12 @@ class Similarity:
 
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
         extremes = view.extremes
-        return {"positive": Accumulated(extremes.positive), "hardest": Accumulated(extremes.hardest)}
+        return {"positive": Accumulator(extremes.positive), "hardest": Accumulator(extremes.hardest)}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         found = {name: part.value for name, part in accumulators.items()}

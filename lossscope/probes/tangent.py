@@ -12,7 +12,7 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Reducer, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Reducer, Statistic
 from .views.view import View
 
 _ROUNDING = 16  # a sum this many times the rounding of its terms has a direction
@@ -36,7 +36,7 @@ class Tangent:
 
     of: Literal["query", "candidate"] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings"})
-    weighs: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -54,11 +54,11 @@ class Tangent:
         if self.of == "query":
             found = _turning(torch.bmm(W, candidates), queries, W.abs().sum(2))
             found["bound_17"] = _bound(view, W, queries, candidates)
-            return {name: Accumulated(value.flatten()) for name, value in found.items()}
+            return {name: Accumulator(value.flatten()) for name, value in found.items()}
         return {
-            "gradient": Accumulated(torch.bmm(W.transpose(1, 2), queries), "sum"),
-            "terms": Accumulated(W.abs().sum(1), "sum"),
-            "candidates": Accumulated(candidates.clone(), "max"),  # the same in every view of the batch
+            "gradient": Accumulator(torch.bmm(W.transpose(1, 2), queries), "sum"),
+            "terms": Accumulator(W.abs().sum(1), "sum"),
+            "candidates": Accumulator(candidates.clone(), "max"),  # the same in every view of the batch
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
@@ -119,6 +119,6 @@ def _taken(vectors: Tensor, rows: Tensor) -> Tensor:
 def _best_positive(view: View) -> Tensor:
     """(k·q,) column of the best positive; any column in a row without one, whose W is 0."""
     rows = view.rows
-    if rows.mask.crowded is None:
+    if rows.mask.first_row_with_two_positives is None:
         return rows.mask.first_positive.flatten()
     return rows.S.masked_fill(~rows.mask.positives, -torch.inf).argmax(1)

@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.core.similarity import normalise
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 
@@ -28,7 +28,7 @@ class Uniformity:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    weighs: ClassVar[bool] = False
+    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
@@ -38,7 +38,7 @@ class Uniformity:
         potential = torch.baddbmm(own.new_full((), -4), own, everyone.transpose(1, 2), alpha=4).exp_()
         near = potential.sum(2).double().sum(1) - q  # a query is at distance 0 from itself
         pairs = near.new_full((k,), q * (n - 1))
-        return {"near": Accumulated(near, "sum"), "pairs": Accumulated(pairs, "sum")}
+        return {"near": Accumulator(near, "sum"), "pairs": Accumulator(pairs, "sum")}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         pairs = accumulators["pairs"].value

@@ -11,7 +11,7 @@ from lossscope.core.counts import Convention
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulated, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -26,9 +26,9 @@ _STATISTICS = (
 class WeightMass:
     """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
 
-    w: the weights that the objective's own paper thresholds (`counted`), in its scale; sums over negatives, divided by
-    the number of positives where counts are. Convention `released` leaves a weight equal to eps out of both sums, where
-    the released counter does. share_above is NaN for a query without weight.
+    w: the weights that the objective's own paper thresholds (`counted_weights`), in its scale; sums over negatives,
+    divided by the number of positives where counts are. Convention `released` leaves a weight equal to eps out of both
+    sums, where the released counter does. share_above is NaN for a query without weight.
     These are the W of `cocos`, for every objective, whatever its paper reports.
     Source: Bleeker & de Rijke 2022, section 4, the two W of NT-Xent.
     Raises InputError for eps < 0 or a convention the objective does not know.
@@ -38,7 +38,7 @@ class WeightMass:
     convention: Convention = "corrected"
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
-    weighs: ClassVar[bool] = True
+    needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -48,9 +48,9 @@ class WeightMass:
     def tile(self, view: View) -> Accumulators:
         counts = view.counts(self.eps, self.convention)
         return {
-            "mass_high": Accumulated(counts.mass_above),
-            "mass_low": Accumulated(counts.mass_low),
-            "positive": Accumulated(counts.positive),
+            "mass_high": Accumulator(counts.mass_above),
+            "mass_low": Accumulator(counts.mass_low),
+            "positive": Accumulator(counts.positive),
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:

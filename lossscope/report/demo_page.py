@@ -11,7 +11,7 @@ import pandas as pd
 from lossscope.plots import counts, pair_curves, style, trajectory, triplet_field
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet, recall_beside_counts, retrieval
 
-from .page import Picture, Section, write
+from .page import Picture, Section, write_page
 
 TITLE = "What four losses do to the same model"
 
@@ -37,7 +37,7 @@ def page(out: Path, story: Story) -> Path:
     """Write the folder and return its index.html."""
     with style.screen():
         sections = [_counting(story.rows), _diagrams(story), _trajectories(story)]
-        return write(out, TITLE, _lead(story.rows), sections, story.provenance)
+        return write_page(out, TITLE, _lead(story.rows), sections, story.provenance)
 
 
 def _counting(rows: pd.DataFrame) -> Section:

@@ -27,7 +27,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Dial:
+class SliderChart:
     """Lines over one scale, a slider along it, and the numbers where it stands.
 
     panels: what a menu chooses from -> its lines. start: where the slider stands first, an index of x. symbol: what a
@@ -81,7 +81,7 @@ class Dial:
 
 
 @dataclass(frozen=True)
-class Field:
+class HeatmapChart:
     """Weights over (s₊, s₋): a menu of objectives, one of sides; pointing at a place tells the weight there.
 
     frame: columns objective, s_pos, s_neg, w_pos, w_neg, of each objective on a full grid of its own. clouds: label ->

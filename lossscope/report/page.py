@@ -24,7 +24,7 @@ from lossscope.plots import style
 from lossscope.tables import formats
 from lossscope.tables.base import Table
 
-from .interactive import Dial, Field, library
+from .interactive import HeatmapChart, SliderChart, library
 
 SCHEMA = "lossscope.report/1"
 _WIDEST = 1100  # pixels of a picture on the page, half as many again as are shown
@@ -55,7 +55,7 @@ class Picture:
     figure: object
 
 
-Item = Picture | Table | Dial | Field
+Item = Picture | Table | SliderChart | HeatmapChart
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Section:
         return [part.strip() for part in re.split(r"\n\s*\n", self.text) if part.strip()]
 
 
-def write(out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> Path:
+def write_page(out: Path, title: str, lead: str, sections: Sequence[Section], provenance: Mapping[str, str]) -> Path:
     """Write `out/index.html` (self-contained), `latex/`, `csv/`, `figures/`, `index.json`; returns the page.
 
     `lead` is the summary under the title, `provenance` what a reader needs to believe the numbers (versions,
@@ -136,8 +136,8 @@ def _html(out: Path, title: str, lead: str, sections: Sequence[Section], provena
     )
     shots = {picture.name: _embedded(out, picture) for picture in _items(sections, Picture)}
     tables = {table.name: table.to_html() for table in _items(sections, Table)}
-    dials = {dial.name: dial.content() for dial in _items(sections, Dial)}
-    fields = {field.name: field.content() for field in _items(sections, Field)}
+    dials = {dial.name: dial.content() for dial in _items(sections, SliderChart)}
+    fields = {field.name: field.content() for field in _items(sections, HeatmapChart)}
     told: dict[str, Any] = {"title": title, "lead": lead, "sections": sections, "provenance": provenance}
     # a figure of the screen style is 6.4 inches wide, about two thirds of the page
     widths = {p.name: round(_PIXELS * cast("Any", p.figure).get_figwidth()) for p in _items(sections, Picture)}

@@ -11,12 +11,12 @@ from lossscope import tables
 from lossscope.errors import NoRows
 from lossscope.tables.base import Table
 
-from .chapters.base import Material
+from .chapters.base import ReportData
 
 COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # of counts; all others are of recall
 
 
-def papers(material: Material, counted: bool) -> Iterator[Table]:
+def papers(material: ReportData, counted: bool) -> Iterator[Table]:
     """The tables of the study's paper, of counts or of recall; those that it has no rows for are left out.
 
     Raises InputError where there are rows that can not stand in one table.

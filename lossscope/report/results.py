@@ -51,7 +51,7 @@ class Results:
         return self.cells[self.cells["status"] != "done"]
 
 
-def read(paths: Sequence[Path | str]) -> Results:
+def read_results(paths: Sequence[Path | str]) -> Results:
     """Of studies and of run folders that were examined.
 
     Run folders whose choices differ in more than the seed are called by what differs. Raises InputError for a folder

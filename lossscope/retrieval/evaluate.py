@@ -9,10 +9,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
-from lossscope.engine.tiled.matrix import Matrix
+from lossscope.engine.tiled.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
 
@@ -21,7 +21,7 @@ from .metrics import Retrieval, retrieve, retrieve_by_tiles
 _UNITS = {"R": "%", "m": "rank", "M": "1", "t": "queries"}
 
 
-def evaluate(embedded: Sequence[Embedded], folds: int = 1, progress: Progress | None = None) -> pd.DataFrame:
+def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Progress | None = None) -> pd.DataFrame:
     """Summary rows (probe `recall`) of one source, or of the mean of several sources' similarities.
 
     folds > 1: the images are cut in that many equal runs in file order and the numbers averaged (COCO 1K is 5
@@ -50,17 +50,17 @@ def evaluate(embedded: Sequence[Embedded], folds: int = 1, progress: Progress | 
     return pd.DataFrame(rows, columns=list(SUMMARY))
 
 
-def retrieved(
-    embedded: Embedded, images: Rows, captions: Rows, progress: Progress | None = None
+def retrieve_both(
+    embedded: SplitEmbeddings, images: Rows, captions: Rows, progress: Progress | None = None
 ) -> tuple[Retrieval, Retrieval]:
     """i2t and t2i of a run of images, by rows, and their captions: in tiles where S is a product of vectors."""
     owner = embedded.caption_image[captions] - images[0]
     if embedded.images is not None:
-        return retrieve_by_tiles(Matrix(embedded, images, captions), owner, progress)
+        return retrieve_by_tiles(TiledMatrix(embedded, images, captions), owner, progress)
     return retrieve(embedded.both(images, captions), owner)
 
 
-def numbers(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
+def metric_values(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
     """`i2t_R@1` ... `t2i_ties`, `rsum` of both directions of S: what training looks at after each epoch."""
     found = _directions(*retrieve(S, caption_image))
     return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()}
@@ -74,7 +74,7 @@ def _directions(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:
 
 
 def _folds(
-    embedded: Sequence[Embedded], folds: int, progress: Progress | None
+    embedded: Sequence[SplitEmbeddings], folds: int, progress: Progress | None
 ) -> Iterator[tuple[Retrieval, Retrieval]]:
     first = embedded[0]
     n = len(first.image_ids)
@@ -88,17 +88,17 @@ def _folds(
             told = f"none in fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
             raise InputError(f"every fold must have captions; images have {told}. Use fewer --folds")
         if len(embedded) == 1:
-            yield retrieved(first, images, captions, progress)
+            yield retrieve_both(first, images, captions, progress)
             continue
         S = torch.stack([e.block(images, captions) for e in embedded]).mean(0)
         yield retrieve(Pair(S, S.T), first.caption_image[captions] - images[0])
 
 
-def _split(embedded: Embedded) -> str | None:
+def _split(embedded: SplitEmbeddings) -> str | None:
     return f"{embedded.split} split" if embedded.split else None
 
 
-def _n(embedded: Embedded, direction: str, folds: int) -> int:
+def _n(embedded: SplitEmbeddings, direction: str, folds: int) -> int:
     if folds > 1:
         return folds
     return len(embedded.caption_image) if direction == "t2i" else len(np.unique(embedded.caption_image))

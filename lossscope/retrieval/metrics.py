@@ -12,11 +12,11 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch, Rows
 from lossscope.core.pair import Pair
-from lossscope.engine.tiled.matrix import Matrix
-from lossscope.engine.tiled.sparse_mask import Relation
+from lossscope.engine.tiled.matrix import TiledMatrix
+from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
 
-from .ranks import Ranked, ranks
+from .ranks import RankCounts, count_ranks
 
 Ranks = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
@@ -51,8 +51,8 @@ class Retrieval:
         if not 1 <= k <= 10 or divisor not in ("relevant", "hits"):
             raise InputError(f"k must be 1..10 and divisor relevant or hits; got {k} and {divisor!r}")
         hits = self.hits[:, :k].astype(float)
-        ranks = np.arange(1, hits.shape[1] + 1)
-        found = (np.cumsum(hits, axis=1) / ranks * hits).sum(1)
+        count_ranks = np.arange(1, hits.shape[1] + 1)
+        found = (np.cumsum(hits, axis=1) / count_ranks * hits).sum(1)
         by = np.minimum(k, self.relevant) if divisor == "relevant" else hits.sum(1)
         each: npt.NDArray[np.float64] = found / np.maximum(by, 1)
         return each
@@ -95,21 +95,21 @@ def retrieve(S: Tensor | Pair[Tensor], caption_image: Rows) -> tuple[Retrieval, 
 
 
 def retrieve_by_tiles(
-    matrix: Matrix, caption_image: Rows, progress: Progress | None = None
+    matrix: TiledMatrix, caption_image: Rows, progress: Progress | None = None
 ) -> tuple[Retrieval, Retrieval]:
     """The same of S (N, M) that is a product of vectors, from one pass over tiles of it."""
     batch = Batch(np.arange(matrix.shape[0]), np.arange(matrix.shape[1]), "images")
-    relation = Relation.of(batch, caption_image, "keep")
+    relation = SparseMask.of(batch, caption_image, "keep")
 
     def tick(done: int, total: int) -> None:
         if progress:
             progress(f"ranking {matrix.embedded.name}", done, total)
 
-    found = ranks(matrix, relation, tick)
+    found = count_ranks(matrix, relation, tick)
     return _told(found.i2t, matrix, relation), _told(found.t2i, matrix, relation.t())
 
 
-def _told(ranked: Ranked, matrix: Matrix, relation: Relation) -> Retrieval:
+def _told(ranked: RankCounts, matrix: TiledMatrix, relation: SparseMask) -> Retrieval:
     """Ranks and hits from the place of every positive; queries of which that is not enough from their whole row."""
     there = ranked.columns >= 0
     asked = there.any(1).nonzero()[:, 0]
@@ -135,12 +135,12 @@ def _rank(S: Tensor, match: Tensor) -> tuple[Tensor, ...]:
     """
     best = S.masked_fill(~match, -torch.inf).amax(1, keepdim=True)
     scored = best[:, 0] > -torch.inf
-    ranks = torch.gt(S, best).sum(1).where(scored, S.shape[1] - 1)
+    count_ranks = torch.gt(S, best).sum(1).where(scored, S.shape[1] - 1)
     ties = ((best == S) & ~match).sum(1).where(scored, 0)
     top = min(10, S.shape[1])
     order = S.argsort(dim=1, descending=True, stable=True)[:, :top] if S.shape[1] <= 64 else _top(S, top)
     hits = match.gather(1, order) & S.gather(1, order).gt(-torch.inf)
-    return ranks, ties, hits, match.sum(1)
+    return count_ranks, ties, hits, match.sum(1)
 
 
 def _top(S: Tensor, k: int) -> Tensor:
@@ -155,8 +155,8 @@ def _top(S: Tensor, k: int) -> Tensor:
 
 
 def _joined(parts: Sequence[tuple[Tensor, ...]]) -> Retrieval:
-    ranks, ties, hits, relevant = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
-    return Retrieval(ranks, ties, hits, relevant)
+    count_ranks, ties, hits, relevant = (torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True))
+    return Retrieval(count_ranks, ties, hits, relevant)
 
 
 def _rows(columns: int) -> int:

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 
-from .evaluate import retrieved
+from .evaluate import retrieve_both
 from .metrics import Retrieval
 
 COLUMNS = ("direction", "query", "image", "rank", "ap5", "relevant")
 
 
-def per_query(embedded: Embedded, progress: Progress | None = None) -> pd.DataFrame:
+def per_query(embedded: SplitEmbeddings, progress: Progress | None = None) -> pd.DataFrame:
     """A row per query of both directions: first the images that have a caption (i2t), then the captions (t2i).
 
     direction; query: id of the image or of the caption; image: id of the image that the query is, or describes; rank:
@@ -30,7 +30,7 @@ def per_query(embedded: Embedded, progress: Progress | None = None) -> pd.DataFr
     for what, ids in (("image", embedded.image_ids), ("caption", embedded.caption_ids)):
         require_unique(what, ids, embedded.name)
     captions = np.arange(len(embedded.caption_ids))
-    i2t, t2i = retrieved(embedded, np.arange(len(embedded.image_ids)), captions, progress)
+    i2t, t2i = retrieve_both(embedded, np.arange(len(embedded.image_ids)), captions, progress)
     images = np.asarray(embedded.image_ids, dtype=object)
     asked = images[np.unique(embedded.caption_image)]
     described = images[embedded.caption_image]

@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from lossscope.core.pair import Pair
-from lossscope.engine.tiled.matrix import COLUMNS, ROWS, Matrix, runs
-from lossscope.engine.tiled.one_pass import positives
-from lossscope.engine.tiled.sparse_mask import Relation
-from lossscope.objectives.counting.buffers import Space
+from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices
+from lossscope.engine.tiled.one_pass import positive_similarities
+from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.objectives.counting.buffers import Buffers
 
 Tick = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankCounts:
     """One direction. above, level: (q, p) candidates strictly above each positive, and as high (itself left out).
 
     columns: (q, p) where the positives are, −1 where there are fewer. doubtful: (q,) bool, queries to be ranked from
@@ -34,7 +34,7 @@ class Ranked:
 class _Count:
     """Candidates above, and at least as high as, each positive of one direction."""
 
-    def __init__(self, relation: Relation, own: Tensor, space: Space) -> None:
+    def __init__(self, relation: SparseMask, own: Tensor, space: Buffers) -> None:
         self.space, self.known = space, relation.padded(own)
         places = relation.padded(relation.positives.columns.to(own.device).double())
         self.columns = places.where(places >= 0, -1.0).long()
@@ -50,18 +50,18 @@ class _Count:
             self.above[rows, slot] += self.space.total(torch.gt(tile, value, out=truth), dim)
             self.least[rows, slot] += self.space.total(torch.ge(tile, value, out=truth), dim)
 
-    def ranked(self) -> Ranked:
+    def ranked(self) -> RankCounts:
         """What was counted."""
         level = (self.least - self.above - (self.columns >= 0).double()).long()
-        return Ranked(self.above.long(), level, self.columns, self.doubtful)
+        return RankCounts(self.above.long(), level, self.columns, self.doubtful)
 
 
-def ranks(matrix: Matrix, relation: Relation, tick: Tick | None = None) -> Pair[Ranked]:
+def count_ranks(matrix: TiledMatrix, relation: SparseMask, tick: Tick | None = None) -> Pair[RankCounts]:
     """Both directions of S (n, m), exactly: positives and negatives are compared within one product."""
-    space, other = Space(), relation.t()
-    own = positives(matrix, relation)
+    space, other = Buffers(), relation.t()
+    own = positive_similarities(matrix, relation)
     sides = Pair(_Count(relation, own, space), _Count(other, own[other.positives.origin.to(own.device)], space))
-    rows, columns = runs(matrix.shape[0], ROWS), runs(matrix.shape[1], COLUMNS)
+    rows, columns = row_slices(matrix.shape[0], ROWS), row_slices(matrix.shape[1], COLUMNS)
     for done, tile in enumerate(matrix.tiles(rows, columns, space)):
         row, column, place = relation.positives.tile(tile.rows, tile.columns)
         off = (tile.S[row, column] != own[place]).cpu()

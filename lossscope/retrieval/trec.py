@@ -11,20 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
-from lossscope.engine.tiled.matrix import Matrix
+from lossscope.engine.tiled.matrix import TiledMatrix
 from lossscope.errors import InputError
-from lossscope.io.files import replacing
+from lossscope.io.files import write_atomically
 
 from .per_query import require_unique
 
 _CELLS = 8_000_000  # similarities of a block of queries
 
 
-def run_files(
-    embedded: Embedded,
+def write_run_files(
+    embedded: SplitEmbeddings,
     folder: Path | str,
     top: int | None = 100,
     tag: str = "lossscope",
@@ -48,19 +48,19 @@ def run_files(
     found = []
     for direction, queries, documents in (("i2t", ids.i2t, ids.t2i), ("t2i", ids.t2i, ids.i2t)):
         found += [folder / f"{direction}.run", folder / f"{direction}.qrels"]
-        with replacing(found[-2]) as part, open(part, "w", encoding="ascii") as file:
+        with write_atomically(found[-2]) as part, open(part, "w", encoding="ascii") as file:
             for row, S in _scored(embedded, direction, progress):
                 file.writelines(_lines(queries[row], documents, S, top, _visible(tag)))
-        with replacing(found[-1]) as part, open(part, "w", encoding="ascii") as file:
+        with write_atomically(found[-1]) as part, open(part, "w", encoding="ascii") as file:
             file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _relevant(embedded, direction))
     return found
 
 
-def _scored(embedded: Embedded, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
+def _scored(embedded: SplitEmbeddings, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
     """Every query's row, and its scores of all documents, −inf for those that were not scored."""
     images, captions = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
     queries = np.unique(embedded.caption_image) if direction == "i2t" else captions
-    matrix = Matrix(embedded, images, captions)
+    matrix = TiledMatrix(embedded, images, captions)
     size = max(1, _CELLS // (len(captions) if direction == "i2t" else len(images)))
     for start in range(0, len(queries), size):
         some = queries[start : start + size]
@@ -69,7 +69,7 @@ def _scored(embedded: Embedded, direction: str, progress: Progress | None) -> It
         yield from zip(some.tolist(), _block(matrix, some, direction), strict=True)
 
 
-def _block(matrix: Matrix, queries: Rows, direction: str) -> Tensor:
+def _block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
     if matrix.embedded.scorer is None:
         S = matrix.lines(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
     elif direction == "i2t":
@@ -89,12 +89,12 @@ def _lines(query: str, documents: list[str], S: Tensor, top: int | None, tag: st
             yield f"{query} Q0 {documents[place]} {rank} {scores[place]!s} {tag}\n"
 
 
-def _relevant(embedded: Embedded, direction: str) -> list[tuple[int, int]]:
+def _relevant(embedded: SplitEmbeddings, direction: str) -> list[tuple[int, int]]:
     pairs = [(int(image), caption) for caption, image in enumerate(embedded.caption_image)]
     return sorted(pairs) if direction == "i2t" else [(caption, image) for image, caption in pairs]
 
 
-def _escaped(what: str, ids: list[str], embedded: Embedded) -> list[str]:
+def _escaped(what: str, ids: list[str], embedded: SplitEmbeddings) -> list[str]:
     require_unique(what, ids, embedded.name)
     if "" in ids:
         raise InputError(f"{what} ids of {embedded.name} must not be empty in run files; row {ids.index('')} has none")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file, fingerprint, fingerprint_of, read_safetensors, replacing
+from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
 
 NAMES = ("images", "captions", "similarity")
 _INDICES = (".faiss", ".index")
@@ -22,7 +22,7 @@ _JOINED = 1 << 30  # bytes from which shards are not joined in memory
 def read_rows(path: Path) -> Any:
     """Whole numbers of a .npy file, or of a text with one a line. Raises InputError for anything else."""
     try:
-        if existing_file(path).suffix == ".npy":
+        if require_file(path).suffix == ".npy":
             return np.load(path, allow_pickle=False)
         return np.loadtxt(path, dtype=np.int64, ndmin=1)
     except (ValueError, OSError, EOFError) as error:
@@ -33,7 +33,7 @@ def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], 
     """Arrays by name and a fingerprint of their files. cache: folder where large shards are joined; None: in memory."""
     if path.is_dir():
         return _folder(path, cache)
-    existing_file(path)
+    require_file(path)
     if path.suffix == ".safetensors":
         return dict(read_safetensors(path)), fingerprint(path)
     if not zipfile.is_zipfile(path):
@@ -87,7 +87,7 @@ def _joined(files: list[Path], cache: Path | None) -> Any:
     kept = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
     if not kept.is_file():
         cache.mkdir(parents=True, exist_ok=True)
-        with replacing(kept) as room:
+        with write_atomically(kept) as room:
             whole = np.lib.format.open_memmap(room, mode="w+", dtype=kind, shape=shape)
             start = 0
             for part in parts:

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.versions import versions
-from lossscope.registry import build, refuse_files
+from lossscope.registry import build, require_trusted
 from lossscope.spec import Spec
 
 from ._inputs import keys_of
 from .base import Request
-from .checkpoints.captions import Sentences
+from .checkpoints.captions import CaptionBatcher
 from .checkpoints.checkpoint import Checkpoint, stored_shape
-from .checkpoints.embed import cache_folder, embed, store, stored
-from .checkpoints.layer_gradients import Live
-from .checkpoints.pair_scores import Scorer
+from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
+from .checkpoints.layer_gradients import LayerGradients
+from .checkpoints.pair_scores import PairScorer
 
 
 def by_checkpoint(
@@ -34,28 +34,28 @@ def by_checkpoint(
     request: Request,
     name: str,
     notices: tuple[str, ...] = (),
-) -> Embedded:
+) -> SplitEmbeddings:
     """The split of the request as the checkpoint's model sees it: vectors, kept in the cache, or a scorer of pairs.
 
     path: what to call the file in errors. origin: fingerprint of it. Raises InputError when data and model do not fit.
     """
-    refuse_files(request.data or checkpoint.data, request.trust_code)
+    require_trusted(request.data or checkpoint.data, request.trust_code)
     if request.encoder:
         checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).changed(request.encoder)))
         origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint)
     kept = cache_folder() / f"{key}.safetensors" if request.cache else None
-    vectors, scorer = stored(kept), None
+    vectors, scorer = read_cache(kept), None
     make = partial(_made, checkpoint, split, request)
     if vectors is None:
         model, sentences = make()
         if model.dot:
             vectors = embed(model, sentences, request.batch_size, request.progress)
-            store(kept, *vectors)
+            write_cache(kept, *vectors)
         else:
-            scorer = Scorer(model, sentences, request.batch_size, request.progress)
-    return Embedded(
+            scorer = PairScorer(model, sentences, request.batch_size, request.progress)
+    return SplitEmbeddings(
         name=name,
         images=vectors[0] if vectors else None,
         captions=vectors[1] if vectors else None,
@@ -70,15 +70,15 @@ def by_checkpoint(
         notices=(*notices, *_notices(checkpoint, split, request)),
         scorer=scorer,
         inputs=partial(keys_of, split, request.progress),
-        live=Live(make if scorer is None else lambda: (model, sentences)),
+        live=LayerGradients(make if scorer is None else lambda: (model, sentences)),
         recipe=checkpoint.training,
     )
 
 
-def _made(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, Sentences]:
+def _made(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
     """The model on the device, and the captions as it reads them."""
     model = checkpoint.model(request.trust_code).to(torch.device(request.device))
-    return model, Sentences(split, checkpoint.words())
+    return model, CaptionBatcher(split, checkpoint.words())
 
 
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:

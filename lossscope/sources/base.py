@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.registry import load as load_class
@@ -43,12 +43,12 @@ class Source(Protocol):
         """Whether the file or folder looks like one of these; must be quick and never raise."""
         ...
 
-    def read(self, request: Request) -> Embedded:
+    def read(self, request: Request) -> SplitEmbeddings:
         """The embeddings. Raises InputError when the file is not what it seemed."""
         ...
 
 
-def find(path: Path | str) -> Any:
+def find_source(path: Path | str) -> Any:
     """The source behind a path. Raises InputError when nothing is there or no kind of source takes it."""
     path = Path(path).expanduser()
     if not path.exists():
@@ -61,6 +61,6 @@ def find(path: Path | str) -> Any:
     raise InputError(f"{path} must be one of: {known}")
 
 
-def load(path: Path | str, **options: Any) -> Embedded:
+def load(path: Path | str, **options: Any) -> SplitEmbeddings:
     """The embeddings behind a path: `load("ckpt.pt", split="val")`; options are the fields of Request."""
-    return find(path).read(Request(**options))  # type: ignore[no-any-return]
+    return find_source(path).read(Request(**options))  # type: ignore[no-any-return]

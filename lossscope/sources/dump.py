@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import Embedded, unit_rows
+from lossscope.core.embedded import SplitEmbeddings, unit_rows
 from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
@@ -44,7 +44,7 @@ class Dump:
             return is_folder_of_arrays(path)
         return path.suffix in (".npz", ".safetensors") and not stored_as_safetensors(path)
 
-    def read(self, request: Request) -> Embedded:
+    def read(self, request: Request) -> SplitEmbeddings:
         arrays, origin = read_arrays(self.path, cache_folder() if request.cache else None)
         if request.caption_image is not None:
             arrays["caption_image"] = read_rows(request.caption_image)
@@ -76,7 +76,7 @@ class Dump:
                 raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
             n, m = similarity.shape
         image_ids = _ids(arrays, "image_id", n, self.path)
-        return Embedded(
+        return SplitEmbeddings(
             name=str(self.path),
             images=images,
             captions=captions,

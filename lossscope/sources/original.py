@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lossscope.core.embedded import Embedded
-from lossscope.encoders.released.checkpoint_file import looks_original
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.encoders.released.checkpoint_file import looks_released
 from lossscope.io.files import fingerprint, fingerprint_of
 
 from ._checkpoint import by_checkpoint
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.conversion import opened
+from .checkpoints.conversion import open_released
 from .checkpoints.schema import FORMAT
 
 
@@ -30,10 +30,10 @@ class OriginalFile:
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return (path / "config.json").is_file() and not (path / "modules.json").is_file()
-        return looks_original(path, FORMAT)
+        return looks_released(path, FORMAT)
 
-    def read(self, request: Request) -> Embedded:
-        checkpoint, notices = opened(self.path, request.vocabulary, request.data or "")
+    def read(self, request: Request) -> SplitEmbeddings:
+        checkpoint, notices = open_released(self.path, request.vocabulary, request.data or "")
         if self.path.is_dir() and request.data is None:
             checkpoint = replace(checkpoint, data=_embedded(checkpoint))
             notices += (f"{self.path} has no data: looking at the embedded {checkpoint.data}; --data names others",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.io.files import fingerprint
 from lossscope.registry import load, uses_file
 from lossscope.spec import Spec
@@ -33,7 +33,7 @@ class Own:
             return (path / "best.pt").is_file()
         return path.suffix in (".pt", ".pth") or stored_as_safetensors(path)
 
-    def read(self, request: Request) -> Embedded:
+    def read(self, request: Request) -> SplitEmbeddings:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
         return by_checkpoint(checkpoint, path, fingerprint(path), _objective(checkpoint, path), request, str(self.path))

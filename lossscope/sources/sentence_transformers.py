@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import Embedded, unit_rows
+from lossscope.core.embedded import SplitEmbeddings, unit_rows
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
@@ -38,11 +38,11 @@ class SentenceTransformersFolder:
     def accepts(cls, path: Path) -> bool:
         return path.is_dir() and (path / "modules.json").is_file()
 
-    def read(self, request: Request) -> Embedded:
+    def read(self, request: Request) -> SplitEmbeddings:
         modules = self._modules()
         inside = self.path / str(modules[0].get("path", ""))
         if _sees(inside):
-            found: Embedded = load("sources", "original")(inside).read(request)
+            found: SplitEmbeddings = load("sources", "original")(inside).read(request)
             return replace(found, name=str(self.path))
         split: Split = build("datasets", request.data or _DATA).split(request.split)
         first = np.unique(split.caption_image, return_index=True)[1]
@@ -55,7 +55,7 @@ class SentenceTransformersFolder:
         if request.data is None:
             told.append(f"{self.path} has no data: looking at the embedded {_DATA}; --data names others")
         place = {int(image): row for row, image in enumerate(split.caption_image[first])}
-        return Embedded(
+        return SplitEmbeddings(
             name=str(self.path),
             images=rows[torch.from_numpy(first)],
             captions=rows[torch.from_numpy(rest)],

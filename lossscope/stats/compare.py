@@ -12,8 +12,8 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .paired_tests import Chance, OverImages, OverSeeds, Values, holm, over_images, over_seeds
-from .pairing import Block, System, blocks_of, shared
+from .paired_tests import ImageTest, Resampling, SeedTest, Values, holm, images_test, seeds_test
+from .pairing import Block, System, group_blocks, pair_seeds
 from .per_image import METRICS, Metric, metric, per_image
 
 COLUMNS = (
@@ -42,7 +42,7 @@ def compare(
     metrics: Iterable[str] = ("rsum",),
     baseline: str | None = None,
     every: bool = False,
-    chance: Chance | None = None,
+    chance: Resampling | None = None,
 ) -> pd.DataFrame:
     """Systems against the best of their block by mean, against a `baseline`, or every one against every other.
 
@@ -59,8 +59,8 @@ def compare(
     Raises InputError for frames that are not such, for systems with different queries, two runs of one seed, NaN ranks,
     no two systems with a common seed, an unknown metric or baseline, and when there is nothing to compare.
     """
-    chance = chance or Chance()
-    blocks = blocks_of(queries)
+    chance = chance or Resampling()
+    blocks = group_blocks(queries)
     if baseline is not None:
         _require_baseline(blocks, baseline)
     parts = []
@@ -88,7 +88,9 @@ def significance(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_block(block: Block, what: Metric, baseline: str | None, every: bool, chance: Chance) -> list[dict[str, object]]:
+def _of_block(
+    block: Block, what: Metric, baseline: str | None, every: bool, chance: Resampling
+) -> list[dict[str, object]]:
     """A row per pair of the block that is in the family."""
     if len(block.systems) < 2:
         return []
@@ -100,13 +102,13 @@ def _of_block(block: Block, what: Metric, baseline: str | None, every: bool, cha
         for shown in [every or (baseline or best.name) in (one.name, other.name)]
         if shown or baseline is None
     ]
-    runs = [shared(pair.a, pair.b) for pair in pairs]
+    runs = [pair_seeds(pair.a, pair.b) for pair in pairs]
     sides = [tuple(values[list(side)].to_numpy(float) for side in (one.a, one.b)) for one in runs]
-    tested = iter(over_images(np.array([a.mean(1) - b.mean(1) for a, b in sides if a.size]), chance))
+    tested = iter(images_test(np.array([a.mean(1) - b.mean(1) for a, b in sides if a.size]), chance))
     found = []
     for pair, common, (a, b) in zip(pairs, runs, sides, strict=True):
-        images = next(tested) if a.size else OverImages()
-        seeds = over_seeds(a.mean(0), b.mean(0), chance) if common.seeded else OverSeeds()
+        images = next(tested) if a.size else ImageTest()
+        seeds = seeds_test(a.mean(0), b.mean(0), chance) if common.seeded else SeedTest()
         told = {"seeds": common.told, "left_out": common.left_out, "note": common.note(seeds)}
         found.append({**_row(pair, a, b, chance), **_tests(images, seeds), **told})
     return found
@@ -116,7 +118,7 @@ def _ordered(one: System, other: System, reference: str) -> tuple[System, System
     return (other, one) if one.name == reference else (one, other)
 
 
-def _row(pair: _Pair, a: Values, b: Values, chance: Chance) -> dict[str, object]:
+def _row(pair: _Pair, a: Values, b: Values, chance: Resampling) -> dict[str, object]:
     return {
         "data": pair.block.data, "encoder": pair.block.encoder, "system": pair.a.name, "against": pair.b.name,
         "statistic": pair.what.statistic, "direction": pair.what.direction, "unit": pair.what.unit,
@@ -130,7 +132,7 @@ def _mean(values: Values) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def _tests(images: OverImages, seeds: OverSeeds) -> dict[str, object]:
+def _tests(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
     return {
         "p_images": images.p, "ci_low": images.low, "ci_high": images.high, "d_images": images.d,
         "n_seeds": seeds.n, "sd_seeds": seeds.sd, "t_low": seeds.low, "t_high": seeds.high, "p_t": seeds.p,
@@ -158,4 +160,4 @@ def _require_baseline(blocks: Sequence[Block], baseline: str) -> None:
             raise InputError(f"baseline must be one of {', '.join(names)} ({block.told}); got {baseline!r}")
 
 
-__all__ = ["COLUMNS", "METRICS", "Chance", "compare", "significance"]
+__all__ = ["COLUMNS", "METRICS", "Resampling", "compare", "significance"]

@@ -18,7 +18,7 @@ _EQUAL = 1e-9  # relative; differences this close together do not differ: recall
 
 
 @dataclass(frozen=True)
-class Chance:
+class Resampling:
     """How chance is drawn: resamples of permutations and of the bootstrap, their seed, the level of intervals.
 
     Raises InputError for values out of range.
@@ -38,7 +38,7 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class OverImages:
+class ImageTest:
     """p: two-sided, signs of differences flipped; low, high: bootstrap interval; d: d_z = mean / sd of differences."""
 
     p: float = math.nan
@@ -48,7 +48,7 @@ class OverImages:
 
 
 @dataclass(frozen=True)
-class OverSeeds:
+class SeedTest:
     """n: pairs; sd: of the differences, ddof 1; p: paired t-test; low, high: its interval; flips: p by sign flips,
     exact up to 2^n resamples; d: d_z = mean / sd. NaN: n pairs, or equal ones, can not tell.
     """
@@ -62,7 +62,7 @@ class OverSeeds:
     d: float = math.nan
 
 
-def over_images(differences: Values, chance: Chance) -> list[OverImages]:
+def images_test(differences: Values, chance: Resampling) -> list[ImageTest]:
     """For each row of differences (c, n): a paired permutation test and a percentile bootstrap, images as units.
 
     Under the null hypothesis that two systems are exchangeable on every image, the sign of each difference is a fair
@@ -79,23 +79,23 @@ def over_images(differences: Values, chance: Chance) -> list[OverImages]:
     found = []
     for place, sign in enumerate(turned):
         least, most = sorted((float(sign * low[place]), float(sign * high[place])))
-        found.append(OverImages(float(p[place]), least, most, effect(differences[place])))
+        found.append(ImageTest(float(p[place]), least, most, effect(differences[place])))
     return found
 
 
-def over_seeds(a: Values, b: Values, chance: Chance) -> OverSeeds:
+def seeds_test(a: Values, b: Values, chance: Resampling) -> SeedTest:
     """a, b: (n,) the metric of two systems, the same seeds in the same order."""
     d = a - b
     if len(d) < 2:
-        return OverSeeds(len(d))
+        return SeedTest(len(d))
     flips = float(stats.permutation_test((d,), _mean, **_flipping(chance, len(d))).pvalue)
     if _equal(d, max(np.abs(a).max(), np.abs(b).max())):
         zero = 1.0 if abs(d.mean()) <= _EQUAL * max(np.abs(a).max(), 1e-300) else math.nan
         ends = 0.0 if zero == 1.0 else math.nan
-        return OverSeeds(len(d), 0.0, zero, ends, ends, flips, ends)
+        return SeedTest(len(d), 0.0, zero, ends, ends, flips, ends)
     test = stats.ttest_rel(a, b)
     low, high = test.confidence_interval(chance.level)
-    return OverSeeds(len(d), float(d.std(ddof=1)), float(test.pvalue), float(low), float(high), flips, effect(d))
+    return SeedTest(len(d), float(d.std(ddof=1)), float(test.pvalue), float(low), float(high), flips, effect(d))
 
 
 def effect(differences: Values) -> float:
@@ -115,7 +115,7 @@ def holm(p: Values) -> Values:
     return found
 
 
-def _resampled(rows: Values, chance: Chance) -> tuple[Values, Values, Values]:
+def _resampled(rows: Values, chance: Resampling) -> tuple[Values, Values, Values]:
     p = stats.permutation_test((rows,), _mean, **_flipping(chance, rows.shape[1])).pvalue
     low, high = stats.bootstrap(
         (rows,), _mean, vectorized=True, axis=-1, n_resamples=chance.resamples, batch=_batch(rows.shape[1]),
@@ -124,7 +124,7 @@ def _resampled(rows: Values, chance: Chance) -> tuple[Values, Values, Values]:
     return p, low, high
 
 
-def _flipping(chance: Chance, n: int) -> dict[str, object]:
+def _flipping(chance: Resampling, n: int) -> dict[str, object]:
     """Of one sample, scipy's permutation of `samples` flips signs."""
     return {
         "permutation_type": "samples", "vectorized": True, "axis": -1, "n_resamples": chance.resamples,

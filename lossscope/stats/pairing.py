@@ -10,7 +10,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .paired_tests import OverSeeds
+from .paired_tests import SeedTest
 from .per_image import SIDES
 
 NEEDED = ("run", "data", "encoder", "trained", "seed", "direction", "query", "image", "rank", "ap5", "relevant")
@@ -42,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SeedPairs:
     """Runs of two systems, in pairs; none where they have no seed in common and one of them has several.
 
     seeded: whether the pairs are of the same seeds. told: which seeds. left_out: runs without a partner.
@@ -54,7 +54,7 @@ class Shared:
     told: str
     left_out: str
 
-    def note(self, seeds: OverSeeds) -> str:
+    def note(self, seeds: SeedTest) -> str:
         """Why something is not a number; empty where all are."""
         if not self.a:
             return "no common seed: not compared"
@@ -65,7 +65,7 @@ class Shared:
         return "the same difference in every seed: t and d_z are not defined" if math.isnan(seeds.p) else ""
 
 
-def blocks_of(queries: pd.DataFrame) -> list[Block]:
+def group_blocks(queries: pd.DataFrame) -> list[Block]:
     """Blocks in order of appearance. Raises InputError where runs can not be compared."""
     _require(queries)
     found = []
@@ -82,15 +82,15 @@ def blocks_of(queries: pd.DataFrame) -> list[Block]:
     return found
 
 
-def shared(a: System, b: System) -> Shared:
+def pair_seeds(a: System, b: System) -> SeedPairs:
     """The runs of the seeds that both have; where they have none, the single run of each, if that is all there is."""
     common = [seed for seed in a.runs if seed in b.runs and seed != _UNSEEDED]
     if not common and len(a.runs) == len(b.runs) == 1:
         told = " and ".join(dict.fromkeys((*a.runs, *b.runs)))
-        return Shared(tuple(a.runs.values()), tuple(b.runs.values()), False, told, "")
+        return SeedPairs(tuple(a.runs.values()), tuple(b.runs.values()), False, told, "")
     left = [f"seed {seed} of {one.name}" for one in (a, b) for seed in one.runs if seed not in common]
     one, other = (tuple(system.runs[seed] for seed in common) for system in (a, b))
-    return Shared(one, other, bool(common), ", ".join(common), ", ".join(left))
+    return SeedPairs(one, other, bool(common), ", ".join(common), ", ".join(left))
 
 
 def _runs(name: str, rows: pd.DataFrame) -> dict[str, str]:

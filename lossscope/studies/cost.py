@@ -14,8 +14,8 @@ from lossscope.io.run_folder import Run
 from lossscope.registry import build
 from lossscope.training.loop import train
 
-from .study import State, Study
-from .study_file import Cell
+from .study import RunStatus, Study
+from .study_file import StudyRun
 from .worker import data_of
 
 STEPS = 6
@@ -45,7 +45,7 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
 
     Raises what training raises for a cell that can not be trained.
     """
-    groups: dict[tuple[str, str, str], list[State]] = {}
+    groups: dict[tuple[str, str, str], list[RunStatus]] = {}
     for state in study.states():
         groups.setdefault(state.cell.group, []).append(state)
     timed: dict[object, _Timed] = {}
@@ -78,7 +78,7 @@ class _Timed:
     steps: int
     size: int
 
-    def of(self, cell: Cell) -> tuple[int, float, float]:
+    def of(self, cell: StudyRun) -> tuple[int, float, float]:
         """Steps, seconds and megabytes of a cell. Examining takes as long as looking at its images in validation."""
         epochs = cell.recipe.epochs
         train_images, val_images, test_images = self.images
@@ -87,7 +87,7 @@ class _Timed:
         return steps, steps * self.step + looks * self.validation, (epochs + 3) * self.size / 1e6
 
 
-def _timed(cell: Cell, study: Path, device: str) -> _Timed:
+def _timed(cell: StudyRun, study: Path, device: str) -> _Timed:
     data = data_of(cell, study)
     short = replace(cell.recipe, data=data, epochs=1, steps=STEPS, warmup=0, ramp=0, schedule="step")
     dataset = build("datasets", data)

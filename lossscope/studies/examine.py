@@ -10,24 +10,24 @@ from typing import Any
 
 import pandas as pd
 
-from lossscope.core.distributed import world
+from lossscope.core.distributed import process_group
 from lossscope.datasets.base import Split
-from lossscope.engine.eps_curves import curves
+from lossscope.engine.eps_curves import eps_curves
 from lossscope.engine.plan import Sweep
-from lossscope.engine.similarity_clouds import chosen
-from lossscope.io.files import fingerprint, replacing, write_text
+from lossscope.engine.similarity_clouds import hardest_negative_counts
+from lossscope.io.files import fingerprint, write_atomically, write_text
 from lossscope.io.frames import SUMMARY, Frame, join
 from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
 from lossscope.io.versions import versions
-from lossscope.registry import build, expand, refuse_files, spec_of
+from lossscope.registry import build, expand, require_trusted, spec_of
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
-from .study_file import Examination
+from .study_file import ExamineConfig
 
 SCHEMA = "lossscope.examined/1"
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
@@ -36,7 +36,7 @@ Progress = Callable[[str, int, int], None]
 
 def examine(
     run: Run,
-    asked: Examination,
+    asked: ExamineConfig,
     device: str = "cpu",
     progress: Progress | None = None,
     data: str | None = None,
@@ -58,16 +58,16 @@ def examine(
         return out
     options: dict[str, Any] = {"device": device, "progress": progress, "cache": False, "trust_code": trust_code}
     options |= {"data": read} if read else {}
-    here, recipe = world(), read_recipe(run.config)
+    here, recipe = process_group(), read_recipe(run.config)
     train = load(run.path, split=asked.split, **options)
     objective = str(train.objective)
-    refuse_files(objective, trust_code)
+    require_trusted(objective, trust_code)
     probes = (*asked.probes, *_conventions(asked, objective))
     size = asked.batch_size or recipe.batch_size
     sweep = Sweep((objective,), probes, batch_size=size, seed=recipe.seed, same_image=recipe.same_image)
     summary, batches = sweep.run(train, _frame(out / "frame", sweep, train.fingerprint, here.main), progress, here)
     others = tuple(expand("objectives", asked.what_if)) if asked.what_if else ()
-    weighing = tuple(_plain_cocos(spec) for spec in asked.probes if build("probes", spec).weighs)
+    weighing = tuple(_plain_cocos(spec) for spec in asked.probes if build("probes", spec).needs_objective)
     what_if = replace(sweep, objectives=others, probes=weighing, batch_size=asked.batch_size or _BATCH)
     other = what_if.run(train, None, progress, here)[0] if others and weighing else None
     singles = replace(sweep, probes=asked.singles, per_query=True)
@@ -82,21 +82,24 @@ def examine(
         _write(out / "rows.parquet", found.assign(split=_splits(found, asked), data_fingerprint=_origin(data, run)))
         _write(out / "queries.parquet", queries)
         if "curve" in batches and batches["curve"].notna().any():
-            _write(out / "curves.parquet", curves(batches))
+            _write(out / "curves.parquet", eps_curves(batches))
         if other is not None:
             _write(out / "what_if.parquet", other)
         if kept is not None and asked.singles:
             _write(out / "singles.parquet", kept.read("query"))
         if train.scorer is None and any(spec.partition(":")[0] == "hubness" for spec in asked.probes):
             pairs = asked.batch_size or _BATCH
-            both = (chosen(train, pairs, recipe.seed, side).assign(direction=side) for side in ("i2t", "t2i"))
+            both = (
+                hardest_negative_counts(train, pairs, recipe.seed, side).assign(direction=side)
+                for side in ("i2t", "t2i")
+            )
             _write(out / "chosen.parquet", pd.concat(both, ignore_index=True).assign(batch_size=pairs))
         write_text(out / "manifest.json", json.dumps({**wanted, "versions": versions()}, indent=1) + "\n")
     here.barrier()
     return out
 
 
-def current(run: Run) -> bool:
+def is_current(run: Run) -> bool:
     """Whether the run's folder has answers about its best checkpoint, whatever was asked."""
     file = run.path / "examined" / "manifest.json"
     return file.is_file() and bool(read_json(file).get("checkpoint") == fingerprint(run.best))
@@ -127,7 +130,7 @@ def _frame(path: Path, sweep: Sweep, origin: str, main: bool) -> Frame | None:
     return Frame.open(path, command)
 
 
-def _conventions(asked: Examination, objective: str) -> tuple[str, ...]:
+def _conventions(asked: ExamineConfig, objective: str) -> tuple[str, ...]:
     """`cocos` again in each further convention that the objective knows, without the curve."""
     known = build("objectives", objective).conventions
     cocos = [build("probes", spec) for spec in asked.probes if spec.partition(":")[0] == "cocos"]
@@ -166,15 +169,15 @@ def _origin(data: str | None, run: Run) -> str:
     return content.fingerprint
 
 
-def _splits(rows: pd.DataFrame, asked: Examination) -> list[str]:
+def _splits(rows: pd.DataFrame, asked: ExamineConfig) -> list[str]:
     return [asked.test if probe == "recall" else asked.split for probe in rows["probe"]]
 
 
-def _plain(asked: Examination) -> dict[str, Any]:
+def _plain(asked: ExamineConfig) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(asdict(asked)))
     return found
 
 
 def _write(path: Path, rows: pd.DataFrame) -> None:
-    with replacing(path) as part:
+    with write_atomically(path) as part:
         rows.to_parquet(part, index=False)

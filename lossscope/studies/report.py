@@ -15,17 +15,17 @@ from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
 from lossscope.io.versions import versions
 from lossscope.plots import style
-from lossscope.registry import build, refuse_files, uses_file
+from lossscope.registry import build, require_trusted, uses_file
 from lossscope.report.chapters import retrieval
-from lossscope.report.chapters.base import Material, chapters
-from lossscope.report.page import write
+from lossscope.report.chapters.base import ReportData, build_sections
+from lossscope.report.page import write_page
 from lossscope.report.papers import papers
-from lossscope.report.results import Results, read
-from lossscope.stats.compare import Chance, compare, significance
+from lossscope.report.results import Results, read_results
+from lossscope.stats.compare import Resampling, compare, significance
 from lossscope.tables.base import Table
 
-from .examine import current, examine
-from .study_file import Examination
+from .examine import examine, is_current
+from .study_file import ExamineConfig
 
 METRICS = ("rsum", *(f"{side}_R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10)))
 Progress = Callable[[str, int, int], None]
@@ -35,7 +35,7 @@ def report(
     paths: Sequence[Path],
     out: Path,
     title: str | None = None,
-    asked: Examination | None = None,
+    asked: ExamineConfig | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
     trust_code: bool = False,
@@ -49,31 +49,31 @@ def report(
     """
     require_writable(out)
     for place, path in enumerate(paths):
-        if (path / "config.toml").is_file() and (asked is not None or not current(Run(path))):
-            examine(Run(path), asked or Examination(), device, progress, trust_code=trust_code)
+        if (path / "config.toml").is_file() and (asked is not None or not is_current(Run(path))):
+            examine(Run(path), asked or ExamineConfig(), device, progress, trust_code=trust_code)
         if progress:
             progress("reading", place + 1, len(paths))
-    results = read(paths)
+    results = read_results(paths)
     for spec in results.cells[["data", "encoder", "spec"]].to_numpy().ravel():
         if uses_file(str(spec)):
-            refuse_files(str(spec), trust_code)
+            require_trusted(str(spec), trust_code)
     told = material(results, resamples)
     with style.screen():
-        sections = chapters(told)
-    return write(out, title or f"lossscope: {results.name}", _lead(told), sections, _provenance(results, paths))
+        sections = build_sections(told)
+    return write_page(out, title or f"lossscope: {results.name}", _lead(told), sections, _provenance(results, paths))
 
 
-def material(results: Results, resamples: int = 9999) -> Material:
+def material(results: Results, resamples: int = 9999) -> ReportData:
     """What chapters draw from: the results, their comparison, the fields of what was trained."""
     comparisons = _compared(results, resamples)
     tests = significance(comparisons) if len(comparisons) else None
-    return Material(results, comparisons, tests, _fields(results))
+    return ReportData(results, comparisons, tests, _fields(results))
 
 
 def tables(results: Results, resamples: int = 9999) -> list[Table]:
     """The tables of the study's paper, published values beside; without a paper retrieval and counts."""
     comparisons = _compared(results, resamples)  # no fields: nothing here has to know the objectives themselves
-    told = Material(results, comparisons, significance(comparisons) if len(comparisons) else None)
+    told = ReportData(results, comparisons, significance(comparisons) if len(comparisons) else None)
     found = [*papers(told, counted=False), *papers(told, counted=True)]
     return found or [retrieval.plain(results.rows)]
 
@@ -100,7 +100,7 @@ def _compared(results: Results, resamples: int) -> pd.DataFrame:
     if not (systems > 1).any():
         return pd.DataFrame()
     several = systems[systems > 1].reset_index()[["data", "encoder"]]
-    return compare(queries.merge(several, on=["data", "encoder"]), METRICS, chance=Chance(resamples=resamples))
+    return compare(queries.merge(several, on=["data", "encoder"]), METRICS, chance=Resampling(resamples=resamples))
 
 
 def _fields(results: Results) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def _fields(results: Results) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
-def _lead(told: Material) -> str:
+def _lead(told: ReportData) -> str:
     results = told.results
     cells = results.cells
     done = cells[cells["status"] == "done"]

@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import filelock
 
-from lossscope.core.interrupts import stopping
+from lossscope.core.interrupts import stop_on_signals
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.files import write_text
 from lossscope.io.json_files import read_json
 from lossscope.training.recipe import Recipe
 
 from .launchers.base import Job, Launcher
-from .study_file import Cell, Examination, Grid
+from .study_file import ExamineConfig, StudyGrid, StudyRun
 
 SCHEMA = "lossscope.study/1"
 Status = Literal["done", "failed", "running", "waiting"]
@@ -29,10 +29,10 @@ _PAUSE = 0.3  # seconds between looks at what runs
 
 
 @dataclass(frozen=True)
-class State:
+class RunStatus:
     """Where a cell is. reason: why it failed. seconds: that it took, None until it is done. rsum: of the test split."""
 
-    cell: Cell
+    cell: StudyRun
     status: Status
     reason: str = ""
     seconds: float | None = None
@@ -44,10 +44,10 @@ class Study:
     """`study.json` (every cell's choices) and `cells/KEY/`: cell.json, run/, state.json, log.txt, lock."""
 
     path: Path
-    grid: Grid
+    grid: StudyGrid
 
     @classmethod
-    def begun(cls, path: Path, grid: Grid) -> Study:
+    def begun(cls, path: Path, grid: StudyGrid) -> Study:
         """A new study, or one to go on with; the file may have gained cells, and lost some, which are kept.
 
         Raises InputError when the folder holds something else, or a cell that was begun with other choices.
@@ -82,24 +82,24 @@ class Study:
             raise InputError(f"{file} must have the schema {SCHEMA}; it has another, of another version")
         examination = _examination(found["examine"])
         cells = tuple(_cell(one) for one in found["cells"])
-        return cls(Path(path), Grid(found["name"], found["about"], found["paper"], cells, examination))
+        return cls(Path(path), StudyGrid(found["name"], found["about"], found["paper"], cells, examination))
 
-    def folder(self, cell: Cell) -> Path:
+    def folder(self, cell: StudyRun) -> Path:
         """Where the cell lives."""
         return self.path / "cells" / cell.key
 
-    def state(self, cell: Cell) -> State:
+    def state(self, cell: StudyRun) -> RunStatus:
         """Done or failed as its worker wrote down; running while a worker holds its lock."""
         folder = self.folder(cell)
         file = folder / "state.json"
         found: dict[str, Any] = read_json(file) if file.is_file() else {"status": "waiting"}
         if found["status"] == "done" and found.get("examine") != _plain(self.grid.examination):
             found = {"status": "waiting"}  # trained, but other things were asked of it
-        if found["status"] == "waiting" and held(folder):
-            return State(cell, "running")
-        return State(cell, found["status"], found.get("reason", ""), found.get("seconds"), found.get("rsum"))
+        if found["status"] == "waiting" and is_locked(folder):
+            return RunStatus(cell, "running")
+        return RunStatus(cell, found["status"], found.get("reason", ""), found.get("seconds"), found.get("rsum"))
 
-    def states(self) -> list[State]:
+    def states(self) -> list[RunStatus]:
         """Of every cell, in order."""
         return [self.state(cell) for cell in self.grid.cells]
 
@@ -110,7 +110,7 @@ class Study:
         retry: bool = False,
         tell: Tell | None = None,
         progress: Progress | None = None,
-    ) -> list[State]:
+    ) -> list[RunStatus]:
         """Run what is neither done nor failed (`retry`: what failed too), seed after seed; the states at the end.
 
         A cell that fails does not stop the others. Raises Interrupted when asked to stop: cells under way keep what
@@ -119,16 +119,18 @@ class Study:
         with self._driven():
             return self._run(launcher, device, retry, tell or (lambda _line: None), progress)
 
-    def _run(self, launcher: Launcher, device: str, retry: bool, say: Tell, progress: Progress | None) -> list[State]:
+    def _run(
+        self, launcher: Launcher, device: str, retry: bool, say: Tell, progress: Progress | None
+    ) -> list[RunStatus]:
         over = {"done"} if retry else {"done", "failed"}
         todo = [state.cell for state in self.states() if state.status not in over]
         for cell in todo:
             if retry:
                 (self.folder(cell) / "state.json").unlink(missing_ok=True)
         waiting = sorted(todo, key=lambda cell: cell.seed)
-        jobs: dict[str, tuple[Cell, Job]] = {}
+        jobs: dict[str, tuple[StudyRun, Job]] = {}
         total, finished = len(self.grid.cells), len(self.grid.cells) - len(todo)
-        with stopping() as asked:
+        with stop_on_signals() as asked:
             while (waiting or jobs) and not asked:
                 while waiting and len(jobs) < launcher.at_once:
                     cell = waiting.pop(0)
@@ -146,12 +148,12 @@ class Study:
                 raise Interrupted(f"stopped with {finished} of {total} cells over; the same command goes on")
         return self.states()
 
-    def _settled(self, cell: Cell, code: int, last: str) -> State:
+    def _settled(self, cell: StudyRun, code: int, last: str) -> RunStatus:
         """What the worker wrote down; of one that died before it could, that it died, and its last line."""
         state = self.state(cell)
         if state.status in ("waiting", "running"):
             cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-            settle(self.folder(cell), "failed", reason=f"{cause}: {last or 'it said nothing'}")
+            write_status(self.folder(cell), "failed", reason=f"{cause}: {last or 'it said nothing'}")
             state = self.state(cell)
         return state
 
@@ -166,14 +168,14 @@ class Study:
             raise InputError(f"{told}. Wait for it, or look with `lossscope study status`") from None
 
 
-def settle(folder: Path, status: Status, asked: Examination | None = None, **more: Any) -> None:
+def write_status(folder: Path, status: Status, asked: ExamineConfig | None = None, **more: Any) -> None:
     """Write down how a cell ended. asked: what was asked of it, when it is done."""
     if asked is not None:
         more["examine"] = _plain(asked)
     write_text(folder / "state.json", json.dumps({"status": status, **more}, indent=1) + "\n")
 
 
-def cell_of(folder: Path) -> tuple[Cell, Examination]:
+def cell_of(folder: Path) -> tuple[StudyRun, ExamineConfig]:
     """What cell.json says. Raises InputError when there is none."""
     file = folder / "cell.json"
     if not file.is_file():
@@ -183,13 +185,13 @@ def cell_of(folder: Path) -> tuple[Cell, Examination]:
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def run_lock(folder: Path) -> Iterator[None]:
     """Hold the cell's lock, waiting for whoever has it; it is let go of when the process ends, however it ends."""
     with filelock.FileLock(folder / "lock"):
         yield
 
 
-def held(folder: Path) -> bool:
+def is_locked(folder: Path) -> bool:
     """Whether somebody holds the cell's lock."""
     if not (folder / "lock").exists():
         return False
@@ -202,7 +204,7 @@ def held(folder: Path) -> bool:
         return False
 
 
-def _ended(jobs: dict[str, tuple[Cell, Job]]) -> Iterator[tuple[Cell, Job, int]]:
+def _ended(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[StudyRun, Job, int]]:
     for cell, job in jobs.values():
         code = job.poll()
         if code is not None:
@@ -216,24 +218,24 @@ def _stopped(jobs: list[Job]) -> None:
         time.sleep(_PAUSE)
 
 
-def _told(state: State) -> str:
+def _told(state: RunStatus) -> str:
     if state.status == "done":
         return f"{state.cell.key}: rsum {state.rsum:.1f}, {state.seconds:.0f} s"
     return f"{state.cell.key}: {state.status}, {state.reason}"
 
 
-def _document(grid: Grid) -> dict[str, Any]:
+def _document(grid: StudyGrid) -> dict[str, Any]:
     cells = [_cell_document(cell) for cell in grid.cells]
     top = {"schema": SCHEMA, "name": grid.name, "about": grid.about, "paper": grid.paper}
     return {**top, "examine": _plain(grid.examination), "cells": cells}
 
 
-def _cell_document(cell: Cell, examination: Examination | None = None) -> dict[str, Any]:
+def _cell_document(cell: StudyRun, examination: ExamineConfig | None = None) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(json.dumps(asdict(cell)))
     return told if examination is None else {**told, "examine": _plain(examination)}
 
 
-def _plain(asked: Examination) -> dict[str, Any]:
+def _plain(asked: ExamineConfig) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(asdict(asked)))
     return found
 
@@ -242,11 +244,11 @@ def _choices(document: dict[str, Any]) -> tuple[Any, Any]:
     return {**asdict(Recipe()), **document["recipe"]}, document["features"]
 
 
-def _cell(found: dict[str, Any]) -> Cell:
+def _cell(found: dict[str, Any]) -> StudyRun:
     names = {key: found[key] for key in ("key", "data", "encoder", "trained", "features", "dataset", "method")}
-    return Cell(recipe=Recipe(**found["recipe"]), **names)
+    return StudyRun(recipe=Recipe(**found["recipe"]), **names)
 
 
-def _examination(found: dict[str, Any]) -> Examination:
+def _examination(found: dict[str, Any]) -> ExamineConfig:
     known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
-    return Examination(**known)
+    return ExamineConfig(**known)

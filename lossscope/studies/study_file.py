@@ -13,7 +13,7 @@ from typing import Any
 from lossscope.errors import InputError
 from lossscope.registry import build, expand, spec_of
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import stated
+from lossscope.training.recipe_files import checked_choices
 
 CONVENTIONS = ("corrected", "released", "text")
 AXES = ("data", "encoders", "objectives")
@@ -25,7 +25,7 @@ _TOP = {"name", "about", "paper", "seeds", "recipe", "examine", *AXES}
 
 
 @dataclass(frozen=True)
-class Examination:
+class ExamineConfig:
     """What is asked of every trained run. split: of the probes. test: of retrieval. probes: specs.
 
     conventions: further conventions in which `cocos` counts; each run is counted in those that its objective knows.
@@ -43,7 +43,7 @@ class Examination:
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyRun:
     """One training. key: its folder. data, encoder, trained: labels. recipe: every choice, `data` that of the entry.
 
     features: backbone that makes regions of the data's pictures first, or None. dataset, method: what data and encoder
@@ -71,16 +71,16 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Grid:
+class StudyGrid:
     """name, about: of the study. paper: whose tables it fills (a name of lossscope/published), or None."""
 
     name: str
     about: str
     paper: str | None
-    cells: tuple[Cell, ...]
-    examination: Examination
+    cells: tuple[StudyRun, ...]
+    examination: ExamineConfig
 
-    def cell(self, key: str) -> Cell:
+    def cell(self, key: str) -> StudyRun:
         """The cell of that key. Raises InputError when there is none."""
         for cell in self.cells:
             if cell.key == key:
@@ -88,7 +88,7 @@ class Grid:
         raise InputError(f"cell must be one of the study's {len(self.cells)}; got {key!r}")
 
 
-def read_grid(path: Path | str, data: Mapping[str, str] | None = None) -> Grid:
+def read_study_file(path: Path | str, data: Mapping[str, str] | None = None) -> StudyGrid:
     """The grid of a TOML file. data: name of a data entry -> spec to use instead, for paths of this machine.
 
     Raises InputError for a file that can not be read, keys or types that are not those of a study, two cells of one
@@ -105,7 +105,7 @@ def read_grid(path: Path | str, data: Mapping[str, str] | None = None) -> Grid:
         if not same:
             raise InputError(f"--data must name one of {', '.join(e['name'] for e in axes['data'])}; got {name!r}")
         same[0]["spec"] = spec
-    common = stated(_table(found, "recipe", str(path)), f"[recipe] of {path}")
+    common = checked_choices(_table(found, "recipe", str(path)), f"[recipe] of {path}")
     seeds = found.get("seeds", [0])
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
         raise InputError(f"seeds of {path} must be whole numbers, [0, 1, 2]; got {seeds!r}")
@@ -124,19 +124,19 @@ def read_grid(path: Path | str, data: Mapping[str, str] | None = None) -> Grid:
     if paper is not None and not _tables_of(paper):
         known = ", ".join(sorted({one.partition("_")[0] for one in _tables_of("") if "_" in one}))
         raise InputError(f"paper of {path} must be one whose tables there are ({known}); got {paper!r}")
-    return Grid(name, about or "", paper, cells, _examination(found, str(path)))
+    return StudyGrid(name, about or "", paper, cells, _examination(found, str(path)))
 
 
-def _cell(entries: Sequence[Mapping[str, Any]], seed: int, common: Mapping[str, Any], where: str) -> Cell:
+def _cell(entries: Sequence[Mapping[str, Any]], seed: int, common: Mapping[str, Any], where: str) -> StudyRun:
     data, encoder, objective = entries
     choices = dict(common)
     for entry in entries:
-        choices |= stated(entry.get("recipe", {}), f"recipe of {entry['name']!r} in {where}")
+        choices |= checked_choices(entry.get("recipe", {}), f"recipe of {entry['name']!r} in {where}")
     specs = {"data": data["spec"], "encoder": encoder["spec"], "objective": objective["spec"]}
     recipe = Recipe(**{**choices, **specs, "seed": seed}).canonical()
     recipe.batches()  # what the objective and the sampling make of each other
     features = encoder.get("features")
-    return Cell(
+    return StudyRun(
         key="--".join([*(_slug(entry["name"]) for entry in entries), f"seed{seed}"]),
         data=data["name"],
         encoder=encoder["name"],
@@ -180,9 +180,9 @@ def _each(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
             raise InputError(f"braces of {entry['name']!r} in {where} must name keys of each; {error}") from error
 
 
-def _examination(found: Mapping[str, Any], where: str) -> Examination:
+def _examination(found: Mapping[str, Any], where: str) -> ExamineConfig:
     table = _table(found, "examine", where)
-    _known(table, {f.name for f in fields(Examination)}, f"[examine] of {where}")
+    _known(table, {f.name for f in fields(ExamineConfig)}, f"[examine] of {where}")
     for key in ("split", "test", "what_if"):
         _words(table, key, f"[examine] of {where}")
     for key in ("probes", "conventions", "singles"):
@@ -202,7 +202,7 @@ def _examination(found: Mapping[str, Any], where: str) -> Examination:
     size = given.get("batch_size", 2)
     if type(size) is not int or size < 2:
         raise InputError(f"batch_size of [examine] in {where} must be a number of at least 2; got {size!r}")
-    return Examination(**given)
+    return ExamineConfig(**given)
 
 
 def _table(found: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lossscope.core.distributed import world
+from lossscope.core.distributed import process_group
 from lossscope.datasets.conversion.feature_extraction import Extraction
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
@@ -24,8 +24,8 @@ from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 
 from .examine import examine
-from .study import Study, alone, cell_of, settle
-from .study_file import Cell
+from .study import Study, cell_of, run_lock, write_status
+from .study_file import StudyRun
 
 Progress = Callable[[str, int, int], None]
 PARENT = "LOSSSCOPE_PARENT"  # environment: the process that started this one, and with which it ends
@@ -37,9 +37,9 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     Raises what training raises; Interrupted leaves the cell as it is, to be gone on with.
     """
     with_parent()
-    folder, here = study / "cells" / key, world()
+    folder, here = study / "cells" / key, process_group()
     cell, asked = cell_of(folder)
-    with alone(folder) if here.main else nullcontext():
+    with run_lock(folder) if here.main else nullcontext():
         here.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
         begun, before = time.monotonic(), _spent(Run(folder / "run"))
         try:
@@ -51,13 +51,13 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
             raise
         except Exception as error:
             if here.main:
-                settle(folder, "failed", reason=_reason(error))
+                write_status(folder, "failed", reason=_reason(error))
             raise
         if here.main:
             rows = pd.read_parquet(out / "rows.parquet")
             rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
             seconds = round(before + time.monotonic() - begun, 1)
-            settle(folder, "done", asked, rsum=rsum, seconds=seconds)
+            write_status(folder, "done", asked, rsum=rsum, seconds=seconds)
 
 
 def prepare(study: Study, device: str = "cpu", progress: Progress | None = None) -> None:
@@ -69,7 +69,7 @@ def prepare(study: Study, device: str = "cpu", progress: Progress | None = None)
         Extraction(data, build("datasets", data), build("features", features), out, device=device).run(progress)
 
 
-def data_of(cell: Cell, study: Path) -> str:
+def data_of(cell: StudyRun, study: Path) -> str:
     """The spec that is trained on: the entry's own, or the features made of it."""
     if cell.features is None:
         return cell.recipe.data
@@ -103,7 +103,7 @@ def _alive(process: int) -> bool:
 
 
 def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
-    run = Run(folder, writes=world().main)
+    run = Run(folder, writes=process_group().main)
     if not run.config.is_file():
         return train(recipe, folder, device, progress=progress)
     if run.last.is_file() and run.best.is_file() and Checkpoint.load(run.last).epoch == recipe.epochs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file
+from lossscope.io.files import require_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -50,7 +50,7 @@ class Subwords:
         most = told.get("model_max_length")
         known = most if isinstance(most, int) and 2 < most < _LONGEST else None
         if (folder / "tokenizer.json").is_file():
-            return cls(existing_file(folder / "tokenizer.json").read_text(encoding="utf-8"), max_length or known)
+            return cls(require_file(folder / "tokenizer.json").read_text(encoding="utf-8"), max_length or known)
         if (folder / "vocab.txt").is_file():
             rows = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
             small = lower if lower is not None else told.get("do_lower_case", True) is True

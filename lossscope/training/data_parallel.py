@@ -11,20 +11,22 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.batches import Batch
-from lossscope.core.distributed import World
-from lossscope.encoders.types import Side, on_device
+from lossscope.core.distributed import ProcessGroup
+from lossscope.encoders.types import EncodedBatch, on_device
 from lossscope.errors import InputError
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import stored_tokens
 
-from .sync_batch_norm import uncounted
+from .sync_batch_norm import uncounted_batches
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import TrainState
     from .task import Task
 
 
-def encoded(task: Task, state: State, sentences: Sentences, batch: Batch, words: Sequence[Tensor]) -> tuple[Side, Side]:
+def encode_shared(
+    task: Task, state: TrainState, sentences: CaptionBatcher, batch: Batch, words: Sequence[Tensor]
+) -> tuple[EncodedBatch, EncodedBatch]:
     """Both sides of a batch, whole in every process, each of which encodes its share of them.
 
     words: what the captions of the whole batch were read as, so that all are padded alike. A process whose share is
@@ -40,7 +42,7 @@ def encoded(task: Task, state: State, sentences: Sentences, batch: Batch, words:
     return _whole(world, first, own_images), _whole(world, second, own_captions)
 
 
-def sum_gradients(world: World, parameters: Sequence[nn.Parameter]) -> None:
+def sum_gradients(world: ProcessGroup, parameters: Sequence[nn.Parameter]) -> None:
     """Add up the gradients over the processes; one that is None in all of them stays None."""
     if world.size == 1:
         return
@@ -51,7 +53,7 @@ def sum_gradients(world: World, parameters: Sequence[nn.Parameter]) -> None:
         p.grad = total
 
 
-def sums(world: World, tensors: Sequence[Tensor]) -> list[Tensor]:
+def sums(world: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tensor]:
     """The sum over processes of each tensor, in one message for all of one type."""
     found = list(tensors)
     for kind in dict.fromkeys(x.dtype for x in tensors) if world.size > 1 else ():
@@ -62,14 +64,14 @@ def sums(world: World, tensors: Sequence[Tensor]) -> list[Tensor]:
     return found
 
 
-def own_dice(task: Task, state: State) -> None:
+def seed_per_rank(task: Task, state: TrainState) -> None:
     """Before a step of one of many processes: its random numbers depend on (seed, epoch, step, rank) alone."""
     if task.world.size > 1:
         torch.manual_seed(_seed(task, state, task.world.rank))
 
 
 @contextlib.contextmanager
-def same_dice(task: Task, state: State) -> Iterator[None]:
+def shared_rng(task: Task, state: TrainState) -> Iterator[None]:
     """While inside, all processes draw the same random numbers, for what all of them compute alike."""
     if task.world.size == 1:
         yield
@@ -79,7 +81,7 @@ def same_dice(task: Task, state: State) -> Iterator[None]:
         yield
 
 
-def require_agreement(task: Task, state: State) -> None:
+def require_agreement(task: Task, state: TrainState) -> None:
     """Raise InputError, naming the rank, unless all processes have the same parameters, words, data and place."""
     if task.world.size == 1:
         return
@@ -103,17 +105,17 @@ def require_agreement(task: Task, state: State) -> None:
                 )
 
 
-def _taken(world: World, n: int) -> tuple[slice, int]:
+def _taken(world: ProcessGroup, n: int) -> tuple[slice, int]:
     """The rows to encode, never none, and how many of them are of this process's share: all of them, or none."""
     own = world.share(n)
     return (own, own.stop - own.start) if own.stop > own.start else (slice(0, 1), 0)
 
 
 def _counted(model: nn.Module, own: int) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext() if own else uncounted(model)
+    return contextlib.nullcontext() if own else uncounted_batches(model)
 
 
-def _whole(world: World, side: Side, own: int) -> Side:
+def _whole(world: ProcessGroup, side: EncodedBatch, own: int) -> EncodedBatch:
     """The rows of all processes, padded to the longest of all."""
     if world.size == 1:
         return side
@@ -123,7 +125,7 @@ def _whole(world: World, side: Side, own: int) -> Side:
         name: world.rows(_longer(x[:own], length))
         for (name, x), length in zip(side.tensors.items(), longest, strict=True)
     }
-    return Side.of(grown)
+    return EncodedBatch.of(grown)
 
 
 def _longer(x: Tensor, length: int) -> Tensor:
@@ -133,7 +135,7 @@ def _longer(x: Tensor, length: int) -> Tensor:
     return torch.cat([x, x.new_zeros(len(x), length - x.shape[1], *x.shape[2:])], 1)
 
 
-def _seed(task: Task, state: State, who: int) -> int:
+def _seed(task: Task, state: TrainState, who: int) -> int:
     told = f"{task.recipe.seed} {state.epoch} {state.step} {who}"
     return int.from_bytes(hashlib.blake2b(told.encode(), digest_size=8).digest()) >> 1
 

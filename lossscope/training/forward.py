@@ -11,29 +11,29 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduced, both, reduced
+from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 
 from . import quintuplet_loss
-from .data_parallel import encoded, same_dice
-from .state import State
+from .data_parallel import encode_shared, shared_rng
+from .state import TrainState
 from .task import Task
 
 
 def similarities(
-    task: Task, state: State, sentences: Sentences, batch: Batch, objective: Objective, mask: Mask
+    task: Task, state: TrainState, sentences: CaptionBatcher, batch: Batch, objective: Objective, mask: Mask
 ) -> tuple[Tensor, Mask, Tensor | None]:
     """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
     the further loss of the model itself, if it has one."""
     ids, lengths = sentences.take(batch.captions, task.device)
     with _precision(task.recipe.precision, task.device):
-        sides = encoded(task, state, sentences, batch, (ids, lengths))
+        sides = encode_shared(task, state, sentences, batch, (ids, lengths))
     if objective.embeddings or (task.watcher is not None and task.watcher.embeddings):
         vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
         mask = replace(mask, info={**mask.info, **vectors})
-    with torch.autocast(task.device.type, enabled=False), same_dice(task, state):
+    with torch.autocast(task.device.type, enabled=False), shared_rng(task, state):
         S = state.model.score(*sides)
         if not isinstance(S, Tensor):
             raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
@@ -41,17 +41,17 @@ def similarities(
         return S, mask, state.model.extra_loss(*sides, S, mask, ids, lengths)
 
 
-def weighed(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> Reduced:
+def batch_loss(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> BatchLoss:
     """The training loss of a batch and its gradient with respect to S."""
     reduction = task.recipe.reduction or objective.reduction
-    if "offline" in objective.needs:
+    if "offline" in objective.required_info:
         return quintuplet_loss.weigh(objective, S, mask, reduction, pairs)
-    return reduced(both(objective, S, mask), objective.directions, reduction, pairs)
+    return reduce_weights(both(objective, S, mask), objective.directions, reduction, pairs)
 
 
-def followed(S: Tensor, mask: Mask) -> dict[str, float]:
+def similarity_summary(S: Tensor, mask: Mask) -> dict[str, float]:
     """Mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, both directions together."""
-    hardest = S.masked_fill(mask.others, -torch.inf)
+    hardest = S.masked_fill(mask.non_negatives, -torch.inf)
     negatives = torch.cat([hardest.amax(1), hardest.amax(0)])
     found: dict[str, float] = {}
     for name, values in (("pos", S[mask.positives]), ("neg", negatives[negatives.isfinite()])):

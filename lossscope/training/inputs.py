@@ -10,23 +10,23 @@ from torch import Tensor
 
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file
+from lossscope.io.files import require_file
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
-from .offline_candidates import Offline, items_of
+from .offline_candidates import HardCandidates, items_of
 from .recipe import Recipe
 
 
 def objective_of(recipe: Recipe) -> Objective:
     """The objective of a recipe. Raises InputError when it can not be trained so."""
     main: Objective = build("objectives", recipe.objective)
-    if "offline" in main.needs and not recipe.offline:
+    if "offline" in main.required_info and not recipe.offline:
         raise InputError(
             f"{recipe.objective} needs offline candidates: rank the training split under a trained model with "
             "`lossscope rank CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
         )
-    if recipe.offline and "offline" not in main.needs:
+    if recipe.offline and "offline" not in main.required_info:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
     if main.square and recipe.same_image == "mask":
         raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
@@ -46,7 +46,7 @@ def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
     if recipe.batches().how != "pairs":
         raise InputError("--info is of pairs; got images sampling. Take --sampling pairs")
     try:
-        with np.load(existing_file(recipe.info), allow_pickle=False) as file:
+        with np.load(require_file(recipe.info), allow_pickle=False) as file:
             columns = {name: np.asarray(file[name]) for name in file.files}
     except (OSError, ValueError) as error:
         raise InputError(f"{recipe.info} must be an .npz of number columns; {error}") from error
@@ -65,11 +65,11 @@ def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
     return {name: torch.from_numpy(column).float() for name, column in columns.items()}
 
 
-def offline_of(recipe: Recipe, split: Split) -> Offline | None:
+def offline_of(recipe: Recipe, split: Split) -> HardCandidates | None:
     """The ranking of the recipe. Raises InputError when it is of other items."""
     if not recipe.offline:
         return None
-    found = Offline.read(Path(recipe.offline))
+    found = HardCandidates.read(Path(recipe.offline))
     if found.items != items_of(split):
         raise InputError(f"{recipe.offline} must rank the training split of {recipe.data}; it ranks other items")
     return found

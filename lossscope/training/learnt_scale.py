@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lossscope.objectives.base import Objective
 
 
-class Upstream(nn.Module):
+class LearntScale(nn.Module):
     """log scale, and bias where there is one, as parameters that begin at the objective's own values.
 
     W stays the gradient with respect to the cosine, scale included, so dL/d log scale = Σ S ∘ W and
@@ -19,8 +19,8 @@ class Upstream(nn.Module):
 
     def __init__(self, objective: Objective) -> None:
         super().__init__()
-        self.log_scale = nn.Parameter(torch.tensor(math.log(objective.learnt["scale"])))
-        self.bias = nn.Parameter(torch.tensor(objective.learnt["bias"])) if "bias" in objective.learnt else None
+        self.log_scale = nn.Parameter(torch.tensor(math.log(objective.learnable["scale"])))
+        self.bias = nn.Parameter(torch.tensor(objective.learnable["bias"])) if "bias" in objective.learnable else None
 
     def at(self, objective: Objective) -> Objective:
         """The objective at the values of this moment."""
@@ -33,9 +33,9 @@ class Upstream(nn.Module):
         """Set the gradients of what is learnt from G = dL/dS, at the objective that gave it."""
         self.log_scale.grad = (S.detach() * G).sum().to(self.log_scale)
         if self.bias is not None:
-            self.bias.grad = (G.sum() / objective.learnt["scale"]).to(self.bias)
+            self.bias.grad = (G.sum() / objective.learnable["scale"]).to(self.bias)
 
 
-def upstream_of(objective: Objective) -> Upstream | None:
+def learnt_scale_of(objective: Objective) -> LearntScale | None:
     """What there is to learn beside the encoder, None for most objectives."""
-    return Upstream(objective) if objective.learnt else None
+    return LearntScale(objective) if objective.learnable else None

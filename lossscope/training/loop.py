@@ -12,23 +12,23 @@ from typing import Any
 
 import torch
 
-from lossscope.core.distributed import world
-from lossscope.core.interrupts import stopping
+from lossscope.core.distributed import process_group
+from lossscope.core.interrupts import stop_on_signals
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
 from lossscope.io.versions import versions
-from lossscope.registry import refuse_files, spec_of
+from lossscope.registry import require_trusted, spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
 from .data_parallel import require_agreement
-from .monitor import Probing
+from .monitor import ProbeSchedule
 from .optimisers import set_rates
 from .recipe import Recipe
 from .recipe_files import read_recipe, write_recipe
-from .state import State, fresh, restored, snapshot
+from .state import TrainState, new_state, restore_state, snapshot
 from .step import train_step
-from .task import Listener, Progress, Task, prepared, same_choices
-from .validation import noted
+from .task import OnEpoch, Progress, Task, prepare_task, same_choices
+from .validation import validate_and_save
 
 
 def train(
@@ -37,8 +37,8 @@ def train(
     device: str = "cpu",
     save_every: int = 500,
     progress: Progress | None = None,
-    listener: Listener | None = None,
-    probing: Probing | None = None,
+    listener: OnEpoch | None = None,
+    probing: ProbeSchedule | None = None,
 ) -> Run:
     """Train from the start into a new folder. listener: called with each row of metrics.csv. probing: what else is
     measured of its batches.
@@ -46,10 +46,10 @@ def train(
     Raises InputError for specs that do not fit, a folder in use, or divergence; Interrupted after SIGINT, SIGTERM.
     """
     recipe = recipe.canonical()
-    run = Run(out, writes=world().main)
+    run = Run(out, writes=process_group().main)
     run.require_new()
-    task = prepared(recipe, run, device, save_every, progress, listener, None)
-    state = fresh(task)
+    task = prepare_task(recipe, run, device, save_every, progress, listener, None)
+    state = new_state(task)
     require_agreement(task, state)
     task = _watched(task, state, probing)
     run.start()
@@ -66,33 +66,33 @@ def resume(
     device: str = "cpu",
     save_every: int = 500,
     progress: Progress | None = None,
-    listener: Listener | None = None,
+    listener: OnEpoch | None = None,
     trust_code: bool = False,
 ) -> Run:
     """Go on with a run, to more `epochs` if given.
 
     Raises InputError when the data or a choice in config.toml are no longer those the run began with.
     """
-    run = Run(out, writes=world().main)
+    run = Run(out, writes=process_group().main)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
     recipe = read_recipe(run.config)
     if epochs is not None:
         recipe = replace(recipe, epochs=epochs)
-    probing = Probing.read(run.probing) if run.probing.is_file() else None
+    probing = ProbeSchedule.read(run.probing) if run.probing.is_file() else None
     for spec in (recipe.data, recipe.encoder, recipe.objective, *(probing.probes if probing else ())):
-        refuse_files(spec, trust_code)
+        require_trusted(spec, trust_code)
     if not run.last.is_file():
-        task = prepared(recipe, run, device, save_every, progress, listener, None)
-        state = fresh(task)
+        task = prepare_task(recipe, run, device, save_every, progress, listener, None)
+        state = new_state(task)
         require_agreement(task, state)
         run.cut(0, 0)
         run.event("started again", reason="there was no checkpoint yet")
     else:
         checkpoint = Checkpoint.load(run.last)
         same_choices(recipe, checkpoint, run)
-        task = prepared(recipe, run, device, save_every, progress, listener, checkpoint)
-        state = restored(task, checkpoint, trust_code)
+        task = prepare_task(recipe, run, device, save_every, progress, listener, checkpoint)
+        state = restore_state(task, checkpoint, trust_code)
         require_agreement(task, state)
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
@@ -101,7 +101,7 @@ def resume(
     return _go(_watched(task, state, probing), state)
 
 
-def _watched(task: Task, state: State, probing: Probing | None) -> Task:
+def _watched(task: Task, state: TrainState, probing: ProbeSchedule | None) -> Task:
     """The task with what looks at its batches, in the process that writes. Raises InputError when it can not look."""
     if probing is None or not task.run.writes:
         return task
@@ -109,18 +109,18 @@ def _watched(task: Task, state: State, probing: Probing | None) -> Task:
     return replace(task, watcher=probing.watcher(task.run, objectives, not state.model.pairwise))
 
 
-def _go(task: Task, state: State) -> Run:
+def _go(task: Task, state: TrainState) -> Run:
     if task.run.writes:
         write_recipe(task.recipe, task.run.config)
-    with deterministic(task.device), stopping() as stop:
+    with deterministic(task.device), stop_on_signals() as stop:
         if state.epoch == 0 and state.step == 0:
-            noted(task, state)
+            validate_and_save(task, state)
         while state.epoch < task.recipe.epochs:
             begun = time.monotonic()
             _epoch(task, state, stop)
             state.epoch, state.step = state.epoch + 1, 0
             require_agreement(task, state)
-            noted(task, state)
+            validate_and_save(task, state)
             task.run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
             if task.world.any(bool(stop)) and state.epoch < task.recipe.epochs:
                 task.run.event("interrupted", epoch=state.epoch, step=0)
@@ -129,7 +129,7 @@ def _go(task: Task, state: State) -> Run:
     return task.run
 
 
-def _epoch(task: Task, state: State, stop: list[int]) -> None:
+def _epoch(task: Task, state: TrainState, stop: list[int]) -> None:
     objective = task.objective(state.epoch)
     if state.step == 0:
         torch.manual_seed(1_000_003 * task.recipe.seed + state.epoch)

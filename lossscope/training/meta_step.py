@@ -11,18 +11,18 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch, Sampling
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import both, reduced
+from lossscope.core.weights import both, reduce_weights
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
 from .data_parallel import sums
 
 if TYPE_CHECKING:
-    from .state import State
+    from .state import TrainState
     from .task import Task
 
 
-def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: Mask, batch: Batch) -> None:
+def meta_step(task: Task, state: TrainState, objective: Objective, S: Tensor, mask: Mask, batch: Batch) -> None:
     """Update the objective's net φ by the gradient of a validation batch's loss one virtual step ahead.
 
     θ' = θ − lr ∇θ L(θ; φ), and dL_val(θ')/dφ = −lr Σ u ∘ ∂W(φ)/∂φ with u = dS/dθ · ∇L_val(θ'), the way in which S
@@ -31,11 +31,11 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
     meta_lr makes the length of lr immaterial. Costs five more passes through the encoder.
     Source: Wei et al. 2021 (Meta-SPN) after Shu et al. 2019 (Meta-Weight-Net); the central difference is ours.
     """
-    from .forward import similarities, weighed
+    from .forward import batch_loss, similarities
 
     assert state.outer is not None
     parameters = state.parameters()
-    G = weighed(task, objective, S.detach(), mask, len(batch.captions)).gradient
+    G = batch_loss(task, objective, S.detach(), mask, len(batch.captions)).gradient
     step = _gradient(task, S, G, parameters, retain=True)
     limit = task.recipe.clip or float("inf")
     rate = task.recipe.rate(state.epoch) * min(1.0, limit / max(_norm(step), 1e-12))
@@ -44,7 +44,7 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
         held_out = _validation_batch(task, state)
         val_mask = held_out.mask(task.val.caption_image, task.recipe.same_image).to(task.device)
         S_val, _, _ = similarities(task, state, task.val_sentences, held_out, plain, val_mask)
-        asked = reduced(both(plain, S_val.detach(), val_mask), 1.0, "sum", len(held_out.captions)).gradient
+        asked = reduce_weights(both(plain, S_val.detach(), val_mask), 1.0, "sum", len(held_out.captions)).gradient
         direction = _gradient(task, S_val, asked, parameters)
     length = 0.01 / max(_norm(direction), 1e-12)
     found = []
@@ -52,13 +52,13 @@ def meta_step(task: Task, state: State, objective: Objective, S: Tensor, mask: M
         with torch.no_grad(), _moved(state, parameters, direction, sign * length):
             found.append(similarities(task, state, task.sentences, batch, objective, mask)[0])
     u = (found[0] - found[1]) / (2 * length)
-    W = objective.weighed(S.detach(), mask) + objective.weighed(S.detach().T, mask.t()).T
+    W = objective.differentiable_weights(S.detach(), mask) + objective.differentiable_weights(S.detach().T, mask.t()).T
     state.outer.zero_grad(set_to_none=True)
     (-(u * W).sum()).backward()  # type: ignore[no-untyped-call]
     state.outer.step()
 
 
-def _validation_batch(task: Task, state: State) -> Batch:
+def _validation_batch(task: Task, state: TrainState) -> Batch:
     """The next pairs of the validation split, a function of (seed, epoch, step)."""
     size = min(task.recipe.batch_size, len(task.val.captions))
     pairs = Sampling("pairs", size, task.recipe.seed + 1, drop_last=True)
@@ -80,7 +80,9 @@ def _norm(direction: Sequence[Tensor]) -> float:
 
 
 @contextmanager
-def _moved(state: State, parameters: Sequence[Tensor], direction: Sequence[Tensor], length: float) -> Iterator[None]:
+def _moved(
+    state: TrainState, parameters: Sequence[Tensor], direction: Sequence[Tensor], length: float
+) -> Iterator[None]:
     """The parameters moved along a direction; they, the buffers and the random numbers are put back."""
     kept = [(x, x.detach().clone()) for x in (*parameters, *state.model.buffers())]
     for p, d in zip(parameters, direction, strict=True):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, pair_mask
-from lossscope.engine.one_batch import Glance
+from lossscope.engine.one_batch import OneBatch
 from lossscope.errors import InputError
 from lossscope.io.files import write_text
 from lossscope.io.run_folder import Run
@@ -24,7 +24,7 @@ from lossscope.registry import build, spec_of
 
 
 @dataclass(frozen=True)
-class Probing:
+class ProbeSchedule:
     """probes: specs. every: the first step of an epoch and each so many after it are looked at.
 
     No part of the recipe: a run's numbers are the same with and without. Raises InputError for values out of range.
@@ -37,9 +37,9 @@ class Probing:
         if self.every < 1 or not self.probes:
             raise InputError(f"every must be at least 1, and probes some; got {self.every} and {self.probes}")
 
-    def canonical(self) -> Probing:
+    def canonical(self) -> ProbeSchedule:
         """The same with every spec written in full."""
-        return Probing(tuple(dict.fromkeys(spec_of(build("probes", spec)) for spec in self.probes)), self.every)
+        return ProbeSchedule(tuple(dict.fromkeys(spec_of(build("probes", spec)) for spec in self.probes)), self.every)
 
     def write(self, path: Path) -> None:
         """As TOML, which a resume reads."""
@@ -48,7 +48,7 @@ class Probing:
         write_text(path, f"{told}\nevery = {self.every}\nprobes = {listed}\n")
 
     @classmethod
-    def read(cls, path: Path) -> Probing:
+    def read(cls, path: Path) -> ProbeSchedule:
         """From TOML. Raises InputError for a file that is not TOML, or says something else."""
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -59,23 +59,23 @@ class Probing:
             raise InputError(f"{path} must have probes, a list of specs, and every, a whole number; got other things")
         return cls(tuple(probes), every)
 
-    def watcher(self, run: Run, objectives: Sequence[Objective], embeddings: bool) -> Watcher:
+    def watcher(self, run: Run, objectives: Sequence[Objective], embeddings: bool) -> BatchMonitor:
         """What looks at the batches of a run. objectives: all that it trains with. embeddings: whether it has any.
 
         Raises InputError when a probe can not look at them, or asks for more than a batch in training has, which a
         batch of two tells.
         """
         probes = tuple(build("probes", spec) for spec in self.probes)
-        glances = [Glance(objective, probes) for objective in objectives]
+        glances = [OneBatch(objective, probes) for objective in objectives]
         S = torch.eye(2)
         for glance in glances:
             glance(S, pair_mask(S), *((S, S) if embeddings else ()))
         columns = tuple(dict.fromkeys(name for glance in glances for name in glance.columns))
-        return Watcher(run, probes, self.every, columns, embeddings and glances[0].embeddings)
+        return BatchMonitor(run, probes, self.every, columns, embeddings and glances[0].embeddings)
 
 
 @dataclass(frozen=True)
-class Watcher:
+class BatchMonitor:
     """Writes a row of probes.csv for each step it looks at. embeddings: whether its probes want them in `mask.info`."""
 
     run: Run
@@ -93,7 +93,7 @@ class Watcher:
             return
         q, c = mask.match.shape
         images, captions = (mask.info.get(name) for name in ("queries", "candidates"))
-        glance = Glance(objective, self.probes)
+        glance = OneBatch(objective, self.probes)
         with _as_kernels_come():
             finite, values = glance(
                 S.detach()[:q, :c],

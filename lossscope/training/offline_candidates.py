@@ -15,9 +15,9 @@ import safetensors.numpy
 import torch
 
 from lossscope.core.batches import Batch
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of, read_safetensors, replacing, write_text
+from lossscope.io.files import fingerprint_of, read_safetensors, write_atomically, write_text
 
 Rows = npt.NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
@@ -26,7 +26,7 @@ _PART = 512
 
 
 @dataclass(frozen=True)
-class Offline:
+class HardCandidates:
     """The hardest candidates of every item, hardest first: captions (N, K) of images, images (M, K) of captions.
 
     Those of the item's own image are left out. items: fingerprint of the split's ids. source: the model's name.
@@ -38,8 +38,8 @@ class Offline:
     source: str
 
     @classmethod
-    def read(cls, folder: Path) -> Offline:
-        """A folder that `rank` has finished. Raises InputError for any other."""
+    def read(cls, folder: Path) -> HardCandidates:
+        """A folder that `mine_candidates` has finished. Raises InputError for any other."""
         told = _manifest(folder)
         if told is None:
             raise InputError(f"{folder} must be a folder written by lossscope rank; it has no manifest.json of one")
@@ -79,7 +79,9 @@ class Offline:
         return Batch(images, np.concatenate([batch.captions, T, partner]), "pairs")
 
 
-def rank(embedded: Embedded, folder: Path, top: int = 300, progress: Progress | None = None) -> Offline:
+def mine_candidates(
+    embedded: SplitEmbeddings, folder: Path, top: int = 300, progress: Progress | None = None
+) -> HardCandidates:
     """Write the `top` hardest candidates of every image and caption, part by part; a folder begun is gone on with.
 
     Raises InputError when the folder holds a ranking of something else, or no item has a candidate.
@@ -109,11 +111,11 @@ def rank(embedded: Embedded, folder: Path, top: int = 300, progress: Progress | 
         if not (folder / name).is_file():
             kind, start = name.removesuffix(".safetensors").split("-")
             rows = _hardest(embedded, kind, int(start), told)
-            with replacing(folder / name) as part:
+            with write_atomically(folder / name) as part:
                 safetensors.numpy.save_file({"rows": rows}, part)
         if progress:
             progress("ranking", place + 1, len(parts))
-    return Offline.read(folder)
+    return HardCandidates.read(folder)
 
 
 def items_of(split: Any) -> str:
@@ -129,7 +131,7 @@ def _draws(captions: int, seed: int, epoch: int) -> tuple[Rows, Rows, Rows]:
     return raw[0], raw[1], raw[2]
 
 
-def _hardest(embedded: Embedded, kind: str, start: int, told: dict[str, Any]) -> Rows:
+def _hardest(embedded: SplitEmbeddings, kind: str, start: int, told: dict[str, Any]) -> Rows:
     """The best candidates of rows start ... of one side, those of the own image left out."""
     owner, n = embedded.caption_image, told["images"]
     if kind == "captions":

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduced, Reduction, scale_of
+from lossscope.core.weights import BatchLoss, Reduction, reduction_scale
 from lossscope.objectives.base import Objective
 
 
-def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pairs: int) -> Reduced:
+def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pairs: int) -> BatchLoss:
     """The training loss of an extended batch, S (3 B, 3 B), and its gradient in the same shape.
 
     Each direction sees its B online candidates and three columns more: its own offline negative, and the two
@@ -24,7 +24,7 @@ def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pai
     own_i2t, own_t2i = S[near, mixed].diagonal(), S[mixed, near].diagonal()
     i2t = objective(torch.cat([S[near, near], torch.stack([own_i2t, *shared], 1)], 1), _wider(mask))
     t2i = objective(torch.cat([S[near, near].T, torch.stack([own_t2i, *shared], 1)], 1), _wider(mask.t()))
-    to_i2t, to_t2i = (objective.directions * scale_of(w, reduction, pairs) for w in (i2t, t2i))
+    to_i2t, to_t2i = (objective.directions * reduction_scale(w, reduction, pairs) for w in (i2t, t2i))
     A, T = i2t.W * to_i2t, t2i.W * to_t2i
     G = torch.zeros_like(S)
     G[near, near] = A[:, :B] + T[:, :B].T
@@ -33,8 +33,8 @@ def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pai
     G[mixed, mixed].diagonal().copy_(A[:, B + 1] + T[:, B + 1])
     G[far, far].diagonal().copy_(A[:, B + 2] + T[:, B + 2])
     if i2t.values is None or t2i.values is None:
-        return Reduced(None, G)
-    return Reduced(i2t.values.sum() * to_i2t + t2i.values.sum() * to_t2i, G)
+        return BatchLoss(None, G)
+    return BatchLoss(i2t.values.sum() * to_i2t + t2i.values.sum() * to_t2i, G)
 
 
 def _wider(mask: Mask) -> Mask:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lossscope.core.batches import Batch, How, Rows, Sampling
+from lossscope.core.batches import Batch, Rows, Sampling, SamplingMode
 from lossscope.core.similarity import SameImage
 from lossscope.core.weights import REDUCTIONS, Reduction
 from lossscope.errors import InputError
@@ -53,7 +53,7 @@ class Recipe:
     clip: float = 2.0
     warmup: int = 1
     reduction: Reduction | None = None
-    sampling: How | None = None
+    sampling: SamplingMode | None = None
     same_image: SameImage = "keep"
     precision: Precision = "fp32"
     min_count: int = 4

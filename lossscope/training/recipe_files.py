@@ -12,7 +12,7 @@ from typing import Any
 
 from lossscope.errors import InputError
 from lossscope.io.files import write_text
-from lossscope.registry import brief, build, uses_file
+from lossscope.registry import build, short_spec, uses_file
 from lossscope.spec import Spec
 
 from .recipe import Recipe
@@ -34,10 +34,10 @@ def read_recipe(path: Path) -> Recipe:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be a readable TOML file; {error}") from error
-    return Recipe(**stated(found, str(path)))
+    return Recipe(**checked_choices(found, str(path)))
 
 
-def stated(found: Mapping[str, Any], where: str) -> dict[str, Any]:
+def checked_choices(found: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Choices of a recipe as TOML gives them, whole numbers of rates made floats. Raises InputError, naming `where`."""
     defaults: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(Recipe)}
     typed: dict[str, Any] = {}
@@ -52,7 +52,7 @@ def stated(found: Mapping[str, Any], where: str) -> dict[str, Any]:
     return typed
 
 
-def plain(recipe: Any) -> dict[str, Any]:
+def plain_values(recipe: Any) -> dict[str, Any]:
     """A recipe dataclass as plain values that weights_only can read."""
     return {k: str(v) if isinstance(v, Path) else v for k, v in asdict(recipe).items()}
 
@@ -73,4 +73,4 @@ def _printed(name: str, value: object) -> str:
         return str(value)
     spec = Spec.parse(str(value))
     spec.values.pop("net", None)
-    return brief(build(kind, str(spec)))
+    return short_spec(build(kind, str(spec)))

@@ -13,21 +13,21 @@ from lossscope.registry import spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
 from lossscope.spec import Spec
 
-from .learnt_scale import Upstream, upstream_of
+from .learnt_scale import LearntScale, learnt_scale_of
 from .optimisers import optimiser_of
-from .recipe_files import plain
-from .sync_batch_norm import join
+from .recipe_files import plain_values
+from .sync_batch_norm import sync_batch_norms
 from .task import Task
 
 
 @dataclass
-class State:
+class TrainState:
     """What changes while training."""
 
     model: Encoder
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
-    upstream: Upstream | None = None
+    upstream: LearntScale | None = None
     outer: torch.optim.Optimizer | None = None
     epoch: int = 0
     step: int = 0
@@ -38,7 +38,7 @@ class State:
         return [p for p in self.model.parameters() if p.requires_grad]
 
 
-def fresh(task: Task) -> State:
+def new_state(task: Task) -> TrainState:
     """A new model and optimiser, from the seed; the weights of `init` where one is named."""
     torch.manual_seed(task.recipe.seed)
     if task.recipe.init:
@@ -47,7 +47,7 @@ def fresh(task: Task) -> State:
     return _with_optimisers(task, model)
 
 
-def restored(task: Task, checkpoint: Checkpoint, trust_code: bool) -> State:
+def restore_state(task: Task, checkpoint: Checkpoint, trust_code: bool) -> TrainState:
     """Model, optimisers and random states of a checkpoint. Raises InputError when it has none or they are damaged."""
     state = _with_optimisers(task, checkpoint.model(trust_code))
     if checkpoint.optimiser is None or checkpoint.rng is None:
@@ -82,7 +82,7 @@ def _begun(task: Task, start: Checkpoint) -> Encoder:
     if start.shape != task.train.images.shape:
         items = task.train.images.shape
         raise InputError(f"--init must be of items {items}, as {recipe.data} has; {recipe.init} takes {start.shape}")
-    model = encoder_spec(recipe.encoder).rebuilt(start.shape, len(task.words), start.kept)
+    model = encoder_spec(recipe.encoder).rebuild(start.shape, len(task.words), start.kept)
     own = model.state_dict()
     held = {name.partition(".")[0] for name in start.weights}
     new = {name: tensor for name, tensor in own.items() if name.partition(".")[0] not in held}
@@ -91,15 +91,15 @@ def _begun(task: Task, start: Checkpoint) -> Encoder:
     return model
 
 
-def _with_optimisers(task: Task, model: Encoder) -> State:
+def _with_optimisers(task: Task, model: Encoder) -> TrainState:
     """The optimiser over the encoder, and scale and bias where they are learnt; another for the objective's net."""
     if task.main.embeddings and model.pairwise:
         raise InputError(
             f"{task.recipe.objective} must be given embeddings; {task.recipe.encoder} scores pairs and has none"
         )
     model = model.to(task.device)
-    join(model, task.world)
-    upstream, net = upstream_of(task.main), task.main.state()
+    sync_batch_norms(model, task.world)
+    upstream, net = learnt_scale_of(task.main), task.main.state()
     if upstream is not None:
         upstream.to(task.device)
     if net is not None:
@@ -107,15 +107,15 @@ def _with_optimisers(task: Task, model: Encoder) -> State:
     optimiser = optimiser_of(task.recipe, model, list(upstream.parameters()) if upstream else [])
     outer = torch.optim.Adam(net.parameters(), lr=getattr(task.main, "meta_lr", 1e-3)) if net is not None else None
     scaler = torch.amp.GradScaler(task.device.type, enabled=task.recipe.precision == "fp16")
-    return State(model, optimiser, scaler, upstream, outer)
+    return TrainState(model, optimiser, scaler, upstream, outer)
 
 
-def _learnt(task: Task, state: State) -> nn.Module | None:
+def _learnt(task: Task, state: TrainState) -> nn.Module | None:
     """What is learnt beside the encoder: scale and bias, or the objective's net."""
     return state.upstream if state.upstream is not None else task.main.state()
 
 
-def snapshot(task: Task, state: State, metrics: dict[str, float]) -> Checkpoint:
+def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkpoint:
     """Everything of this moment, to go on from."""
     rng = {"cpu": torch.get_rng_state()}
     if task.device.type == "cuda":
@@ -137,7 +137,10 @@ def snapshot(task: Task, state: State, metrics: dict[str, float]) -> Checkpoint:
         step=state.step,
         metrics=metrics,
         weights={name: tensor.detach().cpu() for name, tensor in state.model.state_dict().items()},
-        training={**plain(task.recipe), **{f"{name}_fingerprint": value for name, value in task.origins.items()}},
+        training={
+            **plain_values(task.recipe),
+            **{f"{name}_fingerprint": value for name, value in task.origins.items()},
+        },
         optimiser=optimisers,
         rng=rng,
         objective_state=None if learnt is None else {n: x.detach().cpu() for n, x in learnt.state_dict().items()},

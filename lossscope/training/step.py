@@ -9,27 +9,29 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduced, backward
+from lossscope.core.weights import BatchLoss, backward
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .data_parallel import own_dice, sum_gradients
-from .forward import followed, similarities, weighed
+from .data_parallel import seed_per_rank, sum_gradients
+from .forward import batch_loss, similarities, similarity_summary
 from .meta_step import meta_step
-from .state import State
+from .state import TrainState
 from .task import Task
 
 
-def train_step(task: Task, state: State, objective: Objective, batch: Batch, ramp: float = 1.0) -> dict[str, float]:
+def train_step(
+    task: Task, state: TrainState, objective: Objective, batch: Batch, ramp: float = 1.0
+) -> dict[str, float]:
     """Update the model once; the row of trajectory.csv. ramp: factor on the loss that goes backwards.
 
     Every process of a job has the whole S and sends back its part of the one gradient, 1 / processes.
     Raises InputError when similarities are not finite.
     """
-    own_dice(task, state)
+    seed_per_rank(task, state)
     pairs = len(batch.captions)
     mask = _mask(task, batch)
-    if "offline" in objective.needs:
+    if "offline" in objective.required_info:
         assert task.offline is not None
         batch = task.offline.extended(batch, task.train.caption_image, task.recipe.seed, state.epoch)
     S, mask, further = similarities(task, state, task.sentences, batch, objective, mask)
@@ -38,14 +40,14 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch, ram
             f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
             f"Use a lower --lr (it is {task.recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
         )
-    upstream = state.upstream if objective.learnt else None
+    upstream = state.upstream if objective.learnable else None
     if upstream is not None:
         objective = upstream.at(objective)
     if state.outer is not None and objective.state() is not None:
         meta_step(task, state, objective, S, mask, batch)
     if task.watcher is not None:
         task.watcher.watch(state.epoch, state.step, objective, S, mask)
-    loss = weighed(task, objective, S.detach(), mask, pairs)
+    loss = batch_loss(task, objective, S.detach(), mask, pairs)
     loss = replace(loss, value=plus(loss.value, further))
     state.optimiser.zero_grad(set_to_none=True)
     scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
@@ -56,7 +58,7 @@ def train_step(task: Task, state: State, objective: Objective, batch: Batch, ram
     updated = _update(task, state, loss)
     if not task.world.main:
         return updated
-    return {**updated, **followed(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
+    return {**updated, **similarity_summary(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
 
 
 def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
@@ -64,7 +66,7 @@ def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
     return value if value is None or further is None else value + further.detach()
 
 
-def _update(task: Task, state: State, loss: Reduced) -> dict[str, float]:
+def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
     beside = list(state.upstream.parameters()) if state.upstream is not None else []
     sum_gradients(task.world, [*state.parameters(), *beside])
     state.scaler.unscale_(state.optimiser)

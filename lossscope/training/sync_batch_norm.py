@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import batch_norm
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from lossscope.core.distributed import World
+from lossscope.core.distributed import ProcessGroup
 
 
 class _Normalised(torch.autograd.Function):
@@ -26,12 +26,12 @@ class _Normalised(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, moments: tuple[Tensor, Tensor, float], of: Together
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, moments: tuple[Tensor, Tensor, float], of: SyncForward
     ) -> Tensor:
         mean, variance, ctx.count = moments
         eps = of.norm.eps
         ctx.save_for_backward(x, weight, mean, (variance + eps).rsqrt())
-        ctx.world, ctx.counted = of.world, of.counted
+        ctx.world, ctx.counted_weights = of.world, of.counted_weights
         return batch_norm(x, mean, variance, weight, bias, eps=eps)
 
     @staticmethod
@@ -41,7 +41,7 @@ class _Normalised(torch.autograd.Function):
         normal = (x - _wide(mean, x)) * _wide(scale, x)
         axes = _axes(x)
         db, dw = dy.sum(axes), (dy * normal).sum(axes)
-        if ctx.counted:
+        if ctx.counted_weights:
             first, second = ctx.world.sum(torch.stack([db, dw])) / ctx.count
             dy = dy - _wide(first, x) - normal * _wide(second, x)
         else:
@@ -49,11 +49,11 @@ class _Normalised(torch.autograd.Function):
         return (dy * _wide(weight * scale, x)).to(x.dtype), dw, db, None, None
 
 
-class Together:
+class SyncForward:
     """What stands in for the forward of a batch norm. counted: whether what it is given is of the batch."""
 
-    def __init__(self, norm: _BatchNorm, world: World) -> None:
-        self.norm, self.world, self.counted = norm, world, True
+    def __init__(self, norm: _BatchNorm, world: ProcessGroup) -> None:
+        self.norm, self.world, self.counted_weights = norm, world, True
 
     def __call__(self, x: Tensor) -> Tensor:
         norm = self.norm
@@ -71,7 +71,7 @@ class Together:
     def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
         """Mean and variance of each channel over all processes (Chan et al. 1979), and how many values they are of."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        count = x.numel() // x.shape[1] if self.counted else 0
+        count = x.numel() // x.shape[1] if self.counted_weights else 0
         own = wide.new_zeros(2, x.shape[1])
         if count:
             own[1], own[0] = torch.var_mean(wide, _axes(x), correction=0)
@@ -94,24 +94,24 @@ class Together:
             running.mul_(1 - rate).add_(seen.to(running.dtype), alpha=rate)
 
 
-def join(model: nn.Module, world: World) -> None:
+def sync_batch_norms(model: nn.Module, world: ProcessGroup) -> None:
     """Let the batch norms of a model see the batch of all processes; alone they stay as they are."""
     for norm in model.modules() if world.size > 1 else ():
         if isinstance(norm, _BatchNorm):
-            norm.__dict__["forward"] = Together(norm, world)
+            norm.__dict__["forward"] = SyncForward(norm, world)
 
 
 @contextlib.contextmanager
-def uncounted(model: nn.Module) -> Iterator[None]:
+def uncounted_batches(model: nn.Module) -> Iterator[None]:
     """While inside, what the batch norms are given is no part of the batch: it is normalised, and not seen."""
-    found = [norm for module in model.modules() if isinstance(norm := module.__dict__.get("forward"), Together)]
+    found = [norm for module in model.modules() if isinstance(norm := module.__dict__.get("forward"), SyncForward)]
     for norm in found:
-        norm.counted = False
+        norm.counted_weights = False
     try:
         yield
     finally:
         for norm in found:
-            norm.counted = True
+            norm.counted_weights = True
 
 
 def _axes(x: Tensor) -> list[int]:

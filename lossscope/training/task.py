@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.distributed import World, world
+from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.datasets.base import Dataset, Split
 from lossscope.datasets.formats.subset import first_images
 from lossscope.encoders.base import encoder_spec
@@ -20,18 +20,18 @@ from lossscope.io.files import fingerprint
 from lossscope.io.run_folder import Run
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.text.tokenizer import Tokens
 
 from .inputs import info_of, objective_of, offline_of
-from .monitor import Watcher
-from .offline_candidates import Offline
+from .monitor import BatchMonitor
+from .offline_candidates import HardCandidates
 from .recipe import Recipe
-from .recipe_files import plain
+from .recipe_files import plain_values
 
 Progress = Callable[[str, int, int], None]
-Listener = Callable[[dict[str, Any]], None]
+OnEpoch = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,35 @@ class Task:
     train: Split
     val: Split
     words: Tokens
-    sentences: Sentences
+    sentences: CaptionBatcher
     kept: Mapping[str, str]
     device: torch.device
     save_every: int
     progress: Progress | None
-    listener: Listener | None
+    listener: OnEpoch | None
     main: Objective
-    offline: Offline | None = None
+    offline: HardCandidates | None = None
     info: Mapping[str, Tensor] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
-    world: World = field(default_factory=world)
-    watcher: Watcher | None = None
+    world: ProcessGroup = field(default_factory=process_group)
+    watcher: BatchMonitor | None = None
 
     def objective(self, epoch: int) -> Objective:
         """What epoch `epoch` (from 0) trains with: the main one, or its warm-up."""
         return self.recipe.objective_of(epoch, self.main)  # type: ignore[no-any-return]
 
     @cached_property
-    def val_sentences(self) -> Sentences:
+    def val_sentences(self) -> CaptionBatcher:
         """The validation captions."""
-        return Sentences(self.val, self.words)
+        return CaptionBatcher(self.val, self.words)
 
 
 def same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
     """Raise InputError when a run is to go on with other choices than it began with, or to fewer epochs."""
-    now, then = plain(recipe), {**plain(Recipe()), **checkpoint.training}  # older files lack newer choices
+    now, then = (
+        plain_values(recipe),
+        {**plain_values(Recipe()), **checkpoint.training},
+    )  # older files lack newer choices
     other = [f"{k} = {v!r} (was {then.get(k)!r})" for k, v in now.items() if k != "epochs" and v != then.get(k)]
     if other:
         raise InputError(
@@ -88,13 +91,13 @@ def same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Run) -> None:
         )
 
 
-def prepared(
+def prepare_task(
     recipe: Recipe,
     run: Run,
     device: str,
     save_every: int,
     progress: Progress | None,
-    listener: Listener | None,
+    listener: OnEpoch | None,
     checkpoint: Checkpoint | None,
 ) -> Task:
     """Data, vocabulary and tokens of a recipe, checked before anything is written. Raises InputError."""
@@ -118,7 +121,7 @@ def prepared(
     known = checkpoint or start
     spec = encoder_spec(recipe.encoder)
     words = known.words() if known else spec.tokens(splits["train"].captions, recipe.min_count)
-    sentences = Sentences(splits["train"], words)
+    sentences = CaptionBatcher(splits["train"], words)
     _ = sentences.lengths()  # encoded now: captions that do not fit are told of before anything is written
     info, offline = info_of(recipe, main, splits["train"]), offline_of(recipe, splits["train"])
     origins = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}

@@ -7,17 +7,17 @@ import statistics
 
 import torch
 
-from lossscope.core.similarity import Mask, scored
+from lossscope.core.similarity import Mask, drop_unscored
 from lossscope.errors import InputError
-from lossscope.retrieval.evaluate import numbers
-from lossscope.sources.checkpoints.pair_scores import seen
+from lossscope.retrieval.evaluate import metric_values
+from lossscope.sources.checkpoints.pair_scores import score_split
 
-from .forward import followed
-from .state import State, snapshot
+from .forward import similarity_summary
+from .state import TrainState, snapshot
 from .task import Task
 
 
-def noted(task: Task, state: State) -> None:
+def validate_and_save(task: Task, state: TrainState) -> None:
     """After an epoch, or before the first: the first process does it all, the others wait. Raises InputError when
     similarities of the validation split are not finite."""
     if task.world.main:
@@ -26,20 +26,20 @@ def noted(task: Task, state: State) -> None:
     task.world.barrier()
 
 
-def _note(task: Task, state: State, averages: dict[str, float]) -> None:
+def _note(task: Task, state: TrainState, averages: dict[str, float]) -> None:
     """Evaluate, write the checkpoints, then the state to continue from."""
     try:
-        both = seen(state.model, task.val_sentences, task.progress)
+        both = score_split(state.model, task.val_sentences, task.progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
     match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
-    S, mask = scored(both.i2t, Mask(match, torch.ones_like(match)))
-    metrics = numbers(both, task.val.caption_image)
+    S, mask = drop_unscored(both.i2t, Mask(match, torch.ones_like(match)))
+    metrics = metric_values(both, task.val.caption_image)
     row = {
         "epoch": state.epoch,
         **averages,
         **metrics,
-        **followed(S, mask),
+        **similarity_summary(S, mask),
     }
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:

@@ -19,7 +19,7 @@ from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.stats.compare import compare
-from lossscope.stats.paired_tests import Chance
+from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import METRICS
 
 
@@ -61,7 +61,7 @@ def test_rows_are_those_of_the_library() -> None:
         for seed in (0, 1):
             who = {"run": f"{name}{seed}", "data": "d", "encoder": "e", "trained": name, "seed": seed}
             parts.append(per_query(load(f"{name}-{seed}.pt", split="test")).assign(**who))
-    expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], chance=Chance(199))
+    expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], chance=Resampling(199))
     numbers = expected.select_dtypes("number").columns
     pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12)
     assert found["system"].tolist() == expected["system"].tolist()

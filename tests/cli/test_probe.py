@@ -129,8 +129,8 @@ def test_a_command_gives_what_its_probe_finds(name: str, similarities: Path) -> 
     rows = rows_of(lossscope(*words))
     assert all(set(row) == set(SUMMARY) for row in rows)
     assert {row["probe"] for row in rows} == {name}
-    weighs = load("probes", name).weighs
-    assert {row["objective"] for row in rows} == {"triplet:margin=0.2" if weighs else None}
+    needs_objective = load("probes", name).needs_objective
+    assert {row["objective"] for row in rows} == {"triplet:margin=0.2" if needs_objective else None}
     assert {row["direction"] for row in rows} == {"i2t", "t2i"}
 
 

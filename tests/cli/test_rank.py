@@ -11,7 +11,7 @@ from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.training.offline_candidates import Offline
+from lossscope.training.offline_candidates import HardCandidates
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
 TRAIN = f"train --data {DATA} --encoder vsepp:dim=16,words=8,width=4 --epochs 1 --batch-size 32"
@@ -31,7 +31,7 @@ def lossscope(words: str) -> Result:
 def test_rank_then_train_as_the_help_says() -> None:
     ranked = lossscope("rank run --out ranked --top 9 --no-cache")
     assert (ranked.exit_code, ranked.stdout) == (0, "ranked\n"), ranked.stderr
-    assert Offline.read(Path("ranked")).captions.shape == (60, 9)
+    assert HardCandidates.read(Path("ranked")).captions.shape == (60, 9)
     result = lossscope(f"{TRAIN} --objective aoq --init run/best.pt --offline ranked --out next")
     assert (result.exit_code, result.stdout) == (0, "next\n"), result.stderr
     assert Checkpoint.load("next/best.pt").training["offline"] == "ranked"

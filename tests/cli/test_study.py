@@ -13,7 +13,7 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-from lossscope.report.results import read
+from lossscope.report.results import read_results
 from lossscope.studies.study import Study
 
 
@@ -81,7 +81,7 @@ def test_status_is_json_csv_or_a_table() -> None:
     assert set(found["cells"][0]) == {
         "cell", "data", "encoder", "trained", "seed", "status", "rsum", "seconds", "reason",
     }  # fmt: skip
-    rsum = read(["runs/tiny"]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
+    rsum = read_results(["runs/tiny"]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
     told = {one["cell"]: one["rsum"] for one in found["cells"] if one["status"] == "done"}
     assert told == pytest.approx(rsum.to_dict())
     (failed,) = [one for one in found["cells"] if one["status"] == "failed"]
@@ -98,7 +98,7 @@ def test_tables_are_those_of_the_rows() -> None:
     assert "Retrieval in both directions" in text and "NT-Xent" in text
     assert r"\toprule" in lossscope("study table runs/tiny --format latex").stdout
     rows = pd.read_csv(io.StringIO(lossscope("study table runs/tiny --format csv").stdout))
-    kept = read(["runs/tiny"]).rows
+    kept = read_results(["runs/tiny"]).rows
     assert rows["mean"].tolist() == pytest.approx(kept["mean"].tolist(), nan_ok=True)
     found = json.loads(lossscope("study table runs/tiny --format json").stdout)
     assert found["schema"] == "lossscope.summary/1" and len(found["rows"]) == len(kept)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossscope.core.batches import Batch, Sampling, shuffled
+from lossscope.core.batches import Batch, Sampling, shuffle_rows
 from lossscope.errors import InputError
 
 OWNERS = np.repeat(np.arange(10), 3)
@@ -28,12 +28,12 @@ def captions_of(batches: list[Batch]) -> list[int]:
 
 @pytest.mark.parametrize(("seed", "epoch"), FROZEN)
 def test_the_order_is_the_one_it_has_always_been(seed: int, epoch: int) -> None:
-    assert shuffled(12, seed, epoch).tolist() == FROZEN[seed, epoch]
+    assert shuffle_rows(12, seed, epoch).tolist() == FROZEN[seed, epoch]
 
 
 @given(st.integers(0, 300), st.integers(-(2**63), 2**63), st.integers(0, 1000))
 def test_shuffled_is_a_permutation_for_any_seed(n: int, seed: int, epoch: int) -> None:
-    assert sorted(shuffled(n, seed, epoch).tolist()) == list(range(n))
+    assert sorted(shuffle_rows(n, seed, epoch).tolist()) == list(range(n))
 
 
 @pytest.mark.parametrize("size", [2, 7, 30, 100, None])

@@ -14,11 +14,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.distributed import World, joined, launched, local_rank, lost, world
+from lossscope.core.distributed import (
+    ProcessGroup,
+    is_lost_process,
+    join_group,
+    launched_group,
+    local_rank,
+    process_group,
+)
 from lossscope.errors import InputError
 from lossscope.objectives.checks.spawn import gathered, group
 from lossscope.training.data_parallel import sum_gradients, sums
-from lossscope.training.sync_batch_norm import join, uncounted
+from lossscope.training.sync_batch_norm import sync_batch_norms, uncounted_batches
 
 RANKS = 3
 COUNTS = {"uneven": (2, 4, 1), "one empty": (2, 0, 3), "all but one empty": (0, 0, 4), "even": (2, 2, 2)}
@@ -40,7 +47,7 @@ def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> T
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-def told(here: World) -> dict[str, Any]:
+def told(here: ProcessGroup) -> dict[str, Any]:
     """What one of the processes finds, by name."""
     found: dict[str, Any] = {"rank": (here.rank, here.size), "everybody": here.gather({"rank": here.rank})}
     found["sum"] = here.sum(torch.arange(3) + here.rank)
@@ -61,7 +68,7 @@ def told(here: World) -> dict[str, Any]:
     return found
 
 
-def of_rows(here: World, counts: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+def of_rows(here: ProcessGroup, counts: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     """All rows, and the gradients of own rows: every process sends back another loss; each its third of one loss."""
     every = numbers(sum(counts), 2)
     first, second = (part(every, counts, here.rank).clone().requires_grad_() for _ in range(2))
@@ -72,19 +79,19 @@ def of_rows(here: World, counts: tuple[int, ...]) -> tuple[Tensor, Tensor, Tenso
     return gathered_rows.detach(), first.grad, second.grad
 
 
-def of_norm(here: World, norm: nn.Module, name: str, counts: tuple[int, ...]) -> dict[str, Tensor]:
+def of_norm(here: ProcessGroup, norm: nn.Module, name: str, counts: tuple[int, ...]) -> dict[str, Tensor]:
     """y, dx, dw, db and running statistics of two batches; counts of 0 are given a row that does not count."""
     shape = SHAPES.get(name, (4,))
     norm = norm.double()
     for parameter in norm.parameters():
         nn.init.uniform_(parameter, 0.5, 1.5, generator=torch.Generator().manual_seed(3))
-    join(norm, here)
+    sync_batch_norms(norm, here)
     found: dict[str, Tensor] = {}
     for turn in range(2):
         every = numbers(sum(counts), *shape, seed=turn) + 3
         own = part(every, counts, here.rank)
         x = (own if len(own) else torch.full((1, *shape), 1e3, dtype=every.dtype)).clone().requires_grad_()
-        with contextlib.nullcontext() if len(own) else uncounted(norm):
+        with contextlib.nullcontext() if len(own) else uncounted_batches(norm):
             y = norm(x)[: len(own)]
         slope = numbers(*every.shape, seed=5)
         (y * part(slope, counts, here.rank)).sum().backward()  # type: ignore[no-untyped-call]
@@ -95,7 +102,7 @@ def of_norm(here: World, norm: nn.Module, name: str, counts: tuple[int, ...]) ->
     return found | dict(norm.named_buffers()) | {"eval": norm(torch.ones(3, *shape, dtype=torch.float64)).detach()}
 
 
-def of_gradients(here: World) -> dict[str, Any]:
+def of_gradients(here: ProcessGroup) -> dict[str, Any]:
     some, none, half = (nn.Parameter(torch.zeros(2, 2, dtype=d)) for d in (torch.float32, torch.float32, torch.float64))
     some.grad = torch.full((2, 2), 1.0) if here.rank == 1 else None
     half.grad = torch.full((2, 2), 0.5 + here.rank, dtype=torch.float64)
@@ -151,7 +158,7 @@ def test_rows_come_in_the_order_of_ranks_with_the_gradient_of_all_losses(
 @pytest.mark.parametrize("name", NORMS)
 def test_batch_norm_of_many_is_that_of_one(name: str, shares: str, found: list[Mapping[str, Any]]) -> None:
     counts = COUNTS[shares]
-    alone = of_norm(World(), NORMS[name](), name, (sum(counts),))
+    alone = of_norm(ProcessGroup(), NORMS[name](), name, (sum(counts),))
     for key in alone:
         parts = [mine[f"norm {name} {shares}"][key] for mine in found]
         if key.startswith(("y", "dx")):
@@ -182,20 +189,20 @@ def test_gradients_add_up_and_none_stays_none_where_nobody_has_one(found: list[M
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [0, 1, 2, 6, 7, 128])
 def test_shares_cover_everything_in_order_and_differ_by_at_most_one(n: int, size: int) -> None:
-    shares = [list(range(n))[World(rank, size).share(n)] for rank in range(size)]
+    shares = [list(range(n))[ProcessGroup(rank, size).share(n)] for rank in range(size)]
     assert [item for share in shares for item in share] == list(range(n))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
 def test_alone_everything_is_itself() -> None:
-    here, x = world(), torch.ones(2, requires_grad=True)
-    assert here == World(0, 1) and here.main
+    here, x = process_group(), torch.ones(2, requires_grad=True)
+    assert here == ProcessGroup(0, 1) and here.main
     assert here.rows(x) is x and here.sum(x) is x and here.max(x) is x
     assert here.gather(x) == [x] and here.any(True) and not here.any(False)
-    with joined("cpu") as inside:
+    with join_group("cpu") as inside:
         assert inside == here and not torch.distributed.is_initialized()
     norm = nn.BatchNorm1d(2)
-    join(norm, here)
+    sync_batch_norms(norm, here)
     assert "forward" not in norm.__dict__
 
 
@@ -205,12 +212,12 @@ ENVIRONMENT = {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "localhost", "MAST
 def test_torchrun_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
-    assert launched() == World(0, 1) and local_rank() == 0
+    assert launched_group() == ProcessGroup(0, 1) and local_rank() == 0
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    assert launched() == World(1, 4) and local_rank() == 1
+    assert launched_group() == ProcessGroup(1, 4) and local_rank() == 1
     monkeypatch.delenv("MASTER_PORT")  # a cluster that sets the others for its own ends
-    assert launched() == World(0, 1)
+    assert launched_group() == ProcessGroup(0, 1)
 
 
 @pytest.mark.slow
@@ -227,14 +234,14 @@ def test_torchrun_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_can_not_meet_says_so(changed: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**ENVIRONMENT, "GLOO_SOCKET_IFNAME": "lo", **changed}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=message), joined("cpu"):
+    with pytest.raises(InputError, match=message), join_group("cpu"):
         raise AssertionError("it has met")
 
 
 def test_a_lost_process_is_told_from_an_error_of_ones_own() -> None:
-    assert lost("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
-    assert lost("NCCL communicator was aborted on rank 1")
-    assert not lost("S must be one matrix to train")
+    assert is_lost_process("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
+    assert is_lost_process("NCCL communicator was aborted on rank 1")
+    assert not is_lost_process("S must be one matrix to train")
 
 
 if __name__ == "__main__":
@@ -242,5 +249,5 @@ if __name__ == "__main__":
     folder, rank = Path(sys.argv[1]), int(sys.argv[2])
     os.environ.pop("GLOO_SOCKET_IFNAME", None)
     with group(folder / "meeting", rank, RANKS):
-        torch.save(told(world()), folder / f"{rank}.pt")
+        torch.save(told(process_group()), folder / f"{rank}.pt")
     os._exit(0)  # threads of torch's may abort a process that takes its time

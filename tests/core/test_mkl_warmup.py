@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from lossscope.core.mkl_warmup import FUNCTIONS, settle
+from lossscope.core.mkl_warmup import FUNCTIONS, warm_up
 
 
 def test_objectives_are_not_imported_without_the_first_calls() -> None:
@@ -26,4 +26,4 @@ print(len(made), sorted({{(name, n) for name, _, n in made}}) == sorted((name, 1
 
 
 def test_they_can_be_made_again() -> None:
-    settle()
+    warm_up()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, group_mask, normalise, pair_mask
-from lossscope.core.weights import Weights, backward, both, reduced
+from lossscope.core.weights import Weights, backward, both, reduce_weights
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
@@ -103,7 +103,7 @@ def test_training_through_w_is_training_through_the_loss(name: str) -> None:
     images, captions, mask = batch(objective)
     through_w, through_loss = TwoTowers(), TwoTowers()
     S = through_w(images, captions)
-    found = reduced(both(objective, S, mask), objective.directions, objective.reduction, B)
+    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
     backward(S, found.gradient)
     expected = REDUCED[name](through_loss(images, captions))
     expected.backward()
@@ -119,7 +119,7 @@ def test_every_gradient_trains_too() -> None:
     images, captions, mask = batch(objective)
     model = TwoTowers()
     S = model(images, captions)
-    found = reduced(both(objective, S, mask), objective.directions, objective.reduction, B)
+    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
     assert found.value is None
     backward(S, found.gradient)
     assert float(parameter_gradients(model).abs().max()) > 0
@@ -146,7 +146,7 @@ def test_reductions_divide_by_nothing_usable_queries_or_pairs(
     reduction: Any, i2t: float, t2i: float, directions: float
 ) -> None:
     pair = Pair(made(torch.full((4,), 3.0), 2), made(torch.full((4,), 5.0), 4))
-    found = reduced(pair, directions, reduction, 5)
+    found = reduce_weights(pair, directions, reduction, 5)
     assert found.value is not None
     assert float(found.value) == pytest.approx(directions * (12 * i2t + 20 * t2i))
     torch.testing.assert_close(found.gradient, torch.full((4, 4), directions * (i2t + t2i)))
@@ -155,7 +155,7 @@ def test_reductions_divide_by_nothing_usable_queries_or_pairs(
 def test_the_gradient_of_t2i_is_transposed_back() -> None:
     i2t, t2i = torch.rand(2, 3), torch.rand(3, 2)
     usable = (torch.ones(2, dtype=torch.bool), torch.ones(3, dtype=torch.bool))
-    found = reduced(Pair(Weights(i2t, None, usable[0]), Weights(t2i, None, usable[1])), 1.0, "sum", 3)
+    found = reduce_weights(Pair(Weights(i2t, None, usable[0]), Weights(t2i, None, usable[1])), 1.0, "sum", 3)
     assert torch.equal(found.gradient, i2t + t2i.T)
     assert found.value is None
 
@@ -163,7 +163,7 @@ def test_the_gradient_of_t2i_is_transposed_back() -> None:
 @pytest.mark.parametrize("reduction", ["sum", "mean", "pairs"])
 def test_nothing_usable_reduces_to_zero(reduction: Any) -> None:
     none = Weights(torch.zeros(3, 3), torch.zeros(3), torch.zeros(3, dtype=torch.bool))
-    found = reduced(Pair(none, none), 1.0, reduction, 0)
+    found = reduce_weights(Pair(none, none), 1.0, reduction, 0)
     assert found.value is not None
     assert float(found.value) == 0
     assert not found.gradient.any()
@@ -172,7 +172,7 @@ def test_nothing_usable_reduces_to_zero(reduction: Any) -> None:
 def test_another_reduction_raises_listing_the_three() -> None:
     pair = Pair(made(None, 4), made(None, 4))
     with pytest.raises(InputError, match="one of sum, mean, pairs, cells; got 'median'"):
-        reduced(pair, 1.0, "median", 4)  # type: ignore[arg-type]
+        reduce_weights(pair, 1.0, "median", 4)  # type: ignore[arg-type]
 
 
 def test_a_pair_iterates_i2t_first_and_maps_both() -> None:

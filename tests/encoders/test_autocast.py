@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.expert_inputs import shape_of
-from lossscope.encoders.types import Items, Side
+from lossscope.encoders.types import EncodedBatch, Items
 from lossscope.registry import build, names
 
 SIZE, WORDS, N = 16, 12, 4
@@ -77,11 +77,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def floats(side: Side) -> dict[str, torch.dtype]:
+def floats(side: EncodedBatch) -> dict[str, torch.dtype]:
     return {name: tensor.dtype for name, tensor in side.tensors.items() if tensor.is_floating_point()}
 
 
-def step(encoder: Encoder, images: Items) -> tuple[Side, Side, Tensor, Tensor | None]:
+def step(encoder: Encoder, images: Items) -> tuple[EncodedBatch, EncodedBatch, Tensor, Tensor | None]:
     """Sides under autocast, score and further loss outside, as in a training step."""
     ids = captions()
     with torch.autocast("cpu", torch.bfloat16):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.bfan import BFAN, focused
-from lossscope.encoders.types import Original, Side
+from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
@@ -53,24 +53,24 @@ def pictures() -> Tensor:
     return torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(1))
 
 
-def sides(encoder: Encoder) -> tuple[Side, Side]:
+def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
         return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
 
 
-def score(encoder: Encoder, images: Side, texts: Side) -> Tensor:
+def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
     S = encoder.score(images, texts)
     assert isinstance(S, Tensor)
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> Original:
+def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
         for tower in ("image.", "text.")
     )
-    return Original(Path("model_best.pth.tar"), towers, options)
+    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 def test_names_and_shapes_are_the_originals() -> None:
@@ -185,7 +185,7 @@ def test_the_range_of_the_score_is_stated() -> None:
 @both_focals
 def test_an_original_file_gives_the_scores_of_its_model(focal: str) -> None:
     encoder = model(f",focal={focal}")
-    found = BFAN.opened(original(encoder, {**OPT, "focal_type": focal}))
+    found = BFAN.from_released(original(encoder, {**OPT, "focal_type": focal}))
     assert found is not None
     assert (found.item_shape, found.vocabulary_size) == ((36, 6), 10)
     assert found.objective == "triplet_sh:margin=0.2"
@@ -196,8 +196,8 @@ def test_an_original_file_gives_the_scores_of_its_model(focal: str) -> None:
 
 
 def test_a_file_that_does_not_say_it_is_bfan_is_left_to_others() -> None:
-    assert BFAN.opened(original(model(), {"cross_attn": "t2i"})) is None
-    assert BFAN.opened(replace(original(model(), OPT), towers=())) is None
+    assert BFAN.from_released(original(model(), {"cross_attn": "t2i"})) is None
+    assert BFAN.from_released(replace(original(model(), OPT), towers=())) is None
 
 
 @pytest.mark.parametrize(
@@ -216,12 +216,12 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
     if value is not None:
         towers[tower][name] = value
     with pytest.raises(InputError, match=fragment):
-        BFAN.opened(replace(file, towers=tuple(towers)))
+        BFAN.from_released(replace(file, towers=tuple(towers)))
 
 
 def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="option focal_type of the file must be one of equal, prob; got 'none'"):
-        BFAN.opened(original(model(), {**OPT, "focal_type": "none"}))
+        BFAN.from_released(original(model(), {**OPT, "focal_type": "none"}))
     with pytest.raises(InputError, match="lambda_softmax must be > 0 and finite; got 0"):
         build("encoders", "bfan:lambda_softmax=0")
     with pytest.raises(InputError, match="bfan must be given region features"):

@@ -17,8 +17,8 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
 from lossscope.encoders.layers.expert_inputs import shape_of
-from lossscope.encoders.released.checkpoint_file import read_original
-from lossscope.encoders.types import Original
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
 
@@ -87,9 +87,9 @@ def scores(
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> Original:
+def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
     tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    return Original(Path("trained_model.pth"), (tower,), options)
+    return ReleasedFile(Path("trained_model.pth"), (tower,), options)
 
 
 def part(**changed: Any) -> dict[str, Any]:
@@ -270,12 +270,12 @@ def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], 
 @pytest.mark.parametrize("keep", [False, True])
 def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
     spec = replace(SMALL, padded=True, keep_missing=keep)
-    found = CE.opened(original(model(spec), part(keep_missing_modalities=keep)))
+    found = CE.from_released(original(model(spec), part(keep_missing_modalities=keep)))
     assert found is not None
     assert (found.vocabulary_size, found.objective) == (0, "triplet:margin=0.0938116")
     assert found.item_shape == shape_of(WIDTHS, 6) and found.encoder == spec
     assert found.notices == ("data: videos of frames=6, captions as vectors of words (msrvtt:words=STEM)",)
-    again = build("encoders", spec_of(found.encoder)).rebuilt(found.item_shape, 0, found.kept).eval()
+    again = build("encoders", spec_of(found.encoder)).rebuild(found.item_shape, 0, found.kept).eval()
     again.load_state_dict(found.weights)
     assert torch.equal(scores(again), scores(model(spec)))
 
@@ -287,7 +287,7 @@ def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts()
     }  # fmt: skip
     spec = replace(SMALL, clusters="audio=2+ocr=3+speech=2")
     tower = {k: v for k, v in spec.build(shape_of(widths, 5), 0).state_dict().items() if "num_batches" not in k}
-    found = CE.opened(Original(Path("trained_model.pth"), (tower,)))
+    found = CE.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
     assert found is not None and found.item_shape == shape_of(widths, 49)
     assert found.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
 
@@ -296,17 +296,17 @@ def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) 
     file = original(model(replace(SMALL, padded=True)))
     config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
     torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
-    read = read_original(tmp_path / "a.pth")
-    wanted, found = CE.opened(file), CE.opened(read)
+    read = read_released(tmp_path / "a.pth")
+    wanted, found = CE.from_released(file), CE.from_released(read)
     assert wanted is not None and found is not None and read.epoch == 3
     assert (found.encoder, found.item_shape) == (wanted.encoder, wanted.item_shape)
-    assert [n for n in names("encoders") if load("encoders", n).opened(read) is not None] == ["ce"]
+    assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["ce"]
 
 
 def test_files_of_others_are_left_to_them() -> None:
     file = original(model())
-    assert CE.opened(replace(file, towers=(*file.towers, {}))) is None
-    assert CE.opened(replace(file, towers=({"vid_bert.pooler.dense.bias": torch.zeros(1)},))) is None
+    assert CE.from_released(replace(file, towers=(*file.towers, {}))) is None
+    assert CE.from_released(replace(file, towers=({"vid_bert.pooler.dense.bias": torch.zeros(1)},))) is None
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
     file = original(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
     with pytest.raises(InputError, match=fragment):
-        CE.opened(replace(file, towers=(tower,)))
+        CE.from_released(replace(file, towers=(tower,)))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
 )
 def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        CE.opened(original(model(), options))
+        CE.from_released(original(model(), options))
 
 
 @pytest.mark.parametrize(

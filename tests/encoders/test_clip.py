@@ -12,12 +12,12 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
-from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.released.clip import from_openai
-from lossscope.encoders.types import Original
+from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources.checkpoints.conversion import opened
+from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
@@ -97,7 +97,7 @@ def test_names_and_shapes_are_those_of_the_published_model() -> None:
     import json
 
     with torch.device("meta"):
-        model = CLIP().rebuilt((3, 336, 336), 49408, {"config": json.dumps(LARGE)})
+        model = CLIP().rebuild((3, 336, 336), 49408, {"config": json.dumps(LARGE)})
     state = model.state_dict()
     assert {name: tuple(state[name].shape) for name in PUBLISHED} == PUBLISHED
     assert len(state) == 590
@@ -177,7 +177,7 @@ def test_openais_names_come_to_the_same_weights() -> None:
 
 
 def test_a_file_of_openais_tells_its_sizes() -> None:
-    found = CLIP.opened(Original(Path("ViT.pt"), (openai(tiny().state_dict()),)))
+    found = CLIP.from_released(ReleasedFile(Path("ViT.pt"), (openai(tiny().state_dict()),)))
     assert found is not None
     assert found.item_shape == (3, 16, 16)
     assert found.vocabulary_size == len(words())
@@ -196,7 +196,7 @@ def test_a_folder_opens_whole_with_its_tokeniser(folder: Path, older: bool) -> N
         state["text_model.embeddings.position_ids"] = torch.arange(12)[None]
         torch.save(state, folder / "pytorch_model.bin")
         (folder / "model.safetensors").unlink()
-    checkpoint, _ = opened(folder)
+    checkpoint, _ = open_released(folder)
     assert checkpoint.training["ignored"] == (["text_model.embeddings.position_ids"] if older else [])
     direct = CLIP(path=folder).build((3, 16, 16), len(words())).eval()
     torch.testing.assert_close(similarity(checkpoint.model()), similarity(direct), rtol=0, atol=0)
@@ -212,7 +212,7 @@ def test_a_folder_that_lacks_a_weight_or_has_one_too_many_is_refused(folder: Pat
         CLIP(path=folder).build((3, 16, 16), len(words()))
     save_file({**state, "extra": torch.ones(1)}, folder / "model.safetensors")
     with pytest.raises(InputError, match=r"left over \['extra'\]"):
-        opened(folder)
+        open_released(folder)
 
 
 def test_pictures_of_another_size_are_refused(folder: Path) -> None:
@@ -239,6 +239,6 @@ def test_every_trainable_parameter_gets_a_gradient() -> None:
 
 
 def test_a_safetensors_file_alone_is_read(folder: Path) -> None:
-    original = read_original(folder / "model.safetensors")
-    found = CLIP.opened(original)
+    original = read_released(folder / "model.safetensors")
+    found = CLIP.from_released(original)
     assert found is not None and found.item_shape == (3, 16, 16)

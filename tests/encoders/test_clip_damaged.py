@@ -15,7 +15,7 @@ from torch import Tensor
 from lossscope.encoders.base import EncoderSpec
 from lossscope.encoders.clip import CLIP
 from lossscope.encoders.siglip import SigLIP
-from lossscope.encoders.types import Original
+from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 
 transformers = pytest.importorskip("transformers")
@@ -52,7 +52,7 @@ def family(kind: str) -> type[EncoderSpec]:
 
 def open_with(kind: str, tensors: dict[str, Tensor], options: dict[str, Any] | None = None) -> Any:
     told = OPTIONS[kind] if options is None else options
-    return family(kind).opened(Original(Path("model.safetensors"), (tensors,), told))
+    return family(kind).from_released(ReleasedFile(Path("model.safetensors"), (tensors,), told))
 
 
 DAMAGES: dict[str, Callable[[Tensor], Tensor | None]] = {
@@ -183,4 +183,4 @@ def test_damaged_tensors_under_openais_names_are_named(name: str, tensor: Tensor
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"text_config": 1, "vision_config": {}}', "[" * 100_000])
 def test_a_kept_configuration_that_is_none_is_named(kind: str, text: str) -> None:
     with pytest.raises(InputError, match=r"must keep its configuration|must hold text_config and vision_config"):
-        KINDS[kind]().rebuilt((3, 16, 16), 30, {"config": text})
+        KINDS[kind]().rebuild((3, 16, 16), 30, {"config": text})

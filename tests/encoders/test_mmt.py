@@ -17,8 +17,8 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.expert_inputs import shape_of
 from lossscope.encoders.mmt import MMT
-from lossscope.encoders.released.checkpoint_file import read_original
-from lossscope.encoders.types import Original
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
@@ -88,9 +88,9 @@ def scores(encoder: Encoder, found: Mapping[str, Tensor], ids: Tensor = IDS, len
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> Original:
+def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
     tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    return Original(Path("trained_model.pth"), (tower,), options)
+    return ReleasedFile(Path("trained_model.pth"), (tower,), options)
 
 
 def part(**changed: Any) -> dict[str, Any]:
@@ -244,13 +244,13 @@ def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
     spec = replace(SMALL, keep_missing=keep)
     file = original(model(spec), part(keep_missing_modalities=keep))
     tower = {**file.towers[0], "txt_bert.embeddings.position_ids": torch.arange(512)[None]}
-    found = MMT.opened(replace(file, towers=(tower,)))
+    found = MMT.from_released(replace(file, towers=(tower,)))
     assert found is not None
     assert (found.vocabulary_size, found.objective, found.context) == (10, "triplet:margin=0.05", 30)
     assert found.ignored == ("txt_bert.embeddings.position_ids",) and found.notices == ()
     assert found.item_shape == shape_of(WIDTHS, 7)
     assert found.encoder == replace(spec, lower=True)
-    again = build("encoders", spec_of(found.encoder)).rebuilt(found.item_shape, 10, found.kept).eval()
+    again = build("encoders", spec_of(found.encoder)).rebuild(found.item_shape, 10, found.kept).eval()
     again.load_state_dict(found.weights)
     assert torch.equal(scores(again, items()), scores(model(spec), items()))
 
@@ -258,14 +258,14 @@ def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
 def test_a_file_without_a_configuration_or_batch_counters_is_opened_with_the_published_settings() -> None:
     file = original(model(replace(SMALL, positions=32, heads=4, window=1.0)), {})
     tower = {name: tensor for name, tensor in file.towers[0].items() if "num_batches" not in name}
-    found = MMT.opened(replace(file, towers=(tower,)))
+    found = MMT.from_released(replace(file, towers=(tower,)))
     assert found is not None and found.encoder == replace(SMALL, positions=32, heads=4, window=1.0, lower=True)
 
 
 def test_position_embeddings_that_a_file_lacks_are_zeros() -> None:
     name = "vid_bert.embeddings.position_embeddings.weight"
     file = original(model())
-    found = MMT.opened(replace(file, towers=({**file.towers[0], name: file.towers[0][name][:4]},)))
+    found = MMT.from_released(replace(file, towers=({**file.towers[0], name: file.towers[0][name][:4]},)))
     assert found is not None and found.notices == ("position embeddings: 4 in the file, 2 of zeros behind them",)
     assert torch.equal(found.weights[name][:4], file.towers[0][name][:4])
     assert torch.equal(found.weights[name][4:], torch.zeros(2, 8))
@@ -275,17 +275,17 @@ def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) 
     file = original(model(SMALL))
     config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
     torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
-    read = read_original(tmp_path / "a.pth")
-    wanted, found = MMT.opened(file), MMT.opened(read)
+    read = read_released(tmp_path / "a.pth")
+    wanted, found = MMT.from_released(file), MMT.from_released(read)
     assert wanted is not None and found is not None and read.epoch == 3
     assert (found.encoder, found.item_shape) == (wanted.encoder, wanted.item_shape)
-    assert [n for n in names("encoders") if load("encoders", n).opened(read) is not None] == ["mmt"]
+    assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["mmt"]
 
 
 def test_files_of_others_are_left_to_them() -> None:
     file = original(model())
-    assert MMT.opened(replace(file, towers=(*file.towers, {}))) is None
-    assert MMT.opened(replace(file, towers=({"ce.moe_fc.weight": torch.zeros(1)},))) is None
+    assert MMT.from_released(replace(file, towers=(*file.towers, {}))) is None
+    assert MMT.from_released(replace(file, towers=({"ce.moe_fc.weight": torch.zeros(1)},))) is None
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
     file = original(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
     with pytest.raises(InputError, match=fragment):
-        MMT.opened(replace(file, towers=(tower,)))
+        MMT.from_released(replace(file, towers=(tower,)))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
 )
 def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        MMT.opened(original(model(), options))
+        MMT.from_released(original(model(), options))
 
 
 def test_captions_are_read_as_sentences_of_at_most_so_many_parts() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.scan import SCAN
-from lossscope.encoders.types import Original, Side
+from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
@@ -64,7 +64,7 @@ def pictures(n: int = 3) -> Tensor:
     return torch.randn(n, 5, 6, generator=torch.Generator().manual_seed(1))
 
 
-def sides(encoder: Encoder) -> tuple[Side, Side]:
+def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
         return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
 
@@ -78,13 +78,13 @@ def shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in state.items()}
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> Original:
+def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
         for tower in ("image.", "text.")
     )
-    return Original(Path("model_best.pth.tar"), towers, options)
+    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 def test_names_and_shapes_are_the_originals() -> None:
@@ -160,7 +160,7 @@ def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracl
     encoder = model(f",direction={direction}")
     images, words = unit_vectors(2, 36, 1024), unit_vectors(3, 13, 1024)
     images[1] = torch.nn.functional.normalize(images[1] + 3 * images[1, :1], dim=-1)  # regions that are much alike
-    found = encoder.score(Side(None, images), Side(None, words, torch.ones(3, 13, dtype=torch.bool)))
+    found = encoder.score(EncodedBatch(None, images), EncodedBatch(None, words, torch.ones(3, 13, dtype=torch.bool)))
     wanted = oracle("scan").scores(
         images.double(), list(words.double()), direction, "avg", {"t2i": 9, "i2t": 4}[direction]
     )
@@ -225,7 +225,7 @@ def test_an_original_file_gives_the_scores_of_its_model(changes: dict[str, Any],
         f"{spec},direction={options['cross_attn']},lambda_softmax={options['lambda_softmax']},pool={pool},"
         f"lambda_lse={options['lambda_lse']},norm={options['raw_feature_norm']}"
     )
-    found = SCAN.opened(original(encoder, options))
+    found = SCAN.from_released(original(encoder, options))
     assert found is not None
     assert (found.item_shape, found.vocabulary_size, found.ignored) == ((36, 6), 10, ())
     expected = "triplet_sh:margin=0.2" if options["max_violation"] else "triplet:margin=0.1"
@@ -237,14 +237,14 @@ def test_an_original_file_gives_the_scores_of_its_model(changes: dict[str, Any],
 
 @pytest.mark.parametrize("options", [{}, {**OPT, "focal_type": "equal"}, {"margin": 0.2}])
 def test_a_file_that_does_not_say_it_is_scan_is_left_to_others(options: dict[str, Any]) -> None:
-    assert SCAN.opened(original(model(), options)) is None
+    assert SCAN.from_released(original(model(), options)) is None
 
 
 def test_files_of_other_towers_are_left_to_others() -> None:
     file = original(model(), OPT)
     first, second = file.towers
-    assert SCAN.opened(replace(file, towers=(first, second, {}))) is None
-    assert SCAN.opened(replace(file, towers=({**first, "cnn.conv1.weight": torch.zeros(1)}, second))) is None
+    assert SCAN.from_released(replace(file, towers=(first, second, {}))) is None
+    assert SCAN.from_released(replace(file, towers=({**first, "cnn.conv1.weight": torch.zeros(1)}, second))) is None
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
     if value is not None:
         towers[tower][name] = value
     with pytest.raises(InputError, match=fragment):
-        SCAN.opened(replace(file, towers=tuple(towers)))
+        SCAN.from_released(replace(file, towers=tuple(towers)))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
 )
 def test_options_of_a_file_are_checked(changes: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        SCAN.opened(original(model(), {**OPT, **changes}))
+        SCAN.from_released(original(model(), {**OPT, **changes}))
 
 
 @pytest.mark.parametrize(

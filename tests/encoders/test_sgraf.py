@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.sgraf import SGRAF
-from lossscope.encoders.types import Original, Side
+from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
@@ -98,12 +98,12 @@ def pictures(n: int = 4) -> Tensor:
     return torch.randn(n, 5, 7, generator=torch.Generator().manual_seed(1))
 
 
-def sides(encoder: Encoder) -> tuple[Side, Side]:
+def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
         return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
 
 
-def score(encoder: Encoder, images: Side, texts: Side) -> Tensor:
+def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
     S = encoder.score(images, texts)
     assert isinstance(S, Tensor)
     return S
@@ -122,13 +122,13 @@ def wanted(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor], train
     return found
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> Original:
+def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
         for tower in ("image.", "text.", "similarity.")
     )
-    return Original(Path("model_best.pth.tar"), towers, options)
+    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 @pytest.mark.parametrize(("module", "count", "millions"), [("sgr", 46, 5.32), ("saf", 35, 4.73)])
@@ -258,7 +258,7 @@ def test_dropout_is_for_training_only() -> None:
 @pytest.mark.parametrize("spec", [",module=sgr", ",module=saf", ",module=sgr,steps=2", ",module=saf,bi_gru=false"])
 def test_an_original_file_gives_the_scores_of_its_model(spec: str) -> None:
     encoder = model(spec)
-    found = SGRAF.opened(original(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
+    found = SGRAF.from_released(original(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
     assert found is not None
     assert (found.item_shape, found.vocabulary_size, found.objective) == ((5, 7), 10, "triplet_sh:margin=0.2")
     again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
@@ -268,20 +268,20 @@ def test_an_original_file_gives_the_scores_of_its_model(spec: str) -> None:
 
 def test_hardest_negatives_are_on_unless_switched_off() -> None:
     for options, name in (({}, "triplet_sh"), ({"max_violation": False}, "triplet")):
-        found = SGRAF.opened(original(model(), options))
+        found = SGRAF.from_released(original(model(), options))
         assert found is not None and found.objective == f"{name}:margin=0.2"
 
 
 def test_a_file_without_batch_counters_is_opened() -> None:
     file = original(model(",module=saf"), {})
     old = tuple({k: v for k, v in tower.items() if "num_batches" not in k} for tower in file.towers)
-    assert SGRAF.opened(replace(file, towers=old)) is not None
+    assert SGRAF.from_released(replace(file, towers=old)) is not None
 
 
 def test_files_of_others_are_left_to_them() -> None:
     file = original(model(), {})
-    assert SGRAF.opened(replace(file, towers=file.towers[:2])) is None
-    assert SGRAF.opened(replace(file, towers=(file.towers[0], {"rnn.weight_ih_l0": torch.zeros(1)}, {}))) is None
+    assert SGRAF.from_released(replace(file, towers=file.towers[:2])) is None
+    assert SGRAF.from_released(replace(file, towers=(file.towers[0], {"rnn.weight_ih_l0": torch.zeros(1)}, {}))) is None
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
     if value is not None:
         towers[tower][name] = value
     with pytest.raises(InputError, match=fragment):
-        SGRAF.opened(replace(file, towers=tuple(towers)))
+        SGRAF.from_released(replace(file, towers=tuple(towers)))
 
 
 def test_another_number_of_regions_is_refused() -> None:

@@ -10,7 +10,7 @@ import torch
 from lossscope.encoders.siglip import SigLIP
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources.checkpoints.conversion import opened
+from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
@@ -43,7 +43,7 @@ def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder:
     filled = torch.tensor([row + [1] * (10 - len(row)) for row in rows])
     padded = torch.tensor([row + [0] * (max(map(len, rows)) - len(row)) for row in rows])
     images = torch.randint(0, 256, (4, 3, 16, 16), dtype=torch.uint8)
-    checkpoint, _ = opened(folder)
+    checkpoint, _ = open_released(folder)
     ours = checkpoint.model()
     with torch.no_grad():
         logits = theirs(input_ids=filled, pixel_values=images.float() / 127.5 - 1).logits_per_image
@@ -62,4 +62,4 @@ def test_what_can_not_be_built_says_so(folder: Path) -> None:
         SigLIP().build((3, 16, 16), 10)
     (folder / "config.json").write_text('{"model_type": "siglip"}')
     with pytest.raises(InputError, match="must hold text_config and vision_config"):
-        opened(folder)
+        open_released(folder)

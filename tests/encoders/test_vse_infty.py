@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.residual_network import PLANS, Plan
-from lossscope.encoders.types import Original
+from lossscope.encoders.types import ReleasedFile
 from lossscope.encoders.vse_infty import VSEInfty
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -186,7 +186,7 @@ def test_the_gradient_reaches_every_parameter_that_trains(spec: VSEInfty) -> Non
 
 
 def test_groups_are_bert_and_the_backbone(small_backbone: None) -> None:
-    encoder = VSEInfty(image="grid", bert="2x64", dim=6).rebuilt((3, 64, 64), 10, {})
+    encoder = VSEInfty(image="grid", bert="2x64", dim=6).rebuild((3, 64, 64), 10, {})
     groups = {name: list(members) for name, members in encoder.groups().items()}
     assert groups.keys() == {"bert", "backbone"}
     assert len(groups["backbone"]) == len(list(encoder.image.backbone.parameters()))  # type: ignore[union-attr]
@@ -229,7 +229,7 @@ def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(0)
     spec = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone)
-    encoder = spec.rebuilt((3, 64, 64), 10, {}).eval()
+    encoder = spec.rebuild((3, 64, 64), 10, {}).eval()
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     if backbone == "detector":
         pixels = images.float()[:, [2, 1, 0]] - torch.tensor([102.9801, 115.9465, 122.7717])[:, None, None]
@@ -249,7 +249,7 @@ def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Ca
 
 def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
     torch.manual_seed(0)
-    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuilt((3, 64, 64), 10, {}).train()
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuild((3, 64, 64), 10, {}).train()
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     first = encoder.encode_images(images).vectors
     assert not torch.equal(first, encoder.encode_images(images).vectors)
@@ -263,7 +263,7 @@ def test_a_grid_without_weights_is_refused_and_rebuilt_from_a_checkpoint(tmp_pat
     wanted = "weights must be a file for backbone=detector, whose .* name its weights, --encoder-option weights=FILE$"
     with pytest.raises(InputError, match=wanted):
         spec.build((3, 64, 64), 10)
-    encoder = spec.rebuilt((3, 64, 64), 10, {})
+    encoder = spec.rebuild((3, 64, 64), 10, {})
     net = encoder.image.backbone.resnet.state_dict()  # type: ignore[union-attr, operator]
     torch.save(net, tmp_path / "net.pth")
     again = replace(spec, weights=tmp_path / "net.pth").build((3, 64, 64), 10)
@@ -350,7 +350,7 @@ def test_a_model_is_rebuilt_from_what_is_kept_without_the_folder(folder: Path) -
     encoder = stirred(spec.build((5, 7), len(PIECES)))
     for file in folder.iterdir():
         file.unlink()
-    again = spec.rebuilt((5, 7), len(PIECES), json.loads(json.dumps(kept)))
+    again = spec.rebuild((5, 7), len(PIECES), json.loads(json.dumps(kept)))
     again.load_state_dict(encoder.state_dict())
     assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
     assert torch.equal(again.text.continuing, encoder.text.continuing)  # type: ignore[union-attr, arg-type]
@@ -389,19 +389,19 @@ def towers_of(encoder: Encoder) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     return image, text
 
 
-def original_of(encoder: Encoder, **options: Any) -> Original:
-    return Original(Path("model_best.pth"), towers_of(encoder), {"margin": 0.2, "max_violation": True, **options})
+def original_of(encoder: Encoder, **options: Any) -> ReleasedFile:
+    return ReleasedFile(Path("model_best.pth"), towers_of(encoder), {"margin": 0.2, "max_violation": True, **options})
 
 
 @pytest.mark.parametrize("spec", [GRU, BERT], ids=["bigru", "bert"])
 def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: VSEInfty) -> None:
     encoder = model(spec)
-    opened = VSEInfty.opened(original_of(encoder))
+    opened = VSEInfty.from_released(original_of(encoder))
     assert opened is not None
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet_sh:margin=0.2")
     assert opened.ignored == (("bert.embeddings.position_ids",) if spec.text == "bert" else ())
     assert (opened.encoder.bn_ignore_padding, opened.encoder.text, opened.encoder.dim) == (False, spec.text, 6)
-    again = opened.encoder.rebuilt(opened.item_shape, opened.vocabulary_size, opened.encoder.kept())
+    again = opened.encoder.rebuild(opened.item_shape, opened.vocabulary_size, opened.encoder.kept())
     again.load_state_dict(opened.weights)
     assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
     assert build("encoders", spec_of(opened.encoder)) == opened.encoder
@@ -411,14 +411,14 @@ def test_a_file_with_grids_gives_the_vectors_of_its_model(
     monkeypatch: pytest.MonkeyPatch, small_backbone: None
 ) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.network_of", lambda names: "resnet101")
-    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuilt((3, 512, 512), 10, {}).eval()
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuild((3, 512, 512), 10, {}).eval()
     original = original_of(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
-    opened = VSEInfty.opened(original)
+    opened = VSEInfty.from_released(original)
     assert opened is not None
     assert (opened.item_shape, opened.encoder.backbone) == ((3, 512, 512), "detector")
     assert "backbone.resnet.fc.weight" in opened.ignored
     assert "backbone.base.0.weight" in opened.ignored
-    again = opened.encoder.rebuilt(opened.item_shape, opened.vocabulary_size, {})
+    again = opened.encoder.rebuild(opened.item_shape, opened.vocabulary_size, {})
     again.load_state_dict(opened.weights)
     images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
@@ -442,21 +442,21 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ((image, without(text, "embed.weight")), "embed.weight of the file must be a tensor of 2 dimensions; got none"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEInfty.opened(Original(Path("a.pth"), towers))
+            VSEInfty.from_released(ReleasedFile(Path("a.pth"), towers))
     for options, fragment in [
         ({"no_imgnorm": True}, "option no_imgnorm of the file must be false"),
         ({"backbone_source": 3}, "option backbone_source of the file must be text"),
         ({"input_scale_factor": "2"}, "option input_scale_factor of the file must be a finite number"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEInfty.opened(Original(Path("a.pth"), (image, text), options))
+            VSEInfty.from_released(ReleasedFile(Path("a.pth"), (image, text), options))
 
 
 def test_files_of_others_are_left_to_them() -> None:
     image, text = towers_of(model())
-    assert VSEInfty.opened(Original(Path("a.pth"), (image,))) is None
+    assert VSEInfty.from_released(ReleasedFile(Path("a.pth"), (image,))) is None
     bare = {k: v for k, v in image.items() if "gpool" not in k}
-    assert VSEInfty.opened(Original(Path("a.pth"), (bare, text))) is None
+    assert VSEInfty.from_released(ReleasedFile(Path("a.pth"), (bare, text))) is None
 
 
 @pytest.mark.parametrize(
@@ -477,14 +477,14 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
 @pytest.mark.parametrize(("image", "shape"), [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
 def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=f"image={image} must be given"):
-        VSEInfty(image=image, text="bigru").rebuilt(shape, 10, {})
+        VSEInfty(image=image, text="bigru").rebuild(shape, 10, {})
 
 
 def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:
     spec = VSEInfty(bert="2x64", tokeniser=folder, dim=6)
     words = spec.tokens([], 1)
     ids, lengths = torch.tensor([words.encode("the dog running")] * 20), torch.full((20,), 6)
-    encoder = spec.rebuilt((5, 7), len(words), spec.kept()).train()
+    encoder = spec.rebuild((5, 7), len(words), spec.kept()).train()
     assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
     encoder.encode_texts(ids, lengths).vectors.sum().backward()
     assert build("encoders", spec_of(spec)) == spec

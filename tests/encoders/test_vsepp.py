@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder, EncoderSpec
-from lossscope.encoders.types import Original
+from lossscope.encoders.types import ReleasedFile
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -226,7 +226,7 @@ def test_crops_are_random_in_training_and_the_middle_in_eval() -> None:
 def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.vse_towers.CnnTower.LEAK_EVERY", 2)
     torch.manual_seed(0)
-    encoder = VSEPP(image="resnet18", dim=8, words=4, bn_mode=mode).rebuilt((3, 32, 32), 10, {}).train()
+    encoder = VSEPP(image="resnet18", dim=8, words=4, bn_mode=mode).rebuild((3, 32, 32), 10, {}).train()
     follows = []
     for step in range(6):
         if step == 5:
@@ -257,7 +257,7 @@ def test_a_frozen_network_without_weights_is_refused_and_rebuilt_from_a_checkpoi
     with pytest.raises(InputError, match=fragment + "name its weights, .* weights=FILE, or train it, finetune=true"):
         spec.build((3, 32, 32), 10)
     with torch.device("meta"):
-        assert spec.rebuilt((3, 32, 32), 10, {}).state_dict().keys() == spec.build((3, 32, 32), 10).state_dict().keys()
+        assert spec.rebuild((3, 32, 32), 10, {}).state_dict().keys() == spec.build((3, 32, 32), 10).state_dict().keys()
         VSEPP(image=image, finetune=True).build((3, 32, 32), 10)
 
 
@@ -271,14 +271,14 @@ def test_only_the_originals_batch_norms_put_a_count_into_the_state() -> None:
     assert found["original"] - found["frozen"] == {"image.steps", "image.leaked"}
 
 
-def file_of(encoder: Encoder, infix: bool = True, **options: Any) -> Original:
+def file_of(encoder: Encoder, infix: bool = True, **options: Any) -> ReleasedFile:
     towers = [
         {k.removeprefix(name): v for k, v in encoder.state_dict().items() if k.startswith(name)}
         for name in ("image.", "text.")
     ]
     if infix:
         towers[0] = {k.replace("cnn.", "cnn.module."): v for k, v in towers[0].items()}
-    return Original(Path("model_best.pth.tar"), tuple(towers), {"margin": 0.2, "max_violation": True, **options})
+    return ReleasedFile(Path("model_best.pth.tar"), tuple(towers), {"margin": 0.2, "max_violation": True, **options})
 
 
 def scores(encoder: Encoder, images: Tensor) -> Tensor:
@@ -304,7 +304,7 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: str, options:
     shape = (3, 256, 256) if raw else (6,)
     encoder = build("encoders", spec).build(shape, 10)
     original = file_of(encoder, **options)
-    opened = VSEPP.opened(original)
+    opened = VSEPP.from_released(original)
     assert opened is not None
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == (shape, 10, "triplet_sh:margin=0.2")
     again = opened.encoder.build(opened.item_shape, opened.vocabulary_size)
@@ -325,13 +325,13 @@ def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
         }
         for ours, theirs in names.items():
             image = {k.replace(ours, theirs): v for k, v in image.items()}
-        opened = VSEPP.opened(Original(Path("vgg.pth.tar"), (image, text)))
+        opened = VSEPP.from_released(ReleasedFile(Path("vgg.pth.tar"), (image, text)))
         assert opened is not None
         assert opened.encoder.image == "vgg19"
         assert opened.weights.keys() == encoder.state_dict().keys() | {"image.steps", "image.leaked"}
         older = file_of(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
     towers = ({k: v for k, v in older.towers[0].items() if "num_batches" not in k}, older.towers[1])
-    opened = VSEPP.opened(Original(older.path, towers))
+    opened = VSEPP.from_released(ReleasedFile(older.path, towers))
     assert opened is not None
     assert int(opened.weights["image.cnn.bn1.num_batches_tracked"]) == 0
 
@@ -351,31 +351,36 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ((short, text), r"must be one of resnet18, .*; got \(3, 4, 5, 3\) blocks of 3 convolutions"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEPP.opened(Original(original.path, towers))
+            VSEPP.from_released(ReleasedFile(original.path, towers))
     for options, fragment in [
         ({"measure": "dot"}, "measure of the file must be cosine or order"),
         ({"finetune": "yes"}, "finetune of the file must be true or false"),
         ({"use_abs": None}, "use_abs of the file must be true or false"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEPP.opened(Original(original.path, original.towers, options))
+            VSEPP.from_released(ReleasedFile(original.path, original.towers, options))
 
 
 def test_files_of_others_are_left_to_them() -> None:
     original = file_of(VSEPP(image="linear", dim=8, words=4).build((6,), 10))
     image, text = original.towers
-    assert VSEPP.opened(original) is not None
-    assert VSEPP.opened(Original(original.path, original.towers, {"cross_attn": "t2i"})) is None
+    assert VSEPP.from_released(original) is not None
+    assert VSEPP.from_released(ReleasedFile(original.path, original.towers, {"cross_attn": "t2i"})) is None
     assert (
-        VSEPP.opened(Original(original.path, (image, {**text, "rnn.bias_hh_l0_reverse": text["rnn.bias_hh_l0"]})))
+        VSEPP.from_released(
+            ReleasedFile(original.path, (image, {**text, "rnn.bias_hh_l0_reverse": text["rnn.bias_hh_l0"]}))
+        )
         is None
     )
-    assert VSEPP.opened(Original(original.path, ({**image, "gpool.linear.weight": image["fc.weight"]}, text))) is None
-    assert VSEPP.opened(Original(original.path, (image,))) is None
+    assert (
+        VSEPP.from_released(ReleasedFile(original.path, ({**image, "gpool.linear.weight": image["fc.weight"]}, text)))
+        is None
+    )
+    assert VSEPP.from_released(ReleasedFile(original.path, (image,))) is None
 
 
 def test_a_model_is_rebuilt_without_its_file_of_weights(tmp_path: Path) -> None:
     spec = VSEPP(image="resnet18", dim=8, words=4, weights=tmp_path / "gone.pth")
-    assert spec.rebuilt((3, 32, 32), 10, {}).state_dict().keys()
+    assert spec.rebuild((3, 32, 32), 10, {}).state_dict().keys()
     with pytest.raises(InputError, match=r"gone.pth must exist"):
         spec.build((3, 32, 32), 10)

@@ -16,8 +16,8 @@ from torch import Tensor
 from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.captioning import Captioning
-from lossscope.encoders.released.checkpoint_file import read_original
-from lossscope.encoders.types import Original
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.types import ReleasedFile
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -168,13 +168,13 @@ def test_names_of_the_caption_branch_stand_apart() -> None:
     assert {name.partition(".")[0] for name in names} == {"image", "text", "captioning"}
 
 
-def file_of(encoder: Encoder, **options: Any) -> Original:
+def file_of(encoder: Encoder, **options: Any) -> ReleasedFile:
     towers = tuple(
         {k.removeprefix(name): v for k, v in encoder.state_dict().items() if k.startswith(name)}
         for name in ("image.", "text.")
     )
     known = {"data_name": "f30k_precomp", "margin": 0.2, "max_violation": True, "embed_size": 6}
-    return Original(Path("model_best.pth.tar"), towers, {**known, **options})
+    return ReleasedFile(Path("model_best.pth.tar"), towers, {**known, **options})
 
 
 @pytest.mark.parametrize("data", ["f30k_precomp", "coco_precomp"])
@@ -182,7 +182,7 @@ def file_of(encoder: Encoder, **options: Any) -> Original:
 def test_a_file_of_the_authors_gives_the_scores_of_its_model(data: str, final_bn: bool) -> None:
     spec = VSRN(dim=6, words=4, blocks=2, region_norm_axis="regions", fc_norm=data == "coco_precomp", final_bn=final_bn)
     encoder = model(spec)
-    opened = VSRN.opened(file_of(encoder, data_name=data, margin=0.3, max_violation=False))
+    opened = VSRN.from_released(file_of(encoder, data_name=data, margin=0.3, max_violation=False))
     assert opened is not None
     assert opened.encoder == spec
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet:margin=0.3")
@@ -195,7 +195,7 @@ def test_a_file_as_the_authors_write_it_is_read(tmp_path: Path) -> None:
     original = file_of(model())
     found = {"epoch": 3, "model": [dict(t) for t in original.towers], "best_rsum": 400.0, "Eiters": 9}
     torch.save({**found, "opt": argparse.Namespace(**original.options)}, tmp_path / "model_best.pth.tar")
-    opened = VSRN.opened(read_original(tmp_path / "model_best.pth.tar"))
+    opened = VSRN.from_released(read_released(tmp_path / "model_best.pth.tar"))
     assert opened is not None
     assert opened.objective == "triplet_sh:margin=0.2"
 
@@ -215,7 +215,7 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ((without(image, "fc.weight"), text), "fc.weight of the file must be a tensor of 2 dimensions; got none"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSRN.opened(Original(original.path, towers, original.options))
+            VSRN.from_released(ReleasedFile(original.path, towers, original.options))
     for options, fragment in [
         ({}, "option data_name of the file must be text; got None"),
         ({"data_name": "f30k_precomp", "margin": "0.2"}, "option margin of the file must be a finite number"),
@@ -223,13 +223,15 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ({"data_name": "f30k_precomp", "margin": -1.0}, "option margin of the file must be >= 0"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSRN.opened(Original(original.path, original.towers, options))
+            VSRN.from_released(ReleasedFile(original.path, original.towers, options))
 
 
 def test_files_of_others_are_left_to_them() -> None:
     original = file_of(model())
-    assert VSRN.opened(Original(original.path, original.towers[:1])) is None
-    assert VSRN.opened(Original(original.path, ({"fc.weight": torch.zeros(2, 2)}, original.towers[1]))) is None
+    assert VSRN.from_released(ReleasedFile(original.path, original.towers[:1])) is None
+    assert (
+        VSRN.from_released(ReleasedFile(original.path, ({"fc.weight": torch.zeros(2, 2)}, original.towers[1]))) is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.image_text_matching import drawn
-from lossscope.encoders.released.checkpoint_file import read_original
-from lossscope.encoders.types import Original, Side
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -112,7 +112,7 @@ def padded(more: int = 0) -> Tensor:
     return torch.tensor([caption + [0] * (longest - len(caption)) for caption in CAPTIONS])
 
 
-def sides(encoder: Encoder) -> tuple[Side, Side]:
+def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     with torch.no_grad():
         return encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
 
@@ -148,14 +148,14 @@ def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
     return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, padded(), LENGTHS)
 
 
-def original(encoder: Encoder, pretrained: bool = False, options: dict[str, Any] | None = None) -> Original:
+def original(encoder: Encoder, pretrained: bool = False, options: dict[str, Any] | None = None) -> ReleasedFile:
     """A file as the authors write it: buffers inside; a pretrained one with its heads and the `bert.` of its body."""
     state = dict(encoder.state_dict()) | dict(encoder.named_buffers())
     state["text_encoder.embeddings.position_ids"] = torch.arange(64)[None]
     if pretrained:
         state = {k.replace("text_encoder.", "text_encoder.bert."): v for k, v in state.items()}
         state |= {"text_encoder.cls.predictions.bias": torch.zeros(10), "bbox_head.0.weight": torch.zeros(2, 2)}
-    return Original(Path("checkpoint_best.pth"), (state,), options or {})
+    return ReleasedFile(Path("checkpoint_best.pth"), (state,), options or {})
 
 
 def test_names_and_shapes_are_the_originals() -> None:
@@ -327,11 +327,11 @@ def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> 
 
 @pytest.mark.parametrize("tau", [0.07, 0.2])
 def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracles, tau: float) -> None:
-    from lossscope.core.weights import both, reduced
+    from lossscope.core.weights import both, reduce_weights
 
     S, mask = cosines(model()), group_mask(torch.arange(3), torch.from_numpy(OWNER))
     objective = build("objectives", f"supcon:tau={tau}")
-    value = reduced(both(objective, S, mask), objective.directions, objective.reduction, 5).value
+    value = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 5).value
     assert value is not None
     assert float(value) == pytest.approx(oracle("xvlm").contrast(S, tau, mask.match), rel=1e-5)
 
@@ -340,7 +340,7 @@ def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracle
 @pytest.mark.parametrize("size", [16, 32])
 def test_an_original_file_gives_the_scores_of_its_model(pretrained: bool, size: int) -> None:
     encoder = model(size=size)
-    found = XVLM.opened(original(encoder, pretrained, {"k_test": 256, "image_res": size}))
+    found = XVLM.from_released(original(encoder, pretrained, {"k_test": 256, "image_res": size}))
     assert found is not None
     assert (found.item_shape, found.vocabulary_size) == ((3, size, size), 10)
     assert found.objective == "infonce:tau=0.0700000003,learn=false"
@@ -361,8 +361,8 @@ def test_an_original_file_gives_the_scores_of_its_model(pretrained: bool, size: 
 def test_files_of_others_are_left_to_them() -> None:
     file = original(model())
     without = {k: v for k, v in file.towers[0].items() if "crossattention" not in k}
-    assert XVLM.opened(replace(file, towers=(without,))) is None
-    assert XVLM.opened(replace(file, towers=(file.towers[0], {}))) is None
+    assert XVLM.from_released(replace(file, towers=(without,))) is None
+    assert XVLM.from_released(replace(file, towers=(file.towers[0], {}))) is None
 
 
 @pytest.mark.slow
@@ -383,21 +383,21 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
     file = original(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name}
     with pytest.raises(InputError, match=fragment):
-        XVLM.opened(replace(file, towers=(tower if value is None else {**tower, name: value},)))
+        XVLM.from_released(replace(file, towers=(tower if value is None else {**tower, name: value},)))
 
 
 def test_options_of_a_file_are_not_trusted() -> None:
     with pytest.raises(InputError, match="option k_test of the file must be a whole number; got 'many'"):
-        XVLM.opened(original(model(), options={"k_test": "many"}))
+        XVLM.from_released(original(model(), options={"k_test": "many"}))
     tower = {k: v for k, v in original(model()).towers[0].items() if "relative_position_bias_table" not in k}
     with pytest.raises(InputError, match="must be a Swin"):
-        XVLM.opened(replace(original(model()), towers=(tower,)))
+        XVLM.from_released(replace(original(model()), towers=(tower,)))
 
 
 def test_a_model_begins_with_a_file_and_stretches_its_tables(tmp_path: Path) -> None:
     encoder, path = model(), tmp_path / "pretrained.th"
     torch.save({"model": original(encoder, True).towers[0], "config": {"image_res": SIZE}}, path)
-    assert read_original(path).options == {"image_res": SIZE}
+    assert read_released(path).options == {"image_res": SIZE}
     same = build("encoders", f"xvlm:{SMALL},weights={path}").build((3, SIZE, SIZE), 10).eval()
     assert torch.equal(cosines(same), cosines(encoder))
     wider = SMALL.replace("window=4", "window=6")

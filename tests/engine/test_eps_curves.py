@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.embedded import Embedded
-from lossscope.engine.eps_curves import curves
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.engine.eps_curves import eps_curves
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.views.eps_histogram import EDGES
@@ -19,13 +19,13 @@ def batches() -> pd.DataFrame:
     random = torch.Generator().manual_seed(0)
     V, T = (torch.nn.functional.normalize(torch.randn(20, 6, generator=random)) for _ in range(2))
     ids = [str(row) for row in range(20)]
-    embedded = Embedded("s", V, T, None, np.arange(20), ids, ids, "f" * 64)
+    embedded = SplitEmbeddings("s", V, T, None, np.arange(20), ids, ids, "f" * 64)
     probes = ("cocos:eps=0.01,curve=true", "cocos:eps=0.1")
     return Sweep(("triplet", "ntxent"), probes, batch_size=8).run(embedded)[1]
 
 
 def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
-    found = curves(rows)
+    found = eps_curves(rows)
     assert len(found) == 2 * 2 * len(EDGES)
     assert set(found["n"]) == {3}
     one = rows[(rows["objective"] == "ntxent:tau=0.1") & (rows["direction"] == "t2i") & (rows["eps"] == 0.01)]
@@ -37,7 +37,7 @@ def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
 
 
 def test_at_the_eps_of_the_sweep_it_is_the_count(rows: pd.DataFrame) -> None:
-    found = curves(rows)
+    found = eps_curves(rows)
     for objective, column in (("triplet:margin=0.2", "C_q_all"), ("ntxent:tau=0.1", "C_neg")):
         for eps in (0.01, 0.1):
             for direction in ("i2t", "t2i"):
@@ -48,21 +48,21 @@ def test_at_the_eps_of_the_sweep_it_is_the_count(rows: pd.DataFrame) -> None:
 
 
 def test_counts_never_rise(rows: pd.DataFrame) -> None:
-    for _, line in curves(rows).groupby(["objective", "direction"]):
+    for _, line in eps_curves(rows).groupby(["objective", "direction"]):
         assert (line["mean"].diff().dropna() <= 0).all()
 
 
 def test_batches_of_skipped_queries_are_left_out(rows: pd.DataFrame) -> None:
     kept = rows[rows["curve"].notna()].reset_index(drop=True)
     kept["curve"] = [np.full(len(EDGES), np.nan), *kept["curve"][1:]]
-    found = curves(kept)
+    found = eps_curves(kept)
     assert sorted(set(found["n"])) == [2, 3]
     assert found["mean"].notna().all()
-    nothing = curves(kept.assign(curve=[np.full(len(EDGES), np.nan)] * len(kept)))
+    nothing = eps_curves(kept.assign(curve=[np.full(len(EDGES), np.nan)] * len(kept)))
     assert set(nothing["n"]) == {0} and nothing["mean"].isna().all()
 
 
 def test_rows_without_a_curve_are_refused(rows: pd.DataFrame) -> None:
     for wrong in (rows.drop(columns="curve"), rows.assign(curve=None)):
         with pytest.raises(InputError, match="rows must have a column curve"):
-            curves(wrong)
+            eps_curves(wrong)

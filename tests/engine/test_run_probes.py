@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.core.similarity import Mask, pair_mask
-from lossscope.engine.run_probes import Found, asked, measured, told
-from lossscope.probes.base import Reducer, Statistic, reduced
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.engine.run_probes import ProbeResult, batch_statistics, plan_probes, run_probes
+from lossscope.probes.base import Reducer, Statistic, reduce_column
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 
 REDUCERS: tuple[Reducer, ...] = (
@@ -32,7 +32,7 @@ PROBES = (
 )
 
 
-def answers(batches: int, size: int, skipping: bool) -> list[Found]:
+def answers(batches: int, size: int, skipping: bool) -> list[ProbeResult]:
     """All of them about a stack of pairs, some of which have no positive."""
     S = torch.rand(batches * size, size, generator=torch.Generator().manual_seed(batches))
     one = pair_mask(torch.arange(size))
@@ -40,21 +40,21 @@ def answers(batches: int, size: int, skipping: bool) -> list[Found]:
     if skipping:
         match = match.clone()
         match[::3] = False
-    shape = Shape(batches, "i2t", torch.arange(len(S)), torch.arange(batches * size).view(batches, size))
-    questions = asked([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
-    return list(measured(Rows(shape, S, Mask(match, valid)), questions))
+    shape = BatchShape(batches, "i2t", torch.arange(len(S)), torch.arange(batches * size).view(batches, size))
+    questions = plan_probes([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
+    return list(run_probes(DenseRows(shape, S, Mask(match, valid)), questions))
 
 
 @pytest.mark.parametrize("skipping", [False, True])
 def test_many_answers_together_say_what_each_says_alone(skipping: bool) -> None:
     found = [*answers(3, 5, skipping), *answers(2, 8, not skipping), *answers(4, 5, False)]
-    for one, together in zip(found, told(found), strict=True):
+    for one, together in zip(found, batch_statistics(found), strict=True):
         columns, k = one.columns(), one.shape.batches
         assert list(together) == [s.name for s in one.statistics()]
         for statistic in one.statistics():
-            expected = reduced(statistic, columns, k).numpy()
+            expected = reduce_column(statistic, columns, k).numpy()
             np.testing.assert_allclose(together[statistic.name], expected, rtol=1e-12, err_msg=statistic.name)
-    assert told([]) == []
+    assert batch_statistics([]) == []
 
 
 VALUES = st.one_of(
@@ -70,8 +70,8 @@ def test_a_short_way_for_what_is_whole_gives_the_same(reducer: Reducer, data: An
     batches, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
     x = torch.tensor(data.draw(st.lists(VALUES, min_size=batches * size, max_size=batches * size)))
     statistic = Statistic("x", "x", reducer, "1")
-    short = reduced(statistic, {"x": x}, batches)
-    whole = reduced(statistic, {"x": x, "skipped": torch.zeros(len(x), dtype=torch.bool)}, batches)
+    short = reduce_column(statistic, {"x": x}, batches)
+    whole = reduce_column(statistic, {"x": x, "skipped": torch.zeros(len(x), dtype=torch.bool)}, batches)
     np.testing.assert_allclose(short.numpy(), whole.numpy(), rtol=1e-12, atol=1e-9)
 
 

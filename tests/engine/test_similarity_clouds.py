@@ -12,28 +12,28 @@ import torch
 from scipy import stats
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
 from lossscope.engine.plan import Sweep
-from lossscope.engine.similarity_clouds import COLUMNS, chosen, density, join
+from lossscope.engine.similarity_clouds import COLUMNS, hardest_negative_counts, join_clouds, similarity_cloud
 from lossscope.errors import InputError
-from lossscope.io.run_folder import epochs
+from lossscope.io.run_folder import epoch_checkpoints
 
 N, K = 20, 3
 OWNER = np.repeat(np.arange(N), K)
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Embedded:
+def embedded() -> SplitEmbeddings:
     random = torch.Generator().manual_seed(0)
     images = normalise(torch.randn(N, 8, generator=random))
     captions = normalise(images[OWNER] + 0.5 * torch.randn(N * K, 8, generator=random))
     ids = [[str(row) for row in range(n)] for n in (N, N * K)]
-    return Embedded("a.pt", images, captions, None, OWNER, ids[0], ids[1], "f" * 64, split="test")
+    return SplitEmbeddings("a.pt", images, captions, None, OWNER, ids[0], ids[1], "f" * 64, split="test")
 
 
-def test_rows_are_the_extremes_of_every_batch(embedded: Embedded) -> None:
-    found = density(embedded, batch_size=8, seed=3)
+def test_rows_are_the_extremes_of_every_batch(embedded: SplitEmbeddings) -> None:
+    found = similarity_cloud(embedded, batch_size=8, seed=3)
     assert list(found.columns) == list(COLUMNS)
     assert len(found) == 2 * N * K
     wanted = {"i2t": [], "t2i": []}
@@ -48,43 +48,43 @@ def test_rows_are_the_extremes_of_every_batch(embedded: Embedded) -> None:
         np.testing.assert_allclose(np.unique(rows.round(5), axis=0), np.unique(np.round(pairs, 5), axis=0), atol=2e-5)
 
 
-def test_rows_say_where_they_are_from(embedded: Embedded) -> None:
-    found = density(embedded, batch_size=8, seed=3, epoch=2)
+def test_rows_say_where_they_are_from(embedded: SplitEmbeddings) -> None:
+    found = similarity_cloud(embedded, batch_size=8, seed=3, epoch=2)
     one = found.iloc[0]
     assert (one["source"], one["split"], one["epoch"], one["batch_size"], one["seed"], one["sampling"]) == (
         "a.pt", "test", 2, 8, 3, "pairs"
     )  # fmt: skip
-    assert math.isnan(density(embedded).iloc[0]["epoch"])
+    assert math.isnan(similarity_cloud(embedded).iloc[0]["epoch"])
 
 
 @pytest.mark.slow
-def test_larger_batches_hold_harder_negatives(embedded: Embedded) -> None:
-    small, large, whole = (density(embedded, batch_size=size)["s_neg"].mean() for size in (4, 16, None))
+def test_larger_batches_hold_harder_negatives(embedded: SplitEmbeddings) -> None:
+    small, large, whole = (similarity_cloud(embedded, batch_size=size)["s_neg"].mean() for size in (4, 16, None))
     assert small < large < whole
-    assert density(embedded, batch_size=None)["batch_size"].isna().all()
+    assert similarity_cloud(embedded, batch_size=None)["batch_size"].isna().all()
 
 
-def test_one_direction_and_images_with_all_their_captions(embedded: Embedded) -> None:
-    both, i2t = density(embedded, 8), density(embedded, 8, direction="i2t")
+def test_one_direction_and_images_with_all_their_captions(embedded: SplitEmbeddings) -> None:
+    both, i2t = similarity_cloud(embedded, 8), similarity_cloud(embedded, 8, direction="i2t")
     assert set(i2t["direction"]) == {"i2t"}
     assert len(i2t) * 2 == len(both)
-    many = density(embedded, 8, sampling="images")
+    many = similarity_cloud(embedded, 8, sampling="images")
     assert many.groupby("direction").size().to_dict() == {"i2t": N, "t2i": N * K}
 
 
-def test_a_query_without_a_negative_is_left_out(embedded: Embedded) -> None:
+def test_a_query_without_a_negative_is_left_out(embedded: SplitEmbeddings) -> None:
     """A last batch of one pair has no negative: 60 pairs by 59 leave one."""
-    assert len(density(embedded, batch_size=59)) == 2 * 59
+    assert len(similarity_cloud(embedded, batch_size=59)) == 2 * 59
 
 
-def test_what_can_not_be_is_said(embedded: Embedded) -> None:
+def test_what_can_not_be_is_said(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="direction must be one of i2t, t2i, both; got 'up'"):
-        density(embedded, direction="up")
+        similarity_cloud(embedded, direction="up")
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_counts_of_the_hardest_are_those_of_the_probe(embedded: Embedded, direction: str) -> None:
-    found = chosen(embedded, batch_size=None, direction=direction)
+def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings, direction: str) -> None:
+    found = hardest_negative_counts(embedded, batch_size=None, direction=direction)
     assert found["count"].sum() == N * K
     assert set(found["label"]) == {f"a.pt {direction}"}
     if direction == "i2t":  # every caption is in the batch once, as the probe has its columns
@@ -97,28 +97,28 @@ def test_counts_of_the_hardest_are_those_of_the_probe(embedded: Embedded, direct
         assert len(found) == N
 
 
-def test_counts_are_of_one_direction(embedded: Embedded) -> None:
+def test_counts_are_of_one_direction(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="direction must be i2t or t2i; got 'both'"):
-        chosen(embedded, direction="both")
+        hardest_negative_counts(embedded, direction="both")
 
 
 def test_epochs_of_a_run_are_in_order(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     for name in ("epoch-10.pt", "epoch-02.pt", "last.pt", "epoch-x.pt", "epoch-100.pt"):
         (tmp_path / "checkpoints" / name).touch()
-    assert [(number, path.name) for number, path in epochs(tmp_path)] == [
+    assert [(number, path.name) for number, path in epoch_checkpoints(tmp_path)] == [
         (2, "epoch-02.pt"), (10, "epoch-10.pt"), (100, "epoch-100.pt")
     ]  # fmt: skip
 
 
 def test_a_run_without_epochs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"two checkpoints/epoch-NN.pt or more; it has 0"):
-        epochs(tmp_path)
+        epoch_checkpoints(tmp_path)
 
 
-def test_sources_of_one_name_are_told_apart(embedded: Embedded) -> None:
-    one = density(embedded, 8)
-    other = density(replace(embedded, name="b.pt"), 8)
-    joined = join([one, one, other, one.assign(epoch=1.0), one.assign(epoch=2.0)])
+def test_sources_of_one_name_are_told_apart(embedded: SplitEmbeddings) -> None:
+    one = similarity_cloud(embedded, 8)
+    other = similarity_cloud(replace(embedded, name="b.pt"), 8)
+    joined = join_clouds([one, one, other, one.assign(epoch=1.0), one.assign(epoch=2.0)])
     assert list(joined["source"].unique()) == ["a.pt", "a.pt (2)", "b.pt"]
     assert len(joined) == 5 * len(one)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine import small_batches
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
@@ -23,14 +23,14 @@ N, K = 20, 3
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Embedded:
+def embedded() -> SplitEmbeddings:
     random = torch.Generator().manual_seed(0)
     images = torch.nn.functional.normalize(torch.randn(N, 8, generator=random), dim=1)
     owner = np.repeat(np.arange(N), K)
     noise = torch.randn(N * K, 8, generator=random)
     captions = torch.nn.functional.normalize(images[owner] + 0.5 * noise, dim=1)
     ids = [[str(row) for row in range(n)] for n in (N, N * K)]
-    return Embedded("source", images, captions, None, owner, ids[0], ids[1], "f" * 64, split="test")
+    return SplitEmbeddings("source", images, captions, None, owner, ids[0], ids[1], "f" * 64, split="test")
 
 
 def sweep(*objectives: str, **options: Any) -> Sweep:
@@ -49,7 +49,7 @@ def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True), check_dtype=False)
 
 
-def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: Embedded, tmp_path: Path) -> None:
+def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("triplet", "smoothap")
     frame = Frame.open(tmp_path / "frame", {})
     same(plan.run(embedded, frame)[0], plan.run(embedded)[0])
@@ -58,7 +58,9 @@ def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: Embedded
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 9])
-def test_a_stopped_sweep_goes_on_without_doing_anything_twice(after: int, embedded: Embedded, tmp_path: Path) -> None:
+def test_a_stopped_sweep_goes_on_without_doing_anything_twice(
+    after: int, embedded: SplitEmbeddings, tmp_path: Path
+) -> None:
     plan = sweep("triplet", "ntxent", per_query=True)
     whole = plan.run(embedded)[0]
     seen: list[int] = []
@@ -85,7 +87,7 @@ def test_a_stopped_sweep_goes_on_without_doing_anything_twice(after: int, embedd
     assert again == []
 
 
-def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: Embedded, tmp_path: Path) -> None:
+def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     """Its parts were named by their first batch alone, so those of another size were taken for finished."""
     sweep("triplet").run(embedded, Frame.open(tmp_path / "frame", {}))
     with pytest.raises(InputError, match=r"parts of this sweep, such as pairs-0-5; it has pairs-0-2, which another"):
@@ -103,7 +105,7 @@ def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: Embedded, tmp_pa
     ],
 )
 def test_parts_are_small_where_batches_take_long(
-    objective: str, probe: str, scored: bool, batches: int, embedded: Embedded
+    objective: str, probe: str, scored: bool, batches: int, embedded: SplitEmbeddings
 ) -> None:
     source = replace(embedded, scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
     asked = Sweep((objective,), (probe,))
@@ -111,7 +113,7 @@ def test_parts_are_small_where_batches_take_long(
     assert asked._part_size(sampling, source) == batches
 
 
-def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> None:
+def test_the_summary_is_the_population_mean_over_batches(embedded: SplitEmbeddings) -> None:
     summary, rows = sweep("triplet").run(embedded)
     counts = rows[rows["direction"] == "t2i"]["C_B"]
     assert list(summary) == list(SUMMARY)
@@ -120,7 +122,7 @@ def test_the_summary_is_the_population_mean_over_batches(embedded: Embedded) -> 
     assert value(summary, "C_B", "t2i", "n") == len(counts) == 8
 
 
-def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: Embedded) -> None:
+def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: SplitEmbeddings) -> None:
     summary, _ = sweep("triplet:margin=0").run(embedded)
     nothing, _ = sweep("triplet", probes=("cocos:eps=5",)).run(embedded)
     assert value(summary, "C_q", column="n_defined") <= value(summary, "C_q", column="n") == 8
@@ -129,7 +131,7 @@ def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: Embedded)
     assert value(nothing, "C_0", column="n_defined") == 8
 
 
-def test_every_pair_is_in_one_batch(embedded: Embedded) -> None:
+def test_every_pair_is_in_one_batch(embedded: SplitEmbeddings) -> None:
     _, rows = sweep("ntxent").run(embedded)
     assert rows[rows["direction"] == "i2t"]["queries"].tolist() == [8] * 7 + [4]
     _, less = sweep("ntxent", drop_last=True).run(embedded)
@@ -139,7 +141,7 @@ def test_every_pair_is_in_one_batch(embedded: Embedded) -> None:
     assert images[images["direction"] == "t2i"]["queries"].tolist() == [24, 24, 12]
 
 
-def test_all_in_one_batch(embedded: Embedded) -> None:
+def test_all_in_one_batch(embedded: SplitEmbeddings) -> None:
     summary, rows = sweep("ntxent", batch_size=None, shuffle=False, captions="first").run(embedded)
     assert rows["queries"].tolist() == [N, N]
     assert set(summary["batch_size"]) == {N}
@@ -150,18 +152,18 @@ def test_all_in_one_batch(embedded: Embedded) -> None:
     assert value(summary, "W_pos") == pytest.approx(float(negative.sum(1).mean()), rel=1e-5)
 
 
-def test_batches_larger_than_the_split_are_refused_when_the_last_is_dropped(embedded: Embedded) -> None:
+def test_batches_larger_than_the_split_are_refused_when_the_last_is_dropped(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="Use a smaller one, or --keep-last"):
         sweep("ntxent", batch_size=1000, drop_last=True).run(embedded)
 
 
-def test_each_objective_gets_the_sampling_it_needs(embedded: Embedded) -> None:
+def test_each_objective_gets_the_sampling_it_needs(embedded: SplitEmbeddings) -> None:
     summary, _ = sweep("triplet", "smoothap", "ntxent").run(embedded)
     used = {str(o).partition(":")[0]: s for o, s in zip(summary["objective"], summary["sampling"], strict=True)}
     assert used == {"triplet": "pairs", "smoothap": "images", "ntxent": "pairs"}
 
 
-def test_an_explicit_sampling_wins(embedded: Embedded) -> None:
+def test_an_explicit_sampling_wins(embedded: SplitEmbeddings) -> None:
     assert set(sweep("smoothap", sampling="pairs").run(embedded)[0]["sampling"]) == {"pairs"}
     assert set(sweep("smoothap", sampling="images").run(embedded)[0]["sampling"]) == {"images"}
 
@@ -176,7 +178,7 @@ def test_a_convention_the_objective_does_not_know_is_refused_before_any_work() -
         sweep("goal", probes=("cocos:convention=released",)).plans()
 
 
-def test_masking_takes_other_captions_of_the_image_out(embedded: Embedded) -> None:
+def test_masking_takes_other_captions_of_the_image_out(embedded: SplitEmbeddings) -> None:
     options: dict[str, Any] = {"batch_size": None, "shuffle": False, "per_query": True}
     kept, masked = (
         sweep("ntxent:tau=1000000", same_image=how, probes=("cocos:eps=0",), **options).run(embedded)[0]
@@ -186,7 +188,7 @@ def test_masking_takes_other_captions_of_the_image_out(embedded: Embedded) -> No
     assert value(masked, "C_neg") == N * K - K
 
 
-def test_rows_of_queries_add_up_to_the_batches(embedded: Embedded, tmp_path: Path) -> None:
+def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     frame = Frame.open(tmp_path / "frame", {})
     _, rows = sweep("triplet", "ntxent", per_query=True, probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(
         embedded, frame
@@ -208,14 +210,14 @@ def test_rows_of_queries_add_up_to_the_batches(embedded: Embedded, tmp_path: Pat
     assert sorted(one[one["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
 
 
-def test_two_thresholds_are_two_rows(embedded: Embedded) -> None:
+def test_two_thresholds_are_two_rows(embedded: SplitEmbeddings) -> None:
     summary, _ = sweep("ntxent", probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(embedded)
     low, high = (value(summary, "C_neg", eps=eps) for eps in (0.01, 0.1))
     assert low > high
     assert value(summary, "C_neg", column="n", eps=0.1) == 8
 
 
-def test_the_seed_decides_the_batches(embedded: Embedded) -> None:
+def test_the_seed_decides_the_batches(embedded: SplitEmbeddings) -> None:
     first, again, other = (value(sweep("triplet", seed=seed).run(embedded)[0], "C_B") for seed in (0, 0, 1))
     assert first == again != other
 
@@ -226,7 +228,7 @@ def test_units_come_from_the_probe() -> None:
 
 
 def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresholds(
-    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+    embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W was once computed for every view and again for every eps."""
     calls = []
@@ -239,23 +241,23 @@ def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresh
 
 
 def test_a_stack_that_does_not_fit_is_looked_at_batch_by_batch(
-    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+    embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = sweep("ntxent", per_query=True, part=8).run(embedded)[0]
-    looks = small_batches.looks
+    looks = small_batches.rows_of_stack
 
-    def scarce(source: Embedded, stack: Any, *further: Any) -> Any:
+    def scarce(source: SplitEmbeddings, stack: Any, *further: Any) -> Any:
         if len(stack) > 1:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory")
         return looks(source, stack, *further)
 
-    monkeypatch.setattr(small_batches, "looks", scarce)
+    monkeypatch.setattr(small_batches, "rows_of_stack", scarce)
     found, rows = sweep("ntxent", per_query=True, part=8).run(embedded)
     pd.testing.assert_frame_equal(found, whole)
     assert sorted(rows["batch"]) == sorted([*range(8), *range(8)])
 
 
-def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: Embedded) -> None:
+def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: SplitEmbeddings) -> None:
     """`similarity --sampling images` was refused because ntxent takes one positive."""
     found = sweep("triplet", sampling="images", probes=("similarity", "recall")).run(embedded)[0]
     assert set(found["sampling"]) == {"images"}
@@ -264,7 +266,7 @@ def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: Embedded)
         sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)
 
 
-def test_curves_stand_beside_probes_that_have_none(embedded: Embedded, tmp_path: Path) -> None:
+def test_curves_stand_beside_probes_that_have_none(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("ntxent", probes=("similarity", "cocos:curve=true"))
     rows = plan.run(embedded, Frame.open(tmp_path / "frame", {}))[1]
     curves = rows[rows["probe"] == "cocos"]["curve"]

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.distributed import joined, world
+from lossscope.core.distributed import join_group, process_group
 from lossscope.engine import large_batches
 from lossscope.engine.plan import Sweep
 from lossscope.io.frames import Frame
@@ -69,7 +69,7 @@ def told(command: list[str]) -> str:
 
 def work(folder: Path) -> None:
     """Every sweep, into frames of its own."""
-    here, embedded = world(), load(folder / "dump.npz", cache=False)
+    here, embedded = process_group(), load(folder / "dump.npz", cache=False)
     for name, sweep in SWEEPS.items():
         large_batches.PANEL = 1 << 16 if name == "panels" else 1 << 21  # several for every process
         sweep.run(embedded, Frame.open(folder / f"{name} {here.size}", {}) if here.main else None, world=here)
@@ -196,5 +196,5 @@ def test_a_killed_sweep_is_gone_on_with_to_the_same_frame(size: str, tmp_path: P
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with joined("cpu"):
+    with join_group("cpu"):
         work(Path(sys.argv[1]))

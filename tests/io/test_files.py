@@ -16,13 +16,13 @@ import torch
 
 from lossscope.errors import InputError
 from lossscope.io.files import (
-    existing_file,
     fingerprint,
     fingerprint_of,
     read_safetensors,
     read_tensors,
     read_torch,
-    replacing,
+    require_file,
+    write_atomically,
     write_text,
 )
 
@@ -49,14 +49,14 @@ def zipped(path: Path, content: Any) -> Path:
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
-    with pytest.raises(UnicodeEncodeError), replacing(tmp_path / "a.txt") as part:
+    with pytest.raises(UnicodeEncodeError), write_atomically(tmp_path / "a.txt") as part:
         part.write_text("half of the n" * 9000 + "\udc80", encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
 def test_an_interrupted_write_leaves_no_rubbish(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "a.txt"):
+    with pytest.raises(KeyboardInterrupt), write_atomically(tmp_path / "a.txt"):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
@@ -107,7 +107,7 @@ def test_what_is_no_torch_file_is_named(tmp_path: Path, content: bytes, fragment
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must exist; there is no such file"):
-        existing_file(tmp_path / "none.pt")
+        require_file(tmp_path / "none.pt")
     with pytest.raises(InputError, match="must be a file; it is a folder"):
         read_torch(tmp_path)
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
+from lossscope.live import callbacks
 from lossscope.live.callbacks import LightningHooks, TrainerHooks, found
 from lossscope.live.monitor import LossScope
-from lossscope.live import callbacks
 
 NTXENT = "ntxent:tau=0.05"
 

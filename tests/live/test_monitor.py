@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossscope
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError, SpecError
@@ -27,15 +27,15 @@ NTXENT = "ntxent:tau=0.05"
 WITHIN = [name for name in names("probes") if "gradients" not in build("probes", name).reads]
 PLUGIN = """
 from dataclasses import dataclass
-from lossscope.probes.base import Accumulated, Statistic
+from lossscope.probes.base import Accumulator, Statistic
 
 @dataclass(frozen=True)
 class Mine:
-    axis, weighs, cheap = "batch", False, False
+    axis, needs_objective, cheap = "batch", False, False
     reads = frozenset({READS})
 
     def tile(self, view):
-        return {"n": Accumulated(view.embeddings()[0].norm(dim=-1).sum(1))}
+        return {"n": Accumulator(view.embeddings()[0].norm(dim=-1).sum(1))}
 
     def finish(self, accumulators):
         return {"n": accumulators["n"].value}
@@ -59,15 +59,15 @@ def plugin(folder: Path, reads: str) -> str:
     return f"{folder / 'mine.py'}:Mine"
 
 
-def swept(embedded: Embedded, objective: str, probes: tuple[str, ...]) -> dict[str, float]:
+def swept(embedded: SplitEmbeddings, objective: str, probes: tuple[str, ...]) -> dict[str, float]:
     """The one batch of a whole split."""
     rows = Sweep((objective,), probes, batch_size=None, shuffle=False).run(embedded)[0]
     return {f"{d}/{s}": m for d, s, m in zip(rows["direction"], rows["statistic"], rows["mean"], strict=True)}
 
 
-def embedded_of(images: Tensor, captions: Tensor, owner: np.ndarray[Any, Any]) -> Embedded:
+def embedded_of(images: Tensor, captions: Tensor, owner: np.ndarray[Any, Any]) -> SplitEmbeddings:
     ids = [[str(row) for row in range(len(x))] for x in (images, captions)]
-    return Embedded("s", images, captions, None, owner, ids[0], ids[1], "f" * 64)
+    return SplitEmbeddings("s", images, captions, None, owner, ids[0], ids[1], "f" * 64)
 
 
 def same(row: dict[str, float] | None, other: dict[str, float] | None, tolerance: float = 1e-6) -> None:

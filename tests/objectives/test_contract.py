@@ -20,16 +20,16 @@ from torch import Tensor
 
 from lossscope.core.counts import CONVENTIONS
 from lossscope.core.similarity import Mask, group_mask, pair_mask
-from lossscope.core.stop_gradient import keeping
-from lossscope.core.weights import both, reduced
-from lossscope.engine.run_probes import measured
+from lossscope.core.stop_gradient import replay_stopped
+from lossscope.core.weights import both, reduce_weights
+from lossscope.engine.run_probes import run_probes
 from lossscope.errors import InputError
 from lossscope.objectives.base import Loss, Objective
-from lossscope.objectives.counting.buffers import Space
-from lossscope.objectives.counting.concentration import Spread
-from lossscope.objectives.counting.rows import Whole
-from lossscope.probes.base import reduced as reduced_statistic
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.concentration import Concentration
+from lossscope.objectives.counting.rows import WholeRows
+from lossscope.probes.base import reduce_column as reduced_statistic
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 
 Oracle = Callable[[str], ModuleType]
@@ -53,11 +53,11 @@ ONE = [spec for spec in SPECS if build("objectives", spec).positives == "one"]
 
 def shift_free(objective: Objective) -> bool:
     """Whether only differences of similarities enter: goal's cir looks at their squares as well."""
-    return objective.differences and getattr(objective, "triplet", "con") != "cir"
+    return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
-TILED = [spec for spec in SPECS if build("objectives", spec).tiled is not None]
-DIFFERENCES = [spec for spec in SPECS if build("objectives", spec).differences]
+TILED = [spec for spec in SPECS if build("objectives", spec).counting_rule is not None]
+DIFFERENCES = [spec for spec in SPECS if build("objectives", spec).rows_sum_to_zero]
 SHIFT_FREE = [spec for spec in SPECS if shift_free(build("objectives", spec))]
 
 
@@ -100,7 +100,7 @@ def test_every_objective_has_an_oracle(name: str, oracle: Oracle) -> None:
         found = oracle(name)
     except FileNotFoundError:
         pytest.fail(f"objective {name} has no oracle: write tests/oracles/{name}.py")
-    missing = [part for part in ("values", "weights", "counted") if not hasattr(found, part)]
+    missing = [part for part in ("values", "weights", "counted_weights") if not hasattr(found, part)]
     assert not missing, f"tests/oracles/{name}.py must define {missing}"
 
 
@@ -151,7 +151,7 @@ def test_of_equal_negatives_the_first_carries_at_least_as_much(objective: Object
 def test_w_equals_central_differences_of_the_values(loss: Loss) -> None:
     S, mask = random_batch(loss, seed=1)
     step, numeric = 1e-6, torch.zeros_like(S)
-    with keeping() as again:
+    with replay_stopped() as again:
         W = loss(S, mask).W
         for q, c in product(*map(range, S.shape)):
             change = torch.zeros_like(S)
@@ -173,7 +173,7 @@ def value_of(loss: Loss, S: Tensor, mask: Mask) -> Tensor:
 def test_a_stated_gradient_is_that_of_the_values(loss: Loss) -> None:
     S, mask = random_batch(loss, seed=4)
     S, mask = S[mask.usable], mask.rows(mask.usable)
-    stated = loss.stated(S, mask)
+    stated = loss.closed_form(S, mask)
     if stated is None:
         return
     leaf = S.clone().requires_grad_()
@@ -248,7 +248,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     some = mask.usable
     probe = build("probes", "cocos")
     batches = ((S, mask), (S[some], mask.rows(some)))
-    columns = [next(measured(look(*batch), [(objective, probe)])).columns() for batch in batches]
+    columns = [next(run_probes(look(*batch), [(objective, probe)])).columns() for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
             every, left = (float(reduced_statistic(statistic, one, 1)) for one in columns)
@@ -257,7 +257,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
     both_ways = both(objective, S[:4, :4], left_out)
     assert [int(w.usable.sum()) for w in both_ways] == [3, 3]
-    gradient = reduced(both_ways, 1.0, "mean", 4).gradient
+    gradient = reduce_weights(both_ways, 1.0, "mean", 4).gradient
     assert_close(gradient, both_ways.i2t.W / 3 + both_ways.t2i.W.T / 3)
 
 
@@ -324,14 +324,14 @@ def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction
     slow, options = oracle(objective_name(objective)), hyper(objective)
     for convention in objective.conventions:
         counts = objective.counts(S, mask, eps, convention)
-        count, mass = slow.counted(*arrays(S, mask), eps, convention, direction, **options)
+        count, mass = slow.counted_weights(*arrays(S, mask), eps, convention, direction, **options)
         assert_close(counts.above.double(), np.asarray(count, float))
         assert_close(counts.mass_above, np.asarray(mass, float))
 
 
 def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
     S, mask = random_batch(objective, seed=2)
-    counted = objective.counted(S, mask)
+    counted = objective.counted_weights(S, mask)
     weights = counted.weights
     largest = float(weights.max())
     assert float(counted.threshold(largest).above.max()) == 0
@@ -401,8 +401,8 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     objective = build("objectives", spec)
     S, mask = random_batch(objective, queries=9, candidates=60)
     S = 0.3 + (S - 0.3) * width / 0.12
-    expected = objective.counted(S, mask).threshold(eps)
-    found = objective.tiled.of(Whole.of(S, mask)).counts(eps)
+    expected = objective.counted_weights(S, mask).threshold(eps)
+    found = objective.counting_rule.of(WholeRows.of(S, mask)).counts(eps)
     assert torch.equal(found.above.double(), expected.above.double())
     for name in ("mass_above", "mass_low", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
@@ -415,8 +415,8 @@ def test_sums_over_a_row_say_how_its_weights_are_spread(spec: str, width: float,
     objective = build("objectives", spec)
     S, mask = random_batch(objective, queries=9, candidates=candidates)
     S = 0.3 + (S - 0.3) * width / 0.12
-    expected = Spread.of(objective.counted(S, mask))
-    found = objective.tiled.of(Whole.of(S, mask)).spread()
+    expected = Concentration.of(objective.counted_weights(S, mask))
+    found = objective.counting_rule.of(WholeRows.of(S, mask)).spread()
     assert (found is None) == (objective.positives == "many")  # what has several blocks is asked for its weights
     if found is not None:
         for name in ("n_eff", "perplexity", "top1", "top5"):
@@ -430,11 +430,11 @@ def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> Non
         ["ntxent", "unified", "triplet", "vlc"],
     )
     asked = [(spec, eps) for eps in (0.01, 0.2) for spec in specs]
-    shared = Whole.of(*whole)
-    answers = {spec: (one := build("objectives", spec)).tiled.of(shared) for spec in specs}
+    shared = WholeRows.of(*whole)
+    answers = {spec: (one := build("objectives", spec)).counting_rule.of(shared) for spec in specs}
     for spec, eps in [*asked, *reversed(asked)]:
         one = build("objectives", spec)
-        alone = one.tiled.of(Whole.of(*whole)).counts(eps)
+        alone = one.counting_rule.of(WholeRows.of(*whole)).counts(eps)
         for name, value in vars(answers[spec].counts(eps)).items():
             torch.testing.assert_close(value, getattr(alone, name), rtol=0, atol=0, equal_nan=True)
 
@@ -456,12 +456,12 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
     objective = build("objectives", spec)
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
-    expected = objective.tiled.of(Whole.of(S, mask)).counts(eps)
+    expected = objective.counting_rule.of(WholeRows.of(S, mask)).counts(eps)
     for dim in (0, 1):
-        side = objective.tiled.side(Whole.of(S, mask).known, [eps], Space(), collect)
+        side = objective.counting_rule.side(WholeRows.of(S, mask).known, [eps], Buffers(), collect)
         for meet in (side.add, side.recount):
             for top, left in product(range(0, 8, heights), range(0, 25, widths)):
-                tile = (S + mask.hiding)[top : top + heights, left : left + widths]
+                tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
                 rows = slice(top, top + len(tile))
                 meet((tile if dim == 1 else tile.T).contiguous(), rows, dim)
             if not side.again:
@@ -475,10 +475,10 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
         torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
-def look(S: Tensor, mask: Mask) -> Rows:
+def look(S: Tensor, mask: Mask) -> DenseRows:
     """A batch as probes see it."""
     rows, columns = (torch.arange(n) for n in S.shape)
-    return Rows(Shape(1, mask.direction, rows, columns[None]), S, mask)
+    return DenseRows(BatchShape(1, mask.direction, rows, columns[None]), S, mask)
 
 
 def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None:
@@ -503,13 +503,13 @@ def test_contributors_are_as_many_however_little_they_weigh(spec: str) -> None:
     objective = build("objectives", spec)
     S = 0.1 + 0.1 * torch.rand(40, 40, generator=torch.Generator().manual_seed(0)) + 0.6 * torch.eye(40)
     mask = pair_mask(torch.arange(40))
-    w = objective.counted(S.double(), mask).weights.flatten(1)
+    w = objective.counted_weights(S.double(), mask).weights.flatten(1)
     expected = w.sum(1).square() / w.square().sum(1)
-    for found in (objective.counts(S, mask, 0.01), objective.tiled.of(Whole.of(S, mask)).counts(0.01)):
+    for found in (objective.counts(S, mask, 0.01), objective.counting_rule.of(WholeRows.of(S, mask)).counts(0.01)):
         torch.testing.assert_close(found.n_eff.double(), expected, rtol=1e-3, atol=0)
-    side = objective.tiled.side(Whole.of(S, mask).known, [0.01], Space(), True)
+    side = objective.counting_rule.side(WholeRows.of(S, mask).known, [0.01], Buffers(), True)
     for left in range(0, 40, 9):
-        side.add((S + mask.hiding)[:, left : left + 9].contiguous(), slice(0, 40), 1)
+        side.add((S + mask.negative_bias)[:, left : left + 9].contiguous(), slice(0, 40), 1)
     torch.testing.assert_close(side.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, both_masks, group_mask, pair_mask
-from lossscope.core.weights import both, reduced
+from lossscope.core.weights import both, reduce_weights
 from lossscope.engine.plan import Sweep
-from lossscope.engine.run_probes import measured
+from lossscope.engine.run_probes import run_probes
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import reduced as reduced_statistic
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.probes.base import reduce_column as reduced_statistic
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
 from lossscope.sources.base import Request
@@ -75,7 +75,7 @@ published = pytest.mark.parametrize(("case", "name"), PUBLISHED, indirect=["case
 def gradients(objective: Objective, case: Case) -> tuple[Tensor | None, Tensor, Tensor]:
     """Loss value, and its gradient with respect to images and captions under a plain dot product."""
     S, mask, captions = case.seen_by(objective)
-    found = reduced(both(objective, S, mask), objective.directions, objective.reduction, len(S))
+    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, len(S))
     return found.value, found.gradient @ captions, found.gradient.T @ case.images
 
 
@@ -111,8 +111,8 @@ def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict
     found: dict[str, dict[str, float]] = {}
     for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        look = Rows(Shape(1, one.direction, items[0], items[1][None]), rows, one)
-        columns = next(measured(look, [(objective, probe)])).columns()
+        look = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
+        columns = next(run_probes(look, [(objective, probe)])).columns()
         found[one.direction] = {s.name: float(reduced_statistic(s, columns, 1)) for s in probe.statistics(objective)}
     return found
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, group_mask, normalise
-from lossscope.core.weights import Weights, both, reduced
+from lossscope.core.weights import Weights, both, reduce_weights
 from lossscope.registry import build
 
 pytest.importorskip("pytorch_metric_learning")
@@ -181,7 +181,7 @@ def test_the_pair_form_of_lifted_structure_is_theirs_on_one_set_of_images_and_ca
     assert_agree(each * weights.values.sum(), per_pair.detach().sum() / 2)
     assert_agree(each * into(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0])
     if each == 1:
-        training = reduced(both(objective, S, mask), objective.directions, objective.reduction, 6).value
+        training = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 6).value
         assert training is not None
         assert_agree(training, per_pair.detach().mean())
 

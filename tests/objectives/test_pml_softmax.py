@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, cosine, normalise, pair_mask
-from lossscope.core.weights import both, reduced
+from lossscope.core.weights import both, reduce_weights
 from lossscope.errors import InputError
 from lossscope.registry import build
 
@@ -211,7 +211,7 @@ def test_both_directions_of_siglip_hold_the_same_terms_so_that_half_of_both_is_t
     torch.testing.assert_close(i2t.W, t2i.W.T, rtol=0, atol=1e-14)
     z = 2 * torch.eye(B, dtype=S.dtype) - 1
     expected = torch.log1p((-z * (10 * S - 10)).exp()).sum() / B
-    found = reduced(directions, siglip.directions, siglip.reduction, B)
+    found = reduce_weights(directions, siglip.directions, siglip.reduction, B)
     torch.testing.assert_close(found.value, expected)
     torch.testing.assert_close(found.gradient, i2t.W / B)
 
@@ -234,7 +234,7 @@ def test_siglip_sees_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
     at = build("objectives", "siglip").at(learnt)
     moved, plain = at(S, mask), build("objectives", "siglip:scale=1,bias=0")
     expected = plain(learnt["scale"] * S + learnt["bias"], mask)
-    assert (at.scale, at.bias, at.learnt) == (learnt["scale"], learnt["bias"], learnt)
+    assert (at.scale, at.bias, at.learnable) == (learnt["scale"], learnt["bias"], learnt)
     torch.testing.assert_close(moved.values, expected.values)
     torch.testing.assert_close(moved.W, learnt["scale"] * expected.W)
 
@@ -244,7 +244,7 @@ def test_infonce_sees_scale_times_s(scale: float) -> None:
     S, mask = similarities()
     at = build("objectives", "infonce").at({"scale": scale})
     moved, expected = at(S, mask), build("objectives", "infonce:tau=1")(scale * S, mask)
-    assert at.learnt == pytest.approx({"scale": scale})
+    assert at.learnable == pytest.approx({"scale": scale})
     torch.testing.assert_close(moved.values, expected.values)
     torch.testing.assert_close(moved.W, scale * expected.W)
 
@@ -254,18 +254,18 @@ def test_at_what_is_learnt_is_the_same_again(spec: str) -> None:
     objective = build("objectives", spec)
     S, mask = similarities()
     assert objective.at({}) == objective
-    assert set(objective.learnt) == ({"scale"} if spec.startswith("infonce") else {"scale", "bias"})
-    torch.testing.assert_close(objective.at(objective.learnt)(S, mask).W, objective(S, mask).W, rtol=1e-14, atol=0)
+    assert set(objective.learnable) == ({"scale"} if spec.startswith("infonce") else {"scale", "bias"})
+    torch.testing.assert_close(objective.at(objective.learnable)(S, mask).W, objective(S, mask).W, rtol=1e-14, atol=0)
     kept = build("objectives", f"{spec}{',' if ':' in spec else ':'}learn=false")
-    assert kept.learnt == {}
+    assert kept.learnable == {}
 
 
 def test_the_scale_of_infonce_is_cut_off_and_can_be_set_there_again() -> None:
     for scale_max in (100.0, 49.0, 30.0, 3.0):
         start = build("objectives", f"infonce:tau=0.5,scale_max={scale_max}")
         top = start.at({"scale": 1e6})
-        assert top.learnt == pytest.approx({"scale": scale_max})
-        assert top.at(top.learnt) == top
+        assert top.learnable == pytest.approx({"scale": scale_max})
+        assert top.at(top.learnable) == top
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_w_of_unified_with_row_inputs_is_the_slope_of_its_own_values(given: str)
     rows = mask.rows(mask.usable)
     leaf = S[mask.usable].requires_grad_()
     W = torch.autograd.grad(unified.values(leaf, rows).sum(), leaf)[0]
-    assert_near(unified.stated(leaf.detach(), rows)[1] * rows.valid, W, 1e-12)
+    assert_near(unified.closed_form(leaf.detach(), rows)[1] * rows.valid, W, 1e-12)
 
 
 def test_rows_of_w_sum_to_zero_with_margins_but_not_with_weights() -> None:

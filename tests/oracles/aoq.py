@@ -72,7 +72,7 @@ def weights(
     return terms(S, match, valid, margin, alpha, beta, offline_margin, gap, offline)[1]
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **options: float
 ) -> tuple[Array, Array]:
     """Negatives whose |W| is above eps, and their weights added up."""

@@ -45,7 +45,7 @@ def weights(S: Array, match: Array, valid: Array, alpha: float = 2.0, beta: floa
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """Negatives whose weight is above eps, and their weights added up."""

@@ -48,7 +48,7 @@ def weights(S: Array, match: Array, valid: Array, scale: float = 1.0, floor: flo
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """Negatives with |W| above eps, and their |W| added up."""

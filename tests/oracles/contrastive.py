@@ -49,7 +49,7 @@ def weights(S: Array, match: Array, valid: Array, distance: str = "euclidean", m
     return W
 
 
-def counted(
+def counted_weights(
     S: Array,
     match: Array,
     valid: Array,

@@ -127,7 +127,7 @@ def weights(
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """Negatives with |W| above eps (there is at most one), and that |W|."""

@@ -45,7 +45,7 @@ def weights(
     return W
 
 
-def counted(
+def counted_weights(
     S: Array,
     match: Array,
     valid: Array,

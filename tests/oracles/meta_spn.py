@@ -52,7 +52,7 @@ def weights(S: Array, match: Array, valid: Array, margin: float = 0.2, net: Path
     return terms(S, match, valid, margin, net)[1]
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **options: Any
 ) -> tuple[Array, Array]:
     """Negatives whose |W| is above eps, and their weights added up."""

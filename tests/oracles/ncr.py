@@ -68,7 +68,7 @@ def weights(
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """1 for a query whose hardest negative violates its margin."""

@@ -40,7 +40,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.1) -> Array:
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, tau: float = 0.1
 ) -> tuple[Array, Array]:
     """Negatives with a probability above eps, and their probabilities added up."""

@@ -69,7 +69,7 @@ def weights(
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """Negatives whose weight is above eps, and their weights added up."""

@@ -61,7 +61,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.01) -> Array:
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, tau: float = 0.01
 ) -> tuple[Array, Array]:
     """Triplets (i, j) with G(1−G)/R² above eps over |P|; `text` has 1/tau in it, `released` of t2i wrong rows (E2)."""

@@ -49,7 +49,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.1, form: str = 
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
     """Negatives with W above eps, and their W added up."""

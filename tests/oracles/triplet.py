@@ -42,7 +42,7 @@ def weights(S: Array, match: Array, valid: Array, margin: float = 0.2) -> Array:
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, margin: float = 0.2
 ) -> tuple[Array, Array]:
     """Violating negatives of each query; `released` adds t2i up over the queries of each candidate (E1)."""

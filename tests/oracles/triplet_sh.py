@@ -42,7 +42,7 @@ def weights(S: Array, match: Array, valid: Array, margin: float = 0.2) -> Array:
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, margin: float = 0.2
 ) -> tuple[Array, Array]:
     """1 for a query whose hardest negative violates the margin."""

@@ -42,7 +42,7 @@ def weights(S: Array, match: Array, valid: Array, margin: float = 0.2, gamma: fl
     return W
 
 
-def counted(
+def counted_weights(
     S: Array,
     match: Array,
     valid: Array,

@@ -41,7 +41,7 @@ def weights(S: Array, match: Array, valid: Array, gamma: float = 50.0) -> Array:
     return W
 
 
-def counted(
+def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, gamma: float = 50.0
 ) -> tuple[Array, Array]:
     """Negatives with a softmax probability above eps, and their probabilities added up."""

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Direction, Mask
-from lossscope.engine.run_probes import Found, asked, measured, whole
-from lossscope.probes.base import reduced
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
+from lossscope.probes.base import reduce_column
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 
 Numbers = dict[str, np.ndarray[Any, Any]]
@@ -35,13 +35,13 @@ class Batches:
         """(k, q, c)"""
         return torch.bmm(self.queries, self.candidates.transpose(1, 2))
 
-    def rows(self) -> Rows:
+    def rows(self) -> DenseRows:
         """All of them, stacked."""
         k, q, c = self.match.shape
         ids = torch.arange(k * q), torch.arange(k * c).view(k, c)
         mask = Mask(self.match.flatten(0, 1), self.valid.flatten(0, 1), direction=self.direction)
-        shape = Shape(k, self.direction, *ids)
-        return Rows(shape, self.S.flatten(0, 1), mask, self.queries.flatten(0, 1), self.candidates)
+        shape = BatchShape(k, self.direction, *ids)
+        return DenseRows(shape, self.S.flatten(0, 1), mask, self.queries.flatten(0, 1), self.candidates)
 
     def alone(self) -> Iterator[Batches]:
         """Each of them."""
@@ -66,7 +66,7 @@ class Batches:
         )
 
 
-def cut(rows: Rows, sizes: Sequence[int]) -> list[Rows]:
+def cut(rows: DenseRows, sizes: Sequence[int]) -> list[DenseRows]:
     """Panels of one batch: some of its queries each, and all candidates."""
     assert rows.shape.batches == 1
     panels = []
@@ -102,28 +102,28 @@ def drawn(
     return Batches(queries, candidates, match, valid)
 
 
-def found(probe: str, batches: Batches | Rows, objective: str = "ntxent") -> Found:
+def found(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
     """What a probe finds in a stack."""
     rows = batches.rows() if isinstance(batches, Batches) else batches
-    questions = asked([build("objectives", objective)], [build("probes", probe)])
-    (one,) = measured(rows, questions)
+    questions = plan_probes([build("objectives", objective)], [build("probes", probe)])
+    (one,) = run_probes(rows, questions)
     return one
 
 
-def statistics(one: Found) -> Numbers:
+def statistics(one: ProbeResult) -> Numbers:
     """Statistic -> a number per batch."""
     columns = one.columns()
-    return {s.name: reduced(s, columns, one.shape.batches).numpy() for s in one.statistics()}
+    return {s.name: reduce_column(s, columns, one.shape.batches).numpy() for s in one.statistics()}
 
 
-def columns(one: Found) -> Numbers:
+def columns(one: ProbeResult) -> Numbers:
     """Column -> a number per element."""
     return {name: value.numpy() for name, value in one.columns().items()}
 
 
-def joined_panels(probe: str, rows: Rows, sizes: Sequence[int], objective: str = "ntxent") -> Found:
+def joined_panels(probe: str, rows: DenseRows, sizes: Sequence[int], objective: str = "ntxent") -> ProbeResult:
     """The same of one batch whose queries come in panels."""
-    return whole([found(probe, panel, objective) for panel in cut(rows, sizes)], rows.shape)
+    return merge_parts([found(probe, panel, objective) for panel in cut(rows, sizes)], rows.shape)
 
 
 def same(a: Numbers, b: Numbers, rtol: float = 1e-9, atol: float = 1e-11) -> None:
@@ -153,15 +153,15 @@ class Lab:
     """The functions above, for tests, which can not import them."""
 
     drawn: Callable[..., Batches] = drawn
-    found: Callable[..., Found] = found
-    statistics: Callable[[Found], Numbers] = statistics
-    columns: Callable[[Found], Numbers] = columns
+    found: Callable[..., ProbeResult] = found
+    statistics: Callable[[ProbeResult], Numbers] = statistics
+    columns: Callable[[ProbeResult], Numbers] = columns
     however_cut: Callable[..., None] = however_cut
-    joined_panels: Callable[..., Found] = joined_panels
-    cut: Callable[[Rows, Sequence[int]], list[Rows]] = cut
+    joined_panels: Callable[..., ProbeResult] = joined_panels
+    cut: Callable[[DenseRows, Sequence[int]], list[DenseRows]] = cut
     same: Callable[..., None] = same
 
-    def ask(self, probe: str, batches: Batches | Rows, objective: str = "ntxent") -> Numbers:
+    def ask(self, probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> Numbers:
         """Statistic -> a number per batch."""
         return statistics(found(probe, batches, objective))
 

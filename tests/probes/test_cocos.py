@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted
+from lossscope.core.counts import Convention, CountedWeights
 from lossscope.core.similarity import Mask, pair_mask
-from lossscope.engine.run_probes import Found, asked, measured, whole
+from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Accumulated, Reducer, Statistic, joined, reduced
+from lossscope.probes.base import Accumulator, Reducer, Statistic, concatenate, reduce_column
 from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.eps_histogram import EDGES
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 
 NAN = float("nan")
@@ -33,26 +33,26 @@ class Entrywise(Objective):
 
     positives: ClassVar[Literal["one", "many"]] = "many"
 
-    def counted(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         positive = S.masked_fill(~mask.positives, 0).sum(1)
         never = torch.zeros(len(S), dtype=torch.bool)
-        return Counted((S * mask.negatives)[:, None, :], torch.ones(len(S)), positive, never)
+        return CountedWeights((S * mask.negatives)[:, None, :], torch.ones(len(S)), positive, never)
 
 
-def rows(S: Tensor, mask: Mask | None = None, whole: bool = True) -> Rows:
+def rows(S: Tensor, mask: Mask | None = None, whole: bool = True) -> DenseRows:
     """One batch of similarities."""
     ids = torch.arange(S.shape[0]), torch.arange(S.shape[1])[None]
-    return Rows(Shape(1, "i2t", *ids, whole), S, mask or pair_mask(torch.arange(len(S))))
+    return DenseRows(BatchShape(1, "i2t", *ids, whole), S, mask or pair_mask(torch.arange(len(S))))
 
 
-def found(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> Found:
-    (one,) = measured(rows(S, mask), asked([objective], [probe or Cocos()]))
+def found(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> ProbeResult:
+    (one,) = run_probes(rows(S, mask), plan_probes([objective], [probe or Cocos()]))
     return one
 
 
-def statistics(one: Found) -> dict[str, float]:
+def statistics(one: ProbeResult) -> dict[str, float]:
     columns = one.columns()
-    return {s.name: float(reduced(s, columns, 1)) for s in one.statistics()}
+    return {s.name: float(reduce_column(s, columns, 1)) for s in one.statistics()}
 
 
 @settings(max_examples=30)
@@ -65,16 +65,20 @@ def test_panels_of_queries_one_below_the_other_are_the_rows_of_the_whole(
     S = torch.rand(12, 12, generator=generator).double() * 0.03
     mask = replace(pair_mask(torch.arange(12)), valid=torch.rand(12, 12, generator=generator) < 0.8)
     parts = torch.tensor_split(torch.arange(12), sorted(cuts))
-    questions = asked([objective], [Cocos(curve=True)])
-    panels = [next(iter(measured(rows(S[part], mask.rows(part), whole=False), questions))) for part in parts]
-    one, all_at_once = whole(panels, rows(S, mask).shape), found(objective, S, mask, Cocos(curve=True))
+    questions = plan_probes([objective], [Cocos(curve=True)])
+    panels = [next(iter(run_probes(rows(S[part], mask.rows(part), whole=False), questions))) for part in parts]
+    one, all_at_once = merge_parts(panels, rows(S, mask).shape), found(objective, S, mask, Cocos(curve=True))
     columns = all_at_once.columns()
     assert one.columns().keys() == columns.keys()
     for name, column in one.columns().items():
         torch.testing.assert_close(column, columns[name], rtol=1e-12, atol=0, equal_nan=True)
     for statistic in one.statistics():
         torch.testing.assert_close(
-            reduced(statistic, one.columns(), 1), reduced(statistic, columns, 1), rtol=1e-12, atol=0, equal_nan=True
+            reduce_column(statistic, one.columns(), 1),
+            reduce_column(statistic, columns, 1),
+            rtol=1e-12,
+            atol=0,
+            equal_nan=True,
         )
 
 
@@ -154,7 +158,7 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
     batches = lab.drawn(many=objective.startswith("smoothap")).rows()
     one = lab.found("cocos:curve=true", batches, objective)
     curve = one.columns()["curve"]
-    counted = build("objectives", objective).counted(batches.S, batches.mask)
+    counted = build("objectives", objective).counted_weights(batches.S, batches.mask)
     assert curve.shape == (18, len(EDGES))
     for place, eps in enumerate(EDGES):
         torch.testing.assert_close(curve[:, place], counted.threshold(eps).above.to(curve.dtype), rtol=1e-12, atol=0)
@@ -183,13 +187,13 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
 def test_undefined_and_skipped_entries_take_no_part(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")
-    assert float(reduced(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
+    assert float(reduce_column(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
 def test_where_nothing_is_left_there_is_no_number(reducer: Reducer) -> None:
     columns = {"x": torch.tensor([NAN, 1.0, NAN, 2.0]), "skipped": torch.tensor([0, 1, 0, 0])}
-    first, second = reduced(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
+    first, second = reduce_column(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
     assert first != first
     assert second == (0.0 if reducer == "std" else 2.0)
 
@@ -199,13 +203,13 @@ def test_where_nothing_is_left_there_is_no_number(reducer: Reducer) -> None:
 def test_views_of_the_same_elements_are_merged_as_their_accumulator_says(
     axis: Any, merge: Any, expected: Sequence[float]
 ) -> None:
-    a, b = (Accumulated(torch.tensor(values), merge) for values in ([1.0, 5.0], [4.0, 2.0]))
-    assert joined(axis, [{"x": a}, {"x": b}])["x"].value.tolist() == expected
+    a, b = (Accumulator(torch.tensor(values), merge) for values in ([1.0, 5.0], [4.0, 2.0]))
+    assert concatenate(axis, [{"x": a}, {"x": b}])["x"].value.tolist() == expected
 
 
 def test_queries_of_other_views_are_other_elements() -> None:
-    a, b = (Accumulated(torch.tensor(values)) for values in ([1.0, 5.0], [4.0]))
-    assert joined("query", [{"x": a}, {"x": b}])["x"].value.tolist() == [1, 5, 4]
+    a, b = (Accumulator(torch.tensor(values)) for values in ([1.0, 5.0], [4.0]))
+    assert concatenate("query", [{"x": a}, {"x": b}])["x"].value.tolist() == [1, 5, 4]
 
 
 @pytest.mark.parametrize("eps", [-0.01, NAN])

@@ -28,7 +28,7 @@ def test_the_numbers_are_those_of_the_entries_one_by_one(seed: int, objective: s
     found = lab.ask("contributors", batches, objective)
     for b, one in enumerate(batches.alone()):
         rows = one.rows()
-        counted = build("objectives", objective).counted(rows.S, rows.mask)
+        counted = build("objectives", objective).counted_weights(rows.S, rows.mask)
         expected = oracle("probes_weights").contributors(counted.weights[~counted.skipped].flatten(1).tolist())
         assert {name: v[b] for name, v in found.items()} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
@@ -22,7 +22,7 @@ KEYS = ["objective", "direction", "probe", "statistic"]
 
 
 @pytest.fixture(scope="module")
-def embedded() -> Embedded:
+def embedded() -> SplitEmbeddings:
     """Twenty images with two captions each, of which some are the same."""
     random = torch.Generator().manual_seed(0)
     owner = np.repeat(np.arange(20), 2)
@@ -31,25 +31,25 @@ def embedded() -> Embedded:
     captions = torch.nn.functional.normalize(images[owner] + 0.3 * noise, dim=1)
     ids = [str(row) for row in range(40)]
     keys = Pair(np.arange(20) // 2, np.arange(40) % 7)
-    return Embedded("source", images, captions, None, owner, ids[:20], ids, "f", inputs=lambda: keys)
+    return SplitEmbeddings("source", images, captions, None, owner, ids[:20], ids, "f", inputs=lambda: keys)
 
 
-def swept(embedded: Embedded, *probes: str, **options: Any) -> pd.DataFrame:
+def swept(embedded: SplitEmbeddings, *probes: str, **options: Any) -> pd.DataFrame:
     plan = Sweep(("ntxent", "triplet", "smoothap"), probes, **{"batch_size": 12, **options})
     return plan.run(embedded)[0].set_index(KEYS)
 
 
-def test_a_batch_in_panels_says_what_it_says_whole(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_in_panels_says_what_it_says_whole(embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.engine.large_batches.PANEL", 60)
     probes = (*WITHOUT_MODEL, "tangent:of=candidate")
-    dense, tiled = (swept(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
+    dense, counting_rule = (swept(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
     assert {str(probe).partition(":")[0] for probe in dense.index.get_level_values("probe")} == set(WITHOUT_MODEL)
-    assert dense.index.equals(tiled.index)
+    assert dense.index.equals(counting_rule.index)
     for column in ("mean", "std", "n_defined"):
-        np.testing.assert_allclose(tiled[column], dense[column], rtol=1e-9, atol=1e-12, err_msg=column)
+        np.testing.assert_allclose(counting_rule[column], dense[column], rtol=1e-9, atol=1e-12, err_msg=column)
 
 
-def test_false_negatives_are_those_of_the_source(embedded: Embedded) -> None:
+def test_false_negatives_are_those_of_the_source(embedded: SplitEmbeddings) -> None:
     """One batch of all pairs: each has one other caption of its image, and its copies are counted by hand."""
     found = swept(embedded, "false_negatives", batch_size=None, sampling="pairs")["mean"]
     owner, texts = embedded.caption_image, np.arange(40) % 7
@@ -71,7 +71,7 @@ def test_a_checkpoint_gives_the_gradients_of_its_layers(tiny_checkpoint: Path) -
         assert 0 < layers.max() <= total <= layers.sum()
 
 
-def test_a_source_without_a_model_has_no_gradients(embedded: Embedded) -> None:
+def test_a_source_without_a_model_has_no_gradients(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="parameter_gradients needs the model itself"):
         swept(embedded, "parameter_gradients")
 
@@ -79,7 +79,7 @@ def test_a_source_without_a_model_has_no_gradients(embedded: Embedded) -> None:
 @pytest.mark.parametrize("name", names("probes"))
 def test_what_a_probe_says_of_itself(name: str) -> None:
     probe = build("probes", name)
-    told = probe.statistics(build("objectives", "ntxent") if probe.weighs else None)
+    told = probe.statistics(build("objectives", "ntxent") if probe.needs_objective else None)
     assert probe.axis in ("query", "candidate", "batch", "layer")
     assert len({statistic.name for statistic in told}) == len(told) > 0
     units = {"samples", "weight", "similarity", "%", "rank", "queries", "1", "norm"}

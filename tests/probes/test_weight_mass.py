@@ -26,7 +26,7 @@ def test_the_numbers_are_sums_over_the_counted_weights(objective: str, eps: floa
     found = lab.ask(f"weight_mass:eps={eps}", batches, objective)
     for b, one in enumerate(batches.alone()):
         rows = one.rows()
-        counted = build("objectives", objective).counted(rows.S, rows.mask)
+        counted = build("objectives", objective).counted_weights(rows.S, rows.mask)
         own = ~counted.skipped
         entries = counted.weights[own].flatten(1).tolist()
         expected = oracle("probes_weights").mass(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.report.interactive import Dial, Field, Series, library
+from lossscope.report.interactive import HeatmapChart, Series, SliderChart, library
 
 LABEL = '</script><b>NT & "Xent" \' </b><!--'
 X = (0.01, 0.1, 1.0)
@@ -22,12 +22,12 @@ def line(**more: Any) -> Series:
     return Series(**{"label": LABEL, "direction": "i2t", "y": (3.0, 2.0, 1.0), **more})
 
 
-def dial(*lines: Series, **more: Any) -> Dial:
+def dial(*lines: Series, **more: Any) -> SliderChart:
     given: dict[str, Any] = {
         "name": "eps", "caption": "c", "x": X, "panels": {"VSE++ <a>": lines or (line(),)}, "start": 1,
         "x_title": "threshold <ε>", "y_title": "samples", "symbol": "ε",
     }  # fmt: skip
-    return Dial(**{**given, **more})
+    return SliderChart(**{**given, **more})
 
 
 def test_a_dial_says_everything_the_script_needs() -> None:
@@ -97,7 +97,7 @@ def grid(objective: str = "ntxent", steps: tuple[float, ...] = (-1.0, 0.0, 1.0))
 
 def test_a_field_is_rows_of_the_negative_and_columns_of_the_positive() -> None:
     cloud = pd.DataFrame({"s_pos": [0.12345], "s_neg": [math.nan]})
-    field = Field("field", "c", pd.concat([grid(), grid(LABEL).sample(frac=1, random_state=0)]), {LABEL: cloud})
+    field = HeatmapChart("field", "c", pd.concat([grid(), grid(LABEL).sample(frac=1, random_state=0)]), {LABEL: cloud})
     text = field.content()
     assert "<" not in text
     found = json.loads(text)
@@ -113,7 +113,7 @@ def test_a_field_is_rows_of_the_negative_and_columns_of_the_positive() -> None:
 def test_a_weight_that_is_not_defined_is_a_hole_at_its_place() -> None:
     frame = grid()
     frame.loc[frame["s_pos"] == 1.0, ["w_pos", "w_neg"]] = math.nan  # a whole column of the grid
-    found = json.loads(Field("field", "c", frame, {}).content())["fields"]["ntxent"]
+    found = json.loads(HeatmapChart("field", "c", frame, {}).content())["fields"]["ntxent"]
     assert found["x"] == [-1.0, 0.0, 1.0]
     assert found["push"] == [[-11.0, -1.0, None], [-10.0, 0.0, None], [-9.0, 1.0, None]]
 
@@ -121,7 +121,7 @@ def test_a_weight_that_is_not_defined_is_a_hole_at_its_place() -> None:
 def test_objectives_of_other_grids_keep_their_own_places() -> None:
     """A coupled objective is called once a point, so that its grid is coarser: it must not lend others its scale."""
     frame = pd.concat([grid(), grid("lifted_structure", (-1.0, 1.0))])
-    found = json.loads(Field("field", "c", frame, {}).content())["fields"]
+    found = json.loads(HeatmapChart("field", "c", frame, {}).content())["fields"]
     assert (found["ntxent"]["x"], found["lifted_structure"]["x"]) == ([-1.0, 0.0, 1.0], [-1.0, 1.0])
     assert [len(found[name]["push"]) for name in found] == [3, 2]
 
@@ -137,7 +137,7 @@ def test_objectives_of_other_grids_keep_their_own_places() -> None:
 )
 def test_a_field_must_be_full_grids(frame: pd.DataFrame, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Field("field", "c", frame, {})
+        HeatmapChart("field", "c", frame, {})
 
 
 def test_the_library_is_that_of_the_installed_package() -> None:

@@ -19,8 +19,8 @@ from PIL import Image
 
 from lossscope.errors import InputError
 from lossscope.plots import style
-from lossscope.report.interactive import Dial, Field, Series, library
-from lossscope.report.page import Picture, Section, write
+from lossscope.report.interactive import HeatmapChart, Series, SliderChart, library
+from lossscope.report.page import Picture, Section, write_page
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -58,13 +58,15 @@ def _picture(name="line"):
 
 def _dial(name="eps"):
     line = Series("</script><b>a", "i2t", (2.0, 1.0), (0.1, 0.2))
-    return Dial(name, "Move <it>.", (0.1, 1.0), {"<one>": (line,), "two": (line,)}, 0, "threshold", "samples", "ε")
+    return SliderChart(
+        name, "Move <it>.", (0.1, 1.0), {"<one>": (line,), "two": (line,)}, 0, "threshold", "samples", "ε"
+    )
 
 
 def _field(name="field"):
     rows = [(a, b, -a, b, "<ntxent>") for a in (0.0, 1.0) for b in (0.0, 1.0)]
     frame = pd.DataFrame(rows, columns=["s_pos", "s_neg", "w_pos", "w_neg", "objective"])
-    return Field(name, "Point & look.", frame, {"</script>": pd.DataFrame({"s_pos": [0.5], "s_neg": [0.1]})})
+    return HeatmapChart(name, "Point & look.", frame, {"</script>": pd.DataFrame({"s_pos": [0.5], "s_neg": [0.1]})})
 
 
 def _sections():
@@ -77,7 +79,7 @@ def _sections():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("report") / "deep" / "out"
-    write(out, "A <title>", "100% sure.", _sections(), {"seed": "0", "command": "x <y> & z_1"})
+    write_page(out, "A <title>", "100% sure.", _sections(), {"seed": "0", "command": "x <y> & z_1"})
     return out
 
 
@@ -171,20 +173,20 @@ def test_latex_compiles(folder):
 
 @pytest.mark.slow
 def test_same_input_same_bytes(tmp_path):
-    pages = [write(tmp_path / name, "t", "l", _sections(), {}).read_bytes() for name in ("a", "b")]
+    pages = [write_page(tmp_path / name, "t", "l", _sections(), {}).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]
 
 
 @pytest.mark.parametrize("name", ["../x", "main", "a b", ""])
 def test_names_that_would_leave_the_folder_are_refused(tmp_path, name):
     with pytest.raises(InputError, match="name of a picture or table must be"):
-        write(tmp_path / "out", "t", "l", [Section("s", "", (_table(name),))], {})
+        write_page(tmp_path / "out", "t", "l", [Section("s", "", (_table(name),))], {})
     assert not (tmp_path / "out").exists()
 
 
 def test_one_name_for_two_items_is_refused(tmp_path):
     with pytest.raises(InputError, match="must differ; got numbers twice"):
-        write(tmp_path, "t", "l", [Section("s", "", (_table(), _table()))], {})
+        write_page(tmp_path, "t", "l", [Section("s", "", (_table(), _table()))], {})
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +195,7 @@ def moving(tmp_path_factory):
     section = Section(
         "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
     )
-    write(out, "T", "L", [section], {})
+    write_page(out, "T", "L", [section], {})
     return out
 
 
@@ -284,7 +286,7 @@ def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
     section = Section(
         "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
     )
-    again = write(tmp_path, "T", "L", [section], {})
+    again = write_page(tmp_path, "T", "L", [section], {})
     for name in ("index.html", "index.json", "latex/main.tex", "latex/line.pdf", "figures/line.png"):
         assert (again.parent / name).read_bytes() == (moving / name).read_bytes(), name
 
@@ -294,7 +296,7 @@ def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
     with style.screen():
         wide = style.canvas(width=4)
         wide.add_subplot().plot([0, 1])
-    out = write(tmp_path, "T", "L", [Section("S", "", (Picture("wide", "c", "a", wide),))], {})
+    out = write_page(tmp_path, "T", "L", [Section("S", "", (Picture("wide", "c", "a", wide),))], {})
     (address,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', out.read_text(encoding="utf-8"))
     with Image.open(io.BytesIO(base64.b64decode(address))) as image, Image.open(tmp_path / "figures/wide.png") as png:
         assert image.format == "WEBP" and image.width == 1100 < png.width
@@ -303,5 +305,7 @@ def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
 @pytest.mark.parametrize("twin", [_dial, _field, _picture])
 def test_a_name_is_given_once_whatever_it_names(tmp_path: Path, twin):
     with pytest.raises(InputError, match="must differ; got numbers twice"):
-        write(tmp_path / "out", "t", "l", [Section("s", "", (_table(),)), Section("s", "", (), (twin("numbers"),))], {})
+        write_page(
+            tmp_path / "out", "t", "l", [Section("s", "", (_table(),)), Section("s", "", (), (twin("numbers"),))], {}
+        )
     assert not (tmp_path / "out").exists()

@@ -16,8 +16,8 @@ import pytest
 
 from lossscope.engine.weight_fields import weight_field
 from lossscope.plots import style
-from lossscope.report.interactive import Dial, Field, Series
-from lossscope.report.page import Picture, Section, write
+from lossscope.report.interactive import HeatmapChart, Series, SliderChart
+from lossscope.report.page import Picture, Section, write_page
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -50,21 +50,21 @@ def wide() -> Table:
     return Table("wide", "A table wider than a telephone, with a caption of many words in it.", heads, (cells,) * 3)
 
 
-def dial() -> Dial:
+def dial() -> SliderChart:
     def lines(scale: float) -> tuple[Series, ...]:
         falling = tuple(scale * (13.0 - place) for place in range(13))
         return Series(EVIL, "i2t", falling, (0.5,) * 13), Series("Triplet", "t2i", (*falling[:-1], math.nan))
 
     panels = {"VSE++": lines(1.0), "VSRN <2>": lines(10.0)}
-    return Dial("eps", "Move the slider.", X, panels, 4, "threshold ε", "samples above ε", "ε", y_log=True)
+    return SliderChart("eps", "Move the slider.", X, panels, 4, "threshold ε", "samples above ε", "ε", y_log=True)
 
 
-def field() -> Field:
+def field() -> HeatmapChart:
     frame = pd.concat([
         weight_field("ntxent", points=21).assign(objective=EVIL), weight_field("triplet", points=11)
     ], ignore_index=True)  # fmt: skip
     cloud = pd.DataFrame({"s_pos": [0.2, 0.5], "s_neg": [0.1, 0.3]})
-    return Field("field", "Point at a place.", frame, {EVIL: cloud})
+    return HeatmapChart("field", "Point at a place.", frame, {EVIL: cloud})
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
         Section("Numbers", "First.\n\nSecond.", (numbers(), wide(), picture("line"))),
         Section("Moves", "What moves.", (dial(), field()), (picture("folded"),)),
     ]
-    out = write(tmp_path_factory.mktemp("page"), f"A title {EVIL}", "What was found.", sections, {"seeds": "0, 1"})
+    out = write_page(tmp_path_factory.mktemp("page"), f"A title {EVIL}", "What was found.", sections, {"seeds": "0, 1"})
     return out.as_uri()
 
 

@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.engine.tiled.matrix import Matrix
+from lossscope.engine.tiled.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
-from lossscope.retrieval.evaluate import evaluate, numbers
-from lossscope.retrieval.metrics import Retrieval, retrieve, retrieve_by_tiles
 from lossscope.retrieval import metrics as module
+from lossscope.retrieval.evaluate import evaluate, metric_values
+from lossscope.retrieval.metrics import Retrieval, retrieve, retrieve_by_tiles
 
 Oracle = Callable[[str], ModuleType]
 Rows = npt.NDArray[np.int64]
@@ -38,14 +38,14 @@ def made(images: int, captions: int, seed: int = 0, levels: int | None = None) -
     return torch.from_numpy(S if levels is None else np.round(S * levels) / levels), owner
 
 
-def embedded(seed: int = 0, **changes: Any) -> Embedded:
+def embedded(seed: int = 0, **changes: Any) -> SplitEmbeddings:
     """Twelve images of two captions each."""
     generator = torch.Generator().manual_seed(seed)
     v, t = (normalise(torch.randn(n, 6, generator=generator).double()) for n in (12, 24))
     owner = np.repeat(np.arange(12), 2)
     ids = {"image_ids": [str(i) for i in range(12)], "caption_ids": [str(c) for c in range(24)]}
     fields = {"images": v, "captions": t, "similarity": None, "caption_image": owner, "fingerprint": "", **ids}
-    return Embedded(name=f"source {seed}", **{**fields, **changes})
+    return SplitEmbeddings(name=f"source {seed}", **{**fields, **changes})
 
 
 def mean_of(rows: pd.DataFrame, direction: str, statistic: str, column: str = "mean") -> float:
@@ -168,7 +168,7 @@ def test_numbers_are_those_of_the_summary() -> None:
     assert source.images is not None
     assert source.captions is not None
     S = source.images @ source.captions.T
-    found = numbers(Pair(S, S.T), source.caption_image)
+    found = metric_values(Pair(S, S.T), source.caption_image)
     rows = evaluate([source])
     for direction, statistic, mean in zip(rows["direction"], rows["statistic"], rows["mean"], strict=True):
         assert found[statistic if direction == "both" else f"{direction}_{statistic}"] == pytest.approx(mean)
@@ -234,8 +234,8 @@ def test_tiles_rank_as_the_whole_matrix_does(seed: int, levels: int | None, monk
     owner = dice.integers(0, 40, 70)
     sides = [torch.from_numpy(dice.normal(size=(n, 12))).float() for n in (40, 70)]
     v, t = (x.sign() if levels else (x * 16).round() / 16 for x in sides)
-    source = Embedded("x", v, t, None, owner, [str(i) for i in range(40)], [str(i) for i in range(70)], "f")
-    tiled = retrieve_by_tiles(Matrix(source, np.arange(40), np.arange(70)), owner)
+    source = SplitEmbeddings("x", v, t, None, owner, [str(i) for i in range(40)], [str(i) for i in range(70)], "f")
+    tiled = retrieve_by_tiles(TiledMatrix(source, np.arange(40), np.arange(70)), owner)
     for found, expected in zip(tiled, retrieve(v @ t.T, owner), strict=True):
         for name in ("ranks", "ties", "hits", "relevant"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
@@ -19,24 +19,24 @@ from lossscope.retrieval.per_query import COLUMNS, per_query
 OWNER = np.array([4, 0, 0, 2, 4, 4, 2, 5])  # images 1 and 3 have no caption; in no order
 
 
-def embedded(**changes: Any) -> Embedded:
+def embedded(**changes: Any) -> SplitEmbeddings:
     generator = torch.Generator().manual_seed(0)
     v, t = (normalise(torch.randn(n, 5, generator=generator).double()) for n in (6, 8))
     fields = {
         "images": v, "captions": t, "similarity": None, "caption_image": OWNER, "fingerprint": "",
         "image_ids": list("abcdef"), "caption_ids": [f"c{i}" for i in range(8)],
     }  # fmt: skip
-    return Embedded(**{"name": "x", **fields, **changes})
+    return SplitEmbeddings(**{"name": "x", **fields, **changes})
 
 
-def as_matrix() -> Embedded:
+def as_matrix() -> SplitEmbeddings:
     source = embedded()
     assert source.images is not None
     assert source.captions is not None
     return embedded(images=None, captions=None, similarity=source.images @ source.captions.T)
 
 
-def as_scorer() -> Embedded:
+def as_scorer() -> SplitEmbeddings:
     """A model whose directions differ, and that leaves pairs unscored."""
     rng = np.random.default_rng(1)
     i2t, t2i = torch.from_numpy(rng.random((6, 8))), torch.from_numpy(rng.random((8, 6)))

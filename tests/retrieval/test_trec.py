@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
-from lossscope.retrieval.trec import run_files
+from lossscope.retrieval.trec import write_run_files
 
 Run = dict[str, list[tuple[str, int, float]]]
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
 
 
-def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> Embedded:
+def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> SplitEmbeddings:
     """Images with some captions or none, in no order; few `levels` make ties."""
     rng = np.random.default_rng(3)
     owner = rng.integers(0, images, captions)
@@ -31,7 +31,7 @@ def embedded(levels: int | None = None, images: int = 30, captions: int = 70) ->
     sides = [torch.from_numpy(x).float() for x in (v, t)]
     v, t = ((x * (levels or 1)).round() for x in sides) if levels else map(normalise, sides)
     ids = [f"image {i}" for i in range(images)], [f"{c}%é" for c in range(captions)]
-    return Embedded("x", v, t, None, owner, *ids, "f")
+    return SplitEmbeddings("x", v, t, None, owner, *ids, "f")
 
 
 def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
@@ -61,7 +61,7 @@ def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
 @pytest.mark.parametrize("levels", [None, 2])
 def test_recalls_and_mrr_of_the_files_are_ours(tmp_path: Path, levels: int | None) -> None:
     source = embedded(levels)
-    assert sorted(p.name for p in run_files(source, tmp_path / "new", None, "our tag")) == FILES
+    assert sorted(p.name for p in write_run_files(source, tmp_path / "new", None, "our tag")) == FILES
     reported = evaluate([source]).set_index(["direction", "statistic"])["mean"]
     for direction in ("i2t", "t2i"):
         run, relevant = read(tmp_path / "new", direction)
@@ -74,7 +74,7 @@ def test_recalls_and_mrr_of_the_files_are_ours(tmp_path: Path, levels: int | Non
 
 def test_a_run_is_in_order_and_ties_keep_theirs(tmp_path: Path) -> None:
     source = embedded(2)
-    run_files(source, tmp_path, None, "our tag")
+    write_run_files(source, tmp_path, None, "our tag")
     run, _ = read(tmp_path, "t2i")
     places = {f"image%20{i}": i for i in range(30)}
     assert set(run) == {f"{c}%25%C3%A9" for c in range(70)}
@@ -89,7 +89,7 @@ def test_a_run_is_in_order_and_ties_keep_theirs(tmp_path: Path) -> None:
 
 def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
     source = embedded()
-    run_files(source, tmp_path, None, "our tag")
+    write_run_files(source, tmp_path, None, "our tag")
     assert source.images is not None
     assert source.captions is not None
     S = (source.images @ source.captions.T).numpy()
@@ -104,9 +104,9 @@ def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [1, 64, 10_000])
 def test_blocks_of_queries_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     source = embedded(2)
-    run_files(source, tmp_path / "whole")
+    write_run_files(source, tmp_path / "whole")
     monkeypatch.setattr("lossscope.retrieval.trec._CELLS", block)
-    run_files(source, tmp_path / "parts")
+    write_run_files(source, tmp_path / "parts")
     for name in FILES:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
@@ -118,7 +118,7 @@ def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) 
     owner = np.array([0, 0, 1])
     scorer = lambda images, captions: Pair(i2t[images][:, captions], t2i[captions][:, images])  # noqa: E731
     source = replace(base, images=None, captions=None, scorer=scorer, caption_image=owner)
-    run_files(source, tmp_path, 2, "our tag")
+    write_run_files(source, tmp_path, 2, "our tag")
     run, relevant = read(tmp_path, "i2t")
     assert run["image%200"] == [("2%25%C3%A9", 1, pytest.approx(0.3)), ("0%25%C3%A9", 2, pytest.approx(0.1))]
     assert relevant["image%200"] == {"0%25%C3%A9", "1%25%C3%A9"}
@@ -129,18 +129,18 @@ def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) 
 def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
     broken = replace(embedded(), images=None, captions=None, similarity=torch.full((30, 70), torch.nan))
     with pytest.raises(InputError, match="must be numbers; got NaN"):
-        run_files(broken, tmp_path)
+        write_run_files(broken, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_can_not_be_written_is_refused(tmp_path: Path) -> None:
     source = embedded()
     with pytest.raises(InputError, match="top must be at least 1; got 0"):
-        run_files(source, tmp_path, 0)
+        write_run_files(source, tmp_path, 0)
     with pytest.raises(InputError, match="must not be empty in run files; row 2 has none"):
-        run_files(replace(source, image_ids=["a", "b", "", *map(str, range(27))]), tmp_path)
+        write_run_files(replace(source, image_ids=["a", "b", "", *map(str, range(27))]), tmp_path)
     with pytest.raises(InputError, match="image ids of x must be unique"):
-        run_files(replace(source, image_ids=["a"] * 30), tmp_path)
+        write_run_files(replace(source, image_ids=["a"] * 30), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="must be a folder for run files; it is a file"):
-        run_files(source, tmp_path / "file")
+        write_run_files(source, tmp_path / "file")

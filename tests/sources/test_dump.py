@@ -13,10 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
-from lossscope.sources.base import find, load
+from lossscope.sources.base import find_source, load
 from lossscope.sources.dump import Dump
 
 N, M, D = 6, 12, 4
@@ -70,7 +70,7 @@ Write = Callable[[Path, Arrays], Path]
 @pytest.mark.parametrize("write", FORMATS)
 def test_every_format_gives_the_same_embeddings(write: Write, tmp_path: Path) -> None:
     found = load(write(tmp_path, arrays()))
-    assert isinstance(found, Embedded)
+    assert isinstance(found, SplitEmbeddings)
     assert found.images is not None
     assert found.captions is not None
     assert np.array_equal(found.images.numpy(), unit(N, 0))
@@ -239,10 +239,10 @@ def test_an_unknown_kind_of_file_lists_what_is_possible(tmp_path: Path) -> None:
         with pytest.raises(
             InputError, match=r"must be one of: an embedding or similarity dump .*; a lossscope checkpoint"
         ):
-            find(path)
+            find_source(path)
     with pytest.raises(InputError, match="source must exist; there is nothing at"):
-        find(tmp_path / "none.npz")
-    assert find(npz(tmp_path, arrays())) == Dump(tmp_path / "dump.npz")
+        find_source(tmp_path / "none.npz")
+    assert find_source(npz(tmp_path, arrays())) == Dump(tmp_path / "dump.npz")
 
 
 def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ import torch
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.embed import embed, store, stored
+from lossscope.sources.checkpoints.embed import embed, read_cache, write_cache
 
 
 def entries() -> list[Path]:
@@ -44,7 +44,7 @@ def test_embeddings_are_those_of_the_model_whatever_the_batch(tiny_checkpoint: P
     split = build("datasets", checkpoint.data).split("test")
     model = checkpoint.model()
     model.train()
-    images, captions = embed(model, Sentences(split, checkpoint.words()), batch_size=7)
+    images, captions = embed(model, CaptionBatcher(split, checkpoint.words()), batch_size=7)
     found = load(tiny_checkpoint, split="test")
     assert model.training
     assert torch.allclose(found.images, images, atol=1e-6)  # type: ignore[arg-type]
@@ -101,8 +101,8 @@ def test_a_damaged_entry_is_made_again(content: bytes, tiny_checkpoint: Path) ->
 
 def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    store(tmp_path / "file" / "entry.safetensors", torch.ones(1, 2), torch.ones(1, 2))
-    assert stored(tmp_path / "file" / "entry.safetensors") is None
+    write_cache(tmp_path / "file" / "entry.safetensors", torch.ones(1, 2), torch.ones(1, 2))
+    assert read_cache(tmp_path / "file" / "entry.safetensors") is None
 
 
 def test_a_run_folder_without_a_best_checkpoint_is_no_source(tiny_run: Path, tmp_path: Path) -> None:

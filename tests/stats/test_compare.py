@@ -17,12 +17,12 @@ from scipy import stats
 
 from lossscope.errors import InputError
 from lossscope.stats.compare import COLUMNS, compare, significance
-from lossscope.stats.paired_tests import Chance, OverSeeds, holm, over_images, over_seeds
+from lossscope.stats.paired_tests import Resampling, SeedTest, holm, images_test, seeds_test
 from lossscope.stats.per_image import METRICS, per_image
 from lossscope.tables import comparison
 
 Oracle = Callable[[str], ModuleType]
-QUICK = Chance(resamples=199)
+QUICK = Resampling(resamples=199)
 CAPTIONS = (1, 3, 2, 1, 5, 2, 4, 1, 1, 2)  # of each image
 TESTS = ("p_images", "p_t", "p_flips")
 
@@ -75,7 +75,7 @@ def test_means_over_images_are_the_metric_also_with_unequal_numbers_of_captions(
 @settings(max_examples=60)
 @given(st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=9))
 def test_p_over_images_is_that_of_all_signs(oracle: Oracle, differences: list[float]) -> None:
-    found = over_images(np.array([differences]), Chance(resamples=999))[0]
+    found = images_test(np.array([differences]), Resampling(resamples=999))[0]
     assert found.p == pytest.approx(oracle("comparing").flipped(differences))
     assert 0 < found.p <= 1
     assert found.low - 1e-12 <= np.mean(differences) <= found.high + 1e-12
@@ -89,7 +89,7 @@ def test_tests_over_seeds_are_scipys_and_all_signs(oracle: Oracle, a: list[float
     d = np.array(a) - b
     if np.ptp(d) < 1e-6:
         return
-    found = over_seeds(np.array(a), b, QUICK)
+    found = seeds_test(np.array(a), b, QUICK)
     t, effect = oracle("comparing").t_of_pairs(a, b.tolist())
     assert found.p == pytest.approx(2 * stats.t.sf(abs(t), len(a) - 1))
     assert found.d == pytest.approx(effect)
@@ -121,7 +121,7 @@ def test_one_comparison_by_hand() -> None:
 
 def test_intervals_and_p_are_close_to_the_normal_ones() -> None:
     d = np.random.default_rng(0).normal(0.1, 1, 400)
-    found = over_images(d[None], Chance())[0]
+    found = images_test(d[None], Resampling())[0]
     error = d.std(ddof=1) / 20
     assert found.p == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / error), rel=0.15)
     assert (found.low, found.high) == pytest.approx((d.mean() - 1.96 * error, d.mean() + 1.96 * error), abs=0.01)
@@ -129,7 +129,7 @@ def test_intervals_and_p_are_close_to_the_normal_ones() -> None:
 
 
 def test_rows_have_both_tests_and_say_what_was_done() -> None:
-    found = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=Chance(199, 4, 0.9))
+    found = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=Resampling(199, 4, 0.9))
     assert tuple(found.columns) == COLUMNS
     assert list(zip(found["system"], found["against"], found["statistic"], strict=True)) == [
         ("b", "a", "rsum"), ("c", "a", "rsum"), ("b", "a", "MRR"), ("c", "a", "MRR"),
@@ -145,7 +145,7 @@ def test_values_are_averaged_over_seeds_first_and_seeds_over_images() -> None:
     values = per_image(frame, METRICS["rsum"])
     a, b = (values[[f"{name}-{seed}" for seed in range(3)]].to_numpy() for name in "ab")
     row = only(compare(frame, chance=QUICK))
-    assert row["p_images"] == over_images((b.mean(1) - a.mean(1))[None], QUICK)[0].p
+    assert row["p_images"] == images_test((b.mean(1) - a.mean(1))[None], QUICK)[0].p
     assert row["p_t"] == stats.ttest_rel(b.mean(0), a.mean(0)).pvalue
     assert row["sd_seeds"] == pytest.approx((b - a).mean(0).std(ddof=1))
     assert row["p_flips"] == 0.25
@@ -191,7 +191,7 @@ def test_a_comparison_is_the_same_whatever_stands_beside_it() -> None:
 
 def test_the_seed_of_chance_is_all_the_chance_there_is() -> None:
     frame = runs("a", "b", images=40)
-    first, again, other = (compare(frame, chance=Chance(199, seed)) for seed in (1, 1, 2))
+    first, again, other = (compare(frame, chance=Resampling(199, seed)) for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert not first["ci_low"].equals(other["ci_low"])
 
@@ -206,10 +206,10 @@ def test_identical_systems_differ_by_nothing() -> None:
 
 
 def test_the_same_difference_in_every_seed_has_no_t() -> None:
-    found = over_seeds(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0]), QUICK)
+    found = seeds_test(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0]), QUICK)
     assert (found.n, found.sd, found.flips) == (3, 0.0, 0.25)
     assert np.isnan([found.p, found.low, found.high, found.d]).all()
-    assert over_seeds(np.array([0.3, 0.3]), np.array([0.1 + 0.2, 0.3]), QUICK).p == 1.0
+    assert seeds_test(np.array([0.3, 0.3]), np.array([0.1 + 0.2, 0.3]), QUICK).p == 1.0
 
 
 def test_one_seed_tells_nothing_of_seeds() -> None:
@@ -339,7 +339,7 @@ def test_unknown_names_and_values_are_told() -> None:
         ({"level": 1}, "0 and 1"),
     ):
         with pytest.raises(InputError, match=message):
-            Chance(**values)  # type: ignore[arg-type]
+            Resampling(**values)  # type: ignore[arg-type]
 
 
 def test_the_table_shows_both_tests_side_by_side() -> None:
@@ -385,20 +385,20 @@ def test_rejections_under_the_null_are_as_many_as_said_with_images_as_units_and_
     hits = [null(rng, 40, 5) for _ in range(trials)]
     images = np.array([(a - b).sum(1) for a, b in hits])
     captions = np.array([(a - b).ravel() for a, b in hits])
-    found = over_images(images, Chance(resamples=399))
+    found = images_test(images, Resampling(resamples=399))
     rejected = sum(one.p <= 0.05 for one in found)
     low, high = stats.binom.interval(0.999, trials, 0.05)
     assert low <= rejected <= high
     covered = sum(one.low <= 0 <= one.high for one in found)
     assert stats.binom.ppf(0.0005, trials, 0.93) <= covered <= stats.binom.ppf(0.9995, trials, 0.96)
-    naive = sum(one.p <= 0.05 for one in over_images(captions, Chance(resamples=399)))
+    naive = sum(one.p <= 0.05 for one in images_test(captions, Resampling(resamples=399)))
     assert naive > 2 * high
 
 
 @pytest.mark.slow
 def test_p_over_seeds_is_calibrated_too() -> None:
     rng, trials = np.random.default_rng(6), 1000
-    found = [over_seeds(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
+    found = [seeds_test(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
     for name, level in (("p", 0.05), ("flips", 2 / 64)):
         rejected = sum(getattr(one, name) <= level + 1e-12 for one in found)
         assert stats.binom.ppf(0.0005, trials, level) <= rejected <= stats.binom.ppf(0.9995, trials, level)
@@ -412,7 +412,7 @@ def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
     for _ in range(trials):
         values = rng.normal(size=(6, 30))
         pairs = list(itertools.combinations(range(6), 2))
-        p = np.array([one.p for one in over_images(np.array([values[a] - values[b] for a, b in pairs]), QUICK)])
+        p = np.array([one.p for one in images_test(np.array([values[a] - values[b] for a, b in pairs]), QUICK)])
         best = [i for i, pair in enumerate(pairs) if int(values.mean(1).argmax()) in pair]
         found += bool((holm(p)[best] <= 0.05).any())
         naive += bool((holm(p[best]) <= 0.05).any())
@@ -421,4 +421,4 @@ def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
 
 
 def test_nothing_of_seeds_is_nothing_but_nan() -> None:
-    assert all(math.isnan(x) for x in (OverSeeds().p, OverSeeds().flips, OverSeeds().d, OverSeeds().sd))
+    assert all(math.isnan(x) for x in (SeedTest().p, SeedTest().flips, SeedTest().d, SeedTest().sd))

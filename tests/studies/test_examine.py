@@ -18,10 +18,10 @@ from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.studies.examine import SCHEMA, current, examine
-from lossscope.studies.study_file import Examination
+from lossscope.studies.examine import SCHEMA, examine, is_current
+from lossscope.studies.study_file import ExamineConfig
 
-ASKED = Examination(
+ASKED = ExamineConfig(
     probes=("cocos:eps=0.01,curve=true", "similarity"),
     conventions=("released", "text"),
     what_if="ntxent:tau=0.1..0.2/2",
@@ -60,7 +60,7 @@ def test_the_folder_holds_what_it_says(asked: Run) -> None:
     rows = rows_of(asked)
     assert set(SUMMARY) <= set(rows.columns) and set(rows["split"]) == {"train", "test"}
     assert (rows["split"] == "test").equals(rows["probe"] == "recall")
-    assert rows["data_fingerprint"].nunique() == 1 and current(asked)
+    assert rows["data_fingerprint"].nunique() == 1 and is_current(asked)
 
 
 def test_numbers_are_those_of_the_commands(asked: Run) -> None:
@@ -96,7 +96,7 @@ def test_conventions_are_those_the_objective_knows(asked: Run, run: Run) -> None
 
 def test_truth_is_told_only_where_the_data_know_it(run: Run, asked: Run) -> None:
     assert "truth" not in set(rows_of(asked)["probe"])  # nobody said what the pictures are
-    plain = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+    plain = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
     examine(run, plain, data="scenes:train=60,val=20,test=20,size=16")
     (truth,) = rows_of(run)[rows_of(run)["probe"] == "truth"].to_dict("records")
     assert truth["statistic"] == "true_negatives" and truth["unit"] == "%" and 0 <= truth["mean"] < 100
@@ -111,7 +111,7 @@ def test_what_was_asked_is_not_asked_again(asked: Run) -> None:
 
 
 def test_another_question_is_asked_and_the_old_numbers_go(run: Run) -> None:
-    first = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+    first = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
     examine(run, first)
     examine(run, replace(first, probes=("cocos:eps=0.1",)))
     assert set(rows_of(run).loc[rows_of(run)["probe"] == "cocos", "eps"]) == {0.1}
@@ -128,20 +128,20 @@ def test_files_of_an_earlier_question_do_not_stay(run: Run) -> None:
 
 
 def test_another_checkpoint_is_asked_anew(run: Run) -> None:
-    asked = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+    asked = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
     examine(run, asked)
     before = rows_of(run).set_index(["direction", "probe", "statistic"])["mean"]
     shutil.copy(run.epoch(1), run.best)
-    assert not current(run)  # its answers are about weights that are no longer there
+    assert not is_current(run)  # its answers are about weights that are no longer there
     examine(run, asked)
-    assert current(run)
+    assert is_current(run)
     after = rows_of(run).set_index(["direction", "probe", "statistic"])["mean"]
     assert set(before.index) == set(after.index) and not before.equals(after)
 
 
 def test_what_was_stopped_goes_on(run: Run) -> None:
     """Stopped in the middle of counting: the parts that are there are kept, and the numbers are those of one go."""
-    asked = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=(), batch_size=4)
+    asked = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=(), batch_size=4)
 
     def stop(label: str, done: int, total: int) -> None:
         if label != "queries" and done < total and done > 0:
@@ -149,7 +149,7 @@ def test_what_was_stopped_goes_on(run: Run) -> None:
 
     with pytest.raises(Interrupted):
         examine(run, asked, progress=stop)
-    assert not current(run)
+    assert not is_current(run)
     examine(run, asked)
     resumed = rows_of(run)
     shutil.rmtree(run.path / "examined")
@@ -159,13 +159,13 @@ def test_what_was_stopped_goes_on(run: Run) -> None:
 
 def test_a_probe_that_is_none_is_told_before_any_work(run: Run) -> None:
     with pytest.raises(InputError, match="probe must be one of"):
-        examine(run, Examination(probes=("nonsense",)))
-    assert not current(run)
+        examine(run, ExamineConfig(probes=("nonsense",)))
+    assert not is_current(run)
 
 
 @pytest.mark.slow
 def test_how_often_each_candidate_is_the_hardest_negative_is_kept_where_hubness_is_asked_for(run: Run) -> None:
-    plain = Examination(probes=("hubness",), conventions=(), what_if="", singles=(), batch_size=8)
+    plain = ExamineConfig(probes=("hubness",), conventions=(), what_if="", singles=(), batch_size=8)
     examine(run, plain)
     found = rows_of(run, "chosen")
     train = load(run.path, split="train", cache=False)
@@ -183,7 +183,7 @@ def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run,
     file.write_text(f"open({str(sign)!r}, 'w').close()\n\n\ndef loss(S):\n    return (1 - S.diagonal()).mean()\n")
     checkpoint = Checkpoint.load(run.best)
     replace(checkpoint, objective=f"{file}:loss").save(run.best)
-    plain = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+    plain = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
     with pytest.raises(InputError, match="--trust-code"):
         examine(run, plain)
     assert not sign.exists()

@@ -15,12 +15,12 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
-from lossscope.report.results import read
+from lossscope.report.results import read_results
 from lossscope.studies.examine import examine
 from lossscope.studies.report import material, report, require_writable, tables
-from lossscope.studies.study_file import Examination
+from lossscope.studies.study_file import ExamineConfig
 
-PLAIN = Examination(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+PLAIN = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 SPECIAL = r"100% of a_b & {c} #1 $x^2~\d <e> τ"
 
 
@@ -86,7 +86,7 @@ def test_everything_a_paper_needs_is_there(page: Path, tiny_study: Path) -> None
 @pytest.mark.slow
 def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) -> None:
     kept = pd.read_csv(page.parent / "csv" / "retrieval.csv")
-    rsum = read([tiny_study]).rows.query("statistic == 'rsum'").groupby("trained", sort=False)["mean"].mean()
+    rsum = read_results([tiny_study]).rows.query("statistic == 'rsum'").groupby("trained", sort=False)["mean"].mean()
     assert kept["rsum"].tolist() == pytest.approx(rsum.tolist())
 
 
@@ -250,12 +250,12 @@ def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Pa
 
 
 def test_tables_of_a_study_without_a_paper_are_those_of_recall(tiny_study: Path) -> None:
-    (table,) = tables(read([tiny_study]), resamples=99)
+    (table,) = tables(read_results([tiny_study]), resamples=99)
     assert table.name == "retrieval" and [row[2].text for row in table.rows] == ["NT-Xent", "Triplet"]
 
 
 def test_what_chapters_draw_from_has_tests_and_fields(tiny_study: Path) -> None:
-    told = material(read([tiny_study]), resamples=99)
+    told = material(read_results([tiny_study]), resamples=99)
     assert set(told.fields["objective"]) == {"NT-Xent", "Triplet"} and told.tests is not None
     assert set(told.comparisons["statistic"]) == {"rsum", "R@1", "R@5", "R@10"}
     assert set(told.comparisons["resamples"]) == {99}

@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.report.results import read
+from lossscope.report.results import read_results
 from lossscope.studies.cost import estimate
 from lossscope.studies.launchers.base import last_line
-from lossscope.studies.study import Study, alone, held
-from lossscope.studies.study_file import read_grid
+from lossscope.studies.study import Study, is_locked, run_lock
+from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import data_of, prepare, work
 
 TINY = """
@@ -88,7 +88,7 @@ class Here:
 def begun(tmp_path: Path, text: str = TINY) -> Study:
     file = tmp_path / "tiny.toml"
     file.write_text(text, encoding="utf-8")
-    return Study.begun(tmp_path / "study", read_grid(file))
+    return Study.begun(tmp_path / "study", read_study_file(file))
 
 
 def test_every_cell_is_run_once_seed_after_seed(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_every_cell_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     again = Here()
     study.run(again)
     assert again.started == []
-    results = read([study.path])
+    results = read_results([study.path])
     assert results.rows["run"].nunique() == 4 and results.gaps.empty
     assert set(results.rows["trained"]) == {"NT-Xent", "Triplet"} and set(results.rows["seed"]) == {0, 1}
     rsum = results.rows[results.rows["statistic"] == "rsum"].set_index("run")["mean"]
@@ -124,7 +124,7 @@ def test_a_study_may_gain_seeds_and_be_asked_more_but_not_change_what_was_begun(
     before = {path: path.stat().st_mtime_ns for path in asked.path.glob("cells/*/run/best.pt")}
     asked.run(Here())
     assert {path: path.stat().st_mtime_ns for path in before} == before  # asked again, not trained again
-    assert "N_max" in set(read([asked.path]).rows["statistic"])
+    assert "N_max" in set(read_results([asked.path]).rows["statistic"])
     with pytest.raises(InputError, match="must go on with the choices it began with; got another lr"):
         begun(tmp_path, TINY.replace("lr = 0.01", "lr = 0.02"))
 
@@ -140,7 +140,7 @@ def test_a_cell_that_fails_says_why_and_the_others_go_on(tmp_path: Path) -> None
     assert again.started == []  # what failed is left, unless it is asked for
     study.run(again, retry=True)
     assert len(again.started) == 2
-    results = read([study.path])
+    results = read_results([study.path])
     assert list(results.gaps["status"]) == ["failed", "failed"] and "offline" in results.gaps["reason"].iloc[0]
 
 
@@ -155,9 +155,10 @@ def test_a_worker_that_dies_silently_is_a_failed_cell(tmp_path: Path) -> None:
 def test_a_cell_is_run_by_one_worker_at_a_time(tmp_path: Path) -> None:
     study = begun(tmp_path)
     folder = study.folder(study.grid.cells[0])
-    assert not held(folder)
-    with alone(folder):
-        code = f"from pathlib import Path; from lossscope.studies.study import held; print(held(Path({str(folder)!r})))"
+    assert not is_locked(folder)
+    with run_lock(folder):
+        code = "from pathlib import Path; from lossscope.studies.study import is_locked; "
+        code += f"print(is_locked(Path({str(folder)!r})))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "True"
     assert study.state(study.grid.cells[0]).status == "waiting"
@@ -171,7 +172,7 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     assert data_of(cell, study.path).startswith('precomp:root="') and cell.recipe.data.startswith("scenes:")
     work(study.path, cell.key)
     assert study.state(cell).status == "done"
-    rows = read([study.path]).rows
+    rows = read_results([study.path]).rows
     assert "true_negatives" in set(rows["statistic"])  # truth is that of the pictures
 
 
@@ -185,9 +186,9 @@ def test_a_study_that_was_moved_is_asked_again_where_it_is_now(tmp_path: Path) -
     study.path.rename(tmp_path / "elsewhere")
     file = tmp_path / "tiny.toml"
     file.write_text(text.replace('"similarity"]', '"similarity", "hubness"]'), encoding="utf-8")
-    states = Study.begun(tmp_path / "elsewhere", read_grid(file)).run(Here())
+    states = Study.begun(tmp_path / "elsewhere", read_study_file(file)).run(Here())
     assert [state.status for state in states] == ["done"] * 2
-    assert "N_max" in set(read([tmp_path / "elsewhere"]).rows["statistic"])
+    assert "N_max" in set(read_results([tmp_path / "elsewhere"]).rows["statistic"])
 
 
 @pytest.mark.slow
@@ -214,7 +215,7 @@ def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
     (tmp_path / "study" / "notes.txt").unlink()
     path = begun(tmp_path).path
     with pytest.raises(InputError, match="at least one run must be done; got scenes--vse--nt-xent--seed0: waiting"):
-        read([path])
+        read_results([path])
 
 
 @pytest.mark.slow
@@ -235,7 +236,7 @@ def test_a_study_killed_in_the_middle_goes_on_to_the_same_numbers(tmp_path: Path
     assert any(state.status != "done" for state in half.states())
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    ours, theirs = (read([path]).rows for path in (half.path, whole.path))
+    ours, theirs = (read_results([path]).rows for path in (half.path, whole.path))
     keys = ["run", "direction", "probe", "convention", "statistic", "split"]
     ours, theirs = (frame.sort_values(keys, ignore_index=True) for frame in (ours, theirs))
     pd.testing.assert_frame_equal(ours, theirs)

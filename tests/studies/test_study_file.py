@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.errors import InputError, SpecError
-from lossscope.studies.study_file import Examination, read_grid
+from lossscope.studies.study_file import ExamineConfig, read_study_file
 
 SMALL = """
 name = "small"
@@ -42,7 +42,7 @@ def written(tmp_path: Path, text: str = SMALL) -> Path:
 
 
 def test_a_cell_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> None:
-    grid = read_grid(written(tmp_path))
+    grid = read_study_file(written(tmp_path))
     assert (grid.name, grid.paper, len(grid.cells)) == ("small", "bleeker2022", 2 * 1 * 2 * 2)
     first = grid.cells[0]
     assert first.key == "scenes-ambiguity-0.1--vse--triplet-sh--seed0"
@@ -54,7 +54,7 @@ def test_a_cell_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> Non
 
 
 def test_choices_of_an_entry_come_before_those_in_common(tmp_path: Path) -> None:
-    cells = {(cell.trained, cell.seed): cell for cell in read_grid(written(tmp_path)).cells}
+    cells = {(cell.trained, cell.seed): cell for cell in read_study_file(written(tmp_path)).cells}
     ours, other = cells["smoothap", 0].recipe, cells["Triplet SH", 0].recipe
     assert (ours.batch_size, ours.lr, ours.epochs) == (4, 1.0, 2)
     assert (other.batch_size, other.lr, other.epochs) == (16, 0.01, 2)
@@ -62,21 +62,21 @@ def test_choices_of_an_entry_come_before_those_in_common(tmp_path: Path) -> None
 
 def test_a_spec_may_name_the_files_of_this_machine(tmp_path: Path) -> None:
     name = "scenes, ambiguity 0.5"
-    grid = read_grid(written(tmp_path), {name: "scenes:train=40,val=10,test=10,size=16"})
+    grid = read_study_file(written(tmp_path), {name: "scenes:train=40,val=10,test=10,size=16"})
     assert {cell.recipe.data.split(",")[0] for cell in grid.cells if cell.data == name} == {"scenes:train=40"}
     with pytest.raises(InputError, match=r"--data must name one of scenes, ambiguity 0\.1.*got 'flickr'"):
-        read_grid(written(tmp_path), {"flickr": "scenes"})
+        read_study_file(written(tmp_path), {"flickr": "scenes"})
 
 
 def test_features_are_named_in_full(tmp_path: Path) -> None:
     text = SMALL.replace('spec = "vsepp:width=4,dim=8,words=8"', 'spec = "vsrn:dim=8"\nfeatures = "hog-grid:rows=2"')
-    assert read_grid(written(tmp_path, text)).cells[0].features == "hog_grid:rows=2,columns=6,cell=16"
+    assert read_study_file(written(tmp_path, text)).cells[0].features == "hog_grid:rows=2,columns=6,cell=16"
 
 
 def test_what_is_asked_of_runs(tmp_path: Path) -> None:
-    assert read_grid(written(tmp_path)).examination == Examination()
+    assert read_study_file(written(tmp_path)).examination == ExamineConfig()
     text = SMALL + '[examine]\nsplit = "val"\nprobes = ["similarity"]\nwhat_if = ""\nbatch_size = 8\n'
-    asked = read_grid(written(tmp_path, text)).examination
+    asked = read_study_file(written(tmp_path, text)).examination
     assert (asked.split, asked.probes, asked.what_if, asked.batch_size) == ("val", ("similarity",), "", 8)
 
 
@@ -100,24 +100,24 @@ def test_what_is_asked_of_runs(tmp_path: Path) -> None:
 def test_a_file_that_is_no_study_says_why(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in SMALL
     with pytest.raises(InputError, match=message):
-        read_grid(written(tmp_path, SMALL.replace(old, new)))
+        read_study_file(written(tmp_path, SMALL.replace(old, new)))
 
 
 def test_a_name_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'smoothap'"):
-        read_grid(written(tmp_path, SMALL.replace('spec = "smoothap"', 'spec = "smoothapp"')))
+        read_study_file(written(tmp_path, SMALL.replace('spec = "smoothap"', 'spec = "smoothapp"')))
 
 
 def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be a readable TOML file of a study"):
-        read_grid(tmp_path / "none.toml")
+        read_study_file(tmp_path / "none.toml")
     with pytest.raises(InputError, match="must be a readable TOML file of a study"):
-        read_grid(written(tmp_path, "name = "))
+        read_study_file(written(tmp_path, "name = "))
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "studies").glob("*-small.toml")), ids=str)
 def test_the_studies_that_run_here_can_be_read(path: Path) -> None:
-    grid = read_grid(path)
+    grid = read_study_file(path)
     assert grid.name == path.stem and grid.about and len({cell.key for cell in grid.cells}) == len(grid.cells)
 
 
@@ -146,4 +146,4 @@ def test_the_studies_that_run_here_can_be_read(path: Path) -> None:
 )
 def test_values_of_a_wrong_kind_are_told_before_any_work(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_grid(written(tmp_path, SMALL.replace(old, new)))
+        read_study_file(written(tmp_path, SMALL.replace(old, new)))

@@ -14,11 +14,11 @@ from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.report.chapters import sensitivity
-from lossscope.report.chapters.base import Material
+from lossscope.report.chapters.base import ReportData
 from lossscope.report.papers import papers
-from lossscope.report.results import read
+from lossscope.report.results import read_results
 from lossscope.studies.study import Study
-from lossscope.studies.study_file import Cell, Grid, read_grid
+from lossscope.studies.study_file import StudyGrid, StudyRun, read_study_file
 from lossscope.studies.worker import work
 from lossscope.tables import _printed
 from lossscope.tables.published import base as published
@@ -36,9 +36,9 @@ Who = tuple[str, str, _printed.Key]
 
 
 @cache
-def grid_of(path: Path) -> Grid:
+def grid_of(path: Path) -> StudyGrid:
     """The grid of a study as it stands."""
-    return read_grid(path)
+    return read_study_file(path)
 
 
 def head(path: Path) -> str:
@@ -64,7 +64,7 @@ def test_the_command_in_its_head_names_every_data_entry(path: Path) -> None:
     grid = grid_of(path)
     given = dict(text.split("=", 1) for text in re.findall(r'--data "([^"]+)"', head(path)))
     assert set(given) == {cell.data for cell in grid.cells}
-    other = read_grid(path, {name: spec.replace("DIR", "/elsewhere") for name, spec in given.items()})
+    other = read_study_file(path, {name: spec.replace("DIR", "/elsewhere") for name, spec in given.items()})
     for mine, theirs in zip(grid.cells, other.cells, strict=True):
         assert "root=/elsewhere" in theirs.recipe.data
         assert _where(mine.recipe.data) == _where(theirs.recipe.data)  # the same options at another place
@@ -75,7 +75,7 @@ def _where(data: str) -> str:
     return re.sub(r"(root|words)=[^,]+", r"\1=HERE", data)
 
 
-def _preset(stem: str, cell: Cell) -> str | None:
+def _preset(stem: str, cell: StudyRun) -> str | None:
     """The preset of `lossscope train` with the recipe of a cell, where there is one."""
     objective = cell.recipe.objective.partition(":")[0]
     if stem.startswith("bleeker2022"):
@@ -152,7 +152,7 @@ def test_the_grid_of_goal_is_whole_in_every_study() -> None:
                 assert found == wanted, encoder
 
 
-def _combinations(grid: Grid) -> dict[str, set[tuple[str | None, str | None]]]:
+def _combinations(grid: StudyGrid) -> dict[str, set[tuple[str | None, str | None]]]:
     found: dict[str, set[tuple[str | None, str | None]]] = {}
     for cell in grid.cells:
         name, triplet, pair = _printed.key_of(cell.recipe.objective)
@@ -198,11 +198,11 @@ def test_a_small_study_runs_and_fills_its_tables(path: Path, tmp_path: Path, mon
     assert {state.status for state in study.states()} == {"done"}
     shown = CliRunner().invoke(app, ["study", "table", str(file)])
     assert shown.exit_code == 0, shown.output
-    results = read([study.path])
-    tables = [table for counted in (True, False) for table in papers(Material(results), counted)]
+    results = read_results([study.path])
+    tables = [table for counted in (True, False) for table in papers(ReportData(results), counted)]
     names = {match[1] for table in tables if (match := re.match(r"([a-z]+\d+_\d)", table.name))}
     assert names >= TABLES[path.stem] and (TABLES[path.stem] or not names)
-    swept = [item.name for section in sensitivity.build(Material(results)) for item in section.everything]
+    swept = [item.name for section in sensitivity.build(ReportData(results)) for item in section.everything]
     assert bool(swept) == ("sensitivity" in path.stem)
     for table in tables:
         assert table.caption[:60] in shown.stdout

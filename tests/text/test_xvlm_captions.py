@@ -26,13 +26,13 @@ def test_captions_are_cleaned_as_the_data_set_cleans_them(words: int) -> None:
 def test_the_tokeniser_cleans_cuts_and_leaves_out_the_end() -> None:
     plain = Subwords.train(cleaned_all(TEXTS, 30) * 3, 120)
     spec = XVLM(max_words=3, max_tokens=5, sep=False)
-    words = Subwords.from_json(spec.prepared(plain).to_json())
+    words = Subwords.from_json(spec.prepare(plain).to_json())
     for text in TEXTS:
         short = plain.encode(cleaned(text, 3))
         assert words.encode(text) == short[:-1][:5]
-        assert replace(spec, sep=True).prepared(plain).encode(text) == [*short[:-1][:4], short[-1]]
+        assert replace(spec, sep=True).prepare(plain).encode(text) == [*short[:-1][:4], short[-1]]
     assert len(words) == len(plain)
-    whole = replace(spec, max_words=0, sep=True, max_tokens=40).prepared(plain)
+    whole = replace(spec, max_words=0, sep=True, max_tokens=40).prepare(plain)
     assert whole.encode(TEXTS[0]) == plain.encode(TEXTS[0])
     assert len(spec.tokens(TEXTS * 3, 1)) <= spec.pieces
 

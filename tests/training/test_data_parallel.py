@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.batches import Batch
-from lossscope.core.distributed import World, world
+from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import backward
 from lossscope.encoders.base import Encoder
@@ -26,8 +26,15 @@ from lossscope.errors import InputError
 from lossscope.objectives.checks.spawn import group
 from lossscope.registry import build, names
 from lossscope.text.vocabulary import Vocabulary
-from lossscope.training.data_parallel import _seed, encoded, own_dice, require_agreement, same_dice, sum_gradients
-from lossscope.training.sync_batch_norm import join
+from lossscope.training.data_parallel import (
+    _seed,
+    encode_shared,
+    require_agreement,
+    seed_per_rank,
+    shared_rng,
+    sum_gradients,
+)
+from lossscope.training.sync_batch_norm import sync_batch_norms
 
 RANKS = 3
 SIZE, WORDS, N = 16, 12, 5
@@ -97,13 +104,13 @@ def captions() -> Tensor:
     return ids * (torch.arange(6) < LENGTHS[:, None])
 
 
-def job(model: nn.Module, here: World) -> tuple[Any, Any]:
+def job(model: nn.Module, here: ProcessGroup) -> tuple[Any, Any]:
     """As much of a task and a state as sharing looks at."""
     task = SimpleNamespace(world=here, device=torch.device("cpu"), recipe=SimpleNamespace(seed=3))
     return task, SimpleNamespace(model=model, epoch=0, step=4, upstream=None)
 
 
-def step(spec: str, pairs: int, here: World) -> dict[str, Any]:
+def step(spec: str, pairs: int, here: ProcessGroup) -> dict[str, Any]:
     """S and the further loss of a batch, and what one step leaves: gradients and buffers."""
     torch.manual_seed(0)
     shape, found = items(spec)
@@ -111,13 +118,13 @@ def step(spec: str, pairs: int, here: World) -> dict[str, Any]:
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    join(model, here)
+    sync_batch_norms(model, here)
     task, state = job(model, here)
     sentences: Any = SimpleNamespace(split=SimpleNamespace(images=Held(found)))
     rows = np.arange(pairs, dtype=np.int64)
     words = captions()[:pairs], LENGTHS[:pairs]
-    images, texts = encoded(task, state, sentences, Batch(rows, rows, "pairs"), words)
-    with same_dice(task, state):
+    images, texts = encode_shared(task, state, sentences, Batch(rows, rows, "pairs"), words)
+    with shared_rng(task, state):
         if here.size == 1:
             torch.manual_seed(_seed(task, state, -1))  # what many draw there
         S = model.score(images, texts)
@@ -134,20 +141,20 @@ def step(spec: str, pairs: int, here: World) -> dict[str, Any]:
     }
 
 
-def dice(here: World) -> dict[str, list[int]]:
+def dice(here: ProcessGroup) -> dict[str, list[int]]:
     """Random numbers of one's own and of all, twice in the same step, then in the next."""
     task, state = job(nn.Identity(), here)
     found: dict[str, list[int]] = {"own": [], "same": []}
     for place in (4, 4, 5):
         state.step = place
-        own_dice(task, state)
-        with same_dice(task, state):
+        seed_per_rank(task, state)
+        with shared_rng(task, state):
             found["same"].append(int(torch.randint(1 << 40, ())))
         found["own"].append(int(torch.randint(1 << 40, ())))
     return found
 
 
-def disagreement(here: World) -> str:
+def disagreement(here: ProcessGroup) -> str:
     """What is said when the parameters of rank 1 have moved by one bit."""
     model = nn.Linear(3, 3)
     nn.init.ones_(model.weight)
@@ -245,14 +252,16 @@ if __name__ == "__main__":
     path, given, rank = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     with group(path / "meeting", rank, RANKS):
         told: dict[str, Any] = {
-            f"{spec} {pairs}": step(spec.format(folder=given), pairs, world()) for spec in EVERY for pairs in BATCHES
+            f"{spec} {pairs}": step(spec.format(folder=given), pairs, process_group())
+            for spec in EVERY
+            for pairs in BATCHES
         }
         if rank == 0:
             told |= {
-                f"{spec} {pairs} alone": step(spec.format(folder=given), pairs, World())
+                f"{spec} {pairs} alone": step(spec.format(folder=given), pairs, ProcessGroup())
                 for spec in EVERY
                 for pairs in BATCHES
             }
-        told |= {"dice": dice(world()), "disagreement": disagreement(world())}
+        told |= {"dice": dice(process_group()), "disagreement": disagreement(process_group())}
         torch.save(told, path / f"{rank}.pt")
     os._exit(0)  # threads of torch's may abort a process that takes its time

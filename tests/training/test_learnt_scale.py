@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from lossscope.core.similarity import pair_mask
-from lossscope.core.weights import both, reduced
+from lossscope.core.weights import both, reduce_weights
 from lossscope.errors import Interrupted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.training.learnt_scale import Upstream, upstream_of
+from lossscope.training.learnt_scale import LearntScale, learnt_scale_of
 from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe
@@ -30,22 +30,22 @@ B = 6
 
 
 def test_most_objectives_learn_nothing_beside_the_encoder() -> None:
-    assert upstream_of(build("objectives", "ntxent")) is None
-    assert upstream_of(build("objectives", "infonce:learn=false")) is None
+    assert learnt_scale_of(build("objectives", "ntxent")) is None
+    assert learnt_scale_of(build("objectives", "infonce:learn=false")) is None
 
 
 @pytest.mark.parametrize("spec", ["infonce:tau=0.1", "siglip:scale=5,bias=-2"])
 def test_gradients_are_those_of_autograd_through_the_scale_and_the_bias(spec: str) -> None:
     objective = build("objectives", spec)
-    upstream = Upstream(objective).double()
+    upstream = LearntScale(objective).double()
     S = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    loss = reduced(both(objective, S, pair_mask(torch.arange(B))), objective.directions, objective.reduction, B)
+    loss = reduce_weights(both(objective, S, pair_mask(torch.arange(B))), objective.directions, objective.reduction, B)
     upstream.receive(S, loss.gradient, objective)
 
-    log_scale = torch.tensor(objective.learnt["scale"], dtype=torch.float64).log().requires_grad_()
-    bias = torch.tensor(objective.learnt.get("bias", 0.0), dtype=torch.float64, requires_grad=True)
+    log_scale = torch.tensor(objective.learnable["scale"], dtype=torch.float64).log().requires_grad_()
+    bias = torch.tensor(objective.learnable.get("bias", 0.0), dtype=torch.float64, requires_grad=True)
     z, y = log_scale.exp() * S + bias, torch.arange(B)
-    if "bias" in objective.learnt:
+    if "bias" in objective.learnable:
         value = -nn.functional.logsigmoid((2 * torch.eye(B) - 1) * z).sum() / B
     else:
         value = (nn.functional.cross_entropy(z, y) + nn.functional.cross_entropy(z.T, y)) / 2

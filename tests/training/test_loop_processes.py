@@ -19,14 +19,14 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from lossscope.core.distributed import joined, world
-from lossscope.core.embedded import Embedded
+from lossscope.core.distributed import join_group, process_group
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
 from lossscope.errors import Interrupted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
-from lossscope.training.offline_candidates import rank
+from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def ranked(recipe: Recipe, folder: Path) -> Recipe:
     dice = torch.Generator().manual_seed(0)
     vectors = [normalise(torch.randn(n, 6, generator=dice)) for n in (len(split.images), len(split.captions))]
     ids = (split.image_ids, split.caption_ids)
-    rank(Embedded("model", *vectors, None, split.caption_image, *ids, "abc"), folder, 5)
+    mine_candidates(SplitEmbeddings("model", *vectors, None, split.caption_image, *ids, "abc"), folder, 5)
     return replace(recipe, offline=str(folder))
 
 
@@ -85,7 +85,7 @@ def stop_after(steps: int) -> Callable[[str, int, int], None]:
 
 def broken_off(recipe: Recipe, out: Path) -> None:
     """A run that only the last process is asked to stop, twice, and that goes on."""
-    here = world()
+    here = process_group()
     asked = here.rank == here.size - 1
     for steps, start in ((3, train), (6, resume)):
         try:
@@ -98,13 +98,13 @@ def broken_off(recipe: Recipe, out: Path) -> None:
 
 def work(folder: Path) -> None:
     """Every recipe, in float64, so that what differs is no rounding."""
-    size = world().size
+    size = process_group().size
     train(replace(PLAIN, epochs=1), folder / f"float32 {size}")
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
     for name, recipe in RECIPES.items():
         if "aoq" in recipe.objective:
-            recipe = ranked(recipe, folder / f"ranked-{size}-{world().rank}")
+            recipe = ranked(recipe, folder / f"ranked-{size}-{process_group().rank}")
         train(recipe, folder / f"{name} {size}")
     train(DICE, folder / f"dice {size}")
     broken_off(DICE, folder / f"broken off {size}")
@@ -344,6 +344,6 @@ def test_other_commands_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> N
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with joined("cpu"):
+    with join_group("cpu"):
         work(Path(sys.argv[1]))
     os._exit(0)  # as the command does: threads of torch's may abort a process that takes its time

@@ -10,18 +10,18 @@ import pytest
 import torch
 
 from lossscope.core.similarity import pair_mask
-from lossscope.core.weights import both, reduced
+from lossscope.core.weights import both, reduce_weights
 from lossscope.engine.plan import Sweep
 from lossscope.io.run_folder import Run
 from lossscope.registry import build, spec_of
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.training.forward import similarities, weighed
+from lossscope.training.forward import batch_loss, similarities
 from lossscope.training.loop import train
 from lossscope.training.meta_step import _validation_batch, meta_step
 from lossscope.training.recipe import Recipe
-from lossscope.training.state import State, fresh
-from lossscope.training.task import Task, prepared
+from lossscope.training.state import TrainState, new_state
+from lossscope.training.task import Task, prepare_task
 
 TINY = Recipe(
     data="scenes:train=30,val=10,test=10,size=16", encoder="vsepp:dim=16,words=8,width=4",
@@ -31,7 +31,7 @@ TINY = Recipe(
 
 @pytest.fixture(name="task")
 def made(tmp_path: Path) -> Task:
-    task = prepared(TINY.canonical(), Run(tmp_path / "run"), "cpu", 500, None, None, None)
+    task = prepare_task(TINY.canonical(), Run(tmp_path / "run"), "cpu", 500, None, None, None)
     net: Any = task.main.state()
     with torch.no_grad():  # away from the flat beginning, so that all of its weights matter
         for parameter in net.parameters():
@@ -39,12 +39,12 @@ def made(tmp_path: Path) -> Task:
     return task
 
 
-def ahead(task: Task, state: State, batch: Any, lr: float) -> float:
+def ahead(task: Task, state: TrainState, batch: Any, lr: float) -> float:
     """The validation loss after one plain step on the batch with the net as it is: what the net is to lower."""
     mask = batch.mask(task.train.caption_image)
     before = {name: value.clone() for name, value in state.model.state_dict().items()}
     S, _, _ = similarities(task, state, task.sentences, batch, task.main, mask)
-    G = weighed(task, task.main, S.detach(), mask, len(batch.captions)).gradient
+    G = batch_loss(task, task.main, S.detach(), mask, len(batch.captions)).gradient
     step = torch.autograd.grad(S, state.parameters(), G)
     with torch.no_grad():
         for p, g in zip(state.parameters(), step, strict=True):
@@ -55,12 +55,12 @@ def ahead(task: Task, state: State, batch: Any, lr: float) -> float:
         S_val, _, _ = similarities(task, state, task.val_sentences, val, task.main, val_mask)
     state.model.load_state_dict(before)
     plain = build("objectives", "triplet_sh")
-    return float(reduced(both(plain, S_val, val_mask), 1.0, "sum", len(val.captions)).value)
+    return float(reduce_weights(both(plain, S_val, val_mask), 1.0, "sum", len(val.captions)).value)
 
 
 @pytest.mark.slow
 def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: Task) -> None:
-    state = fresh(task)
+    state = new_state(task)
     state.model.train()
     batch = next(task.recipe.batches().batches(task.train.caption_image))
     mask = batch.mask(task.train.caption_image)

@@ -22,7 +22,7 @@ from lossscope.live.monitor import LossScope
 from lossscope.registry import build, names
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
-from lossscope.training.monitor import Probing
+from lossscope.training.monitor import ProbeSchedule
 from lossscope.training.recipe import Recipe
 
 DATA = "scenes:train=24,val=6,test=6,size=16"
@@ -48,7 +48,7 @@ def equal(a: Run, b: Run) -> bool:
 @pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
 def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective=objective), tmp_path / "plain")
-    probed = train(recipe(objective=objective), tmp_path / "probed", probing=Probing(WITHIN, 2))
+    probed = train(recipe(objective=objective), tmp_path / "probed", probing=ProbeSchedule(WITHIN, 2))
     assert equal(plain, probed)
     assert plain.trajectory.read_text() == probed.trajectory.read_text()
     assert plain.metrics.read_text() == probed.metrics.read_text()
@@ -58,14 +58,14 @@ def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str
 
 def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, float] | None] = []
-    scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.forward.weighed
+    scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.forward.batch_loss
 
     def noted(task: Any, objective: Any, S: torch.Tensor, *rest: Any) -> Any:
         seen.append(scope.watch(S))
         return weigh(task, objective, S, *rest)
 
-    monkeypatch.setattr(lossscope.training.step, "weighed", noted)
-    run = train(recipe(), tmp_path / "run", probing=Probing(("cocos", "similarity"), 3))
+    monkeypatch.setattr(lossscope.training.step, "batch_loss", noted)
+    run = train(recipe(), tmp_path / "run", probing=ProbeSchedule(("cocos", "similarity"), 3))
     rows = pd.read_csv(run.probes)
     steps = pd.read_csv(run.trajectory)
     last = int(steps["step"].max())
@@ -79,7 +79,7 @@ def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch
 
 
 def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
-    run = train(recipe(objective="ssp"), tmp_path / "run", probing=Probing(("cocos",), 100))
+    run = train(recipe(objective="ssp"), tmp_path / "run", probing=ProbeSchedule(("cocos",), 100))
     rows = pd.read_csv(run.probes)
     warm, main = build("objectives", build("objectives", "ssp").warmup), build("objectives", "ssp")
     assert rows["objective"].tolist() == ["triplet", "ssp"]
@@ -90,7 +90,9 @@ def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
 
 
 def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
-    run = train(recipe(objective="smoothap", batch_size=6), tmp_path / "run", probing=Probing(("cocos", "similarity")))
+    run = train(
+        recipe(objective="smoothap", batch_size=6), tmp_path / "run", probing=ProbeSchedule(("cocos", "similarity"))
+    )
     rows = pd.read_csv(run.probes)
     assert rows["i2t/s_pos"].notna().all() and rows["t2i/skipped"].tolist() == [0, 0]
 
@@ -100,10 +102,10 @@ def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
 def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    probing = Probing(("cocos", "similarity"), 2)
+    probing = ProbeSchedule(("cocos", "similarity"), 2)
     whole = train(recipe(epochs=3), tmp_path / "whole", probing=probing)
     count = {"n": 0}
-    do = lossscope.training.forward.weighed
+    do = lossscope.training.forward.batch_loss
 
     def stop(*given: Any) -> Any:
         count["n"] += 1
@@ -111,10 +113,10 @@ def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
             raise Interrupted("here")
         return do(*given)
 
-    monkeypatch.setattr(lossscope.training.step, "weighed", stop)
+    monkeypatch.setattr(lossscope.training.step, "batch_loss", stop)
     with pytest.raises(Interrupted):
         train(recipe(epochs=3), tmp_path / "broken", save_every=3, probing=probing)
-    monkeypatch.setattr(lossscope.training.step, "weighed", do)
+    monkeypatch.setattr(lossscope.training.step, "batch_loss", do)
     broken = Run(tmp_path / "broken")
     with open(broken.probes, "a", encoding="utf-8") as file:
         file.write("2,1,ntxent,0.1")  # cut off by the kill
@@ -125,7 +127,7 @@ def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
 
 
 def test_more_epochs_have_more_rows(tmp_path: Path) -> None:
-    train(recipe(epochs=1), tmp_path / "run", probing=Probing(("cocos",), 1000))
+    train(recipe(epochs=1), tmp_path / "run", probing=ProbeSchedule(("cocos",), 1000))
     run = resume(tmp_path / "run", epochs=3)
     assert pd.read_csv(run.probes)["epoch"].tolist() == [1, 2, 3]
 
@@ -137,7 +139,10 @@ def test_the_command_says_it_all_once(tmp_path: Path) -> None:
         app, [*words, "--probe", "cocos:eps=0.1", "--probe", "similarity", "--every", "2", "--out", out]
     )
     assert done.exit_code == 0, done.output
-    assert Probing.read(tmp_path / "run" / "probes.toml") == Probing(("cocos:eps=0.1", "similarity"), 2).canonical()
+    assert (
+        ProbeSchedule.read(tmp_path / "run" / "probes.toml")
+        == ProbeSchedule(("cocos:eps=0.1", "similarity"), 2).canonical()
+    )
     assert "i2t/s_pos" in pd.read_csv(tmp_path / "run" / "probes.csv")
     again = CliRunner().invoke(app, ["train", "--resume", out, "--epochs", "2", "--quiet"])
     assert again.exit_code == 0, again.output
@@ -160,16 +165,16 @@ def test_probes_that_can_not_look_are_told_of_before_anything_is_written(
     probing: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=told):
-        train(recipe(objective="goal", warmup=0), tmp_path / "run", probing=Probing(probing))
+        train(recipe(objective="goal", warmup=0), tmp_path / "run", probing=ProbeSchedule(probing))
     assert not os.path.exists(tmp_path / "run")
 
 
 def test_a_model_that_scores_pairs_has_no_embeddings_to_probe(tmp_path: Path) -> None:
     main = build("objectives", "ntxent")
-    assert Probing(("tangent",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
-    assert not Probing(("cocos",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
+    assert ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
+    assert not ProbeSchedule(("cocos",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
     with pytest.raises(InputError, match="this probe needs embeddings"):
-        Probing(("tangent",)).watcher(Run(tmp_path), [main], embeddings=False)
+        ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=False)
 
 
 @pytest.mark.parametrize(
@@ -178,24 +183,24 @@ def test_a_model_that_scores_pairs_has_no_embeddings_to_probe(tmp_path: Path) ->
 def test_a_damaged_file_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "probes.toml").write_text(text)
     with pytest.raises(InputError, match=r"probes\.toml must (be a TOML file|have probes)"):
-        Probing.read(tmp_path / "probes.toml")
+        ProbeSchedule.read(tmp_path / "probes.toml")
 
 
 @pytest.mark.parametrize(("probes", "every"), [((), 1), (("cocos",), 0)])
 def test_values_out_of_range_are_refused(probes: tuple[str, ...], every: int) -> None:
     with pytest.raises(InputError, match="every must be at least 1, and probes some"):
-        Probing(probes, every)
+        ProbeSchedule(probes, every)
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    probing = Probing(('./a b.py:Mine:word="x,y"', "cocos"), 7)
+    probing = ProbeSchedule(('./a b.py:Mine:word="x,y"', "cocos"), 7)
     probing.write(tmp_path / "probes.toml")
-    assert Probing.read(tmp_path / "probes.toml") == probing
+    assert ProbeSchedule.read(tmp_path / "probes.toml") == probing
 
 
 def test_a_batch_whose_embeddings_are_not_finite_has_a_row_without_numbers(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    watcher = Probing(("effective_rank", "cocos")).watcher(run, [build("objectives", "ntxent")], True)
+    watcher = ProbeSchedule(("effective_rank", "cocos")).watcher(run, [build("objectives", "ntxent")], True)
     sides = torch.eye(4), torch.eye(4)
     sides[1][2, 2] = torch.nan
     mask = replace(pair_mask(torch.arange(4)), info=dict(zip(("queries", "candidates"), sides, strict=True)))

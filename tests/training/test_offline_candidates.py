@@ -11,19 +11,19 @@ import pytest
 import torch
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
-from lossscope.training.offline_candidates import Offline, rank
+from lossscope.training.offline_candidates import HardCandidates, mine_candidates
 
 IMAGES, EACH, TOP = 12, 3, 5
 
 
 @pytest.fixture(name="embedded")
-def made() -> Embedded:
+def made() -> SplitEmbeddings:
     random = torch.Generator().manual_seed(0)
     owner = np.repeat(np.arange(IMAGES, dtype=np.int64), EACH)
-    return Embedded(
+    return SplitEmbeddings(
         name="model",
         images=normalise(torch.randn(IMAGES, 6, generator=random)),
         captions=normalise(torch.randn(IMAGES * EACH, 6, generator=random)),
@@ -40,8 +40,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.training.offline_candidates._PART", 5)
 
 
-def test_the_lists_are_the_hardest_of_other_images_hardest_first(embedded: Embedded, tmp_path: Path) -> None:
-    found = rank(embedded, tmp_path / "ranked", TOP)
+def test_the_lists_are_the_hardest_of_other_images_hardest_first(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    found = mine_candidates(embedded, tmp_path / "ranked", TOP)
     assert embedded.images is not None and embedded.captions is not None
     S, owner = (embedded.images @ embedded.captions.T).numpy(), embedded.caption_image
     for image in range(IMAGES):
@@ -52,13 +52,13 @@ def test_the_lists_are_the_hardest_of_other_images_hardest_first(embedded: Embed
         assert found.images[caption].tolist() == sorted(others, key=lambda i: -S[i, caption])[:TOP]
 
 
-def test_lists_are_no_longer_than_there_are_candidates(embedded: Embedded, tmp_path: Path) -> None:
-    found = rank(embedded, tmp_path / "ranked", 1000)
+def test_lists_are_no_longer_than_there_are_candidates(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    found = mine_candidates(embedded, tmp_path / "ranked", 1000)
     assert (found.captions.shape, found.images.shape) == ((IMAGES, 33), (36, IMAGES - 1))
 
 
-def test_a_ranking_that_was_stopped_goes_on(embedded: Embedded, tmp_path: Path) -> None:
-    whole = rank(embedded, tmp_path / "whole", TOP)
+def test_a_ranking_that_was_stopped_goes_on(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    whole = mine_candidates(embedded, tmp_path / "whole", TOP)
 
     class Stopped(Exception):
         pass
@@ -68,46 +68,46 @@ def test_a_ranking_that_was_stopped_goes_on(embedded: Embedded, tmp_path: Path) 
             raise Stopped
 
     with pytest.raises(Stopped):
-        rank(embedded, tmp_path / "broken", TOP, stop)
+        mine_candidates(embedded, tmp_path / "broken", TOP, stop)
     with pytest.raises(InputError, match=r"7 of 11 parts are missing. Run the same lossscope rank again"):
-        Offline.read(tmp_path / "broken")
+        HardCandidates.read(tmp_path / "broken")
     first = tmp_path / "broken" / "captions-00000000.safetensors"
     before = first.stat().st_mtime_ns
-    again = rank(embedded, tmp_path / "broken", TOP)
+    again = mine_candidates(embedded, tmp_path / "broken", TOP)
     assert first.stat().st_mtime_ns == before
     assert again.fingerprint == whole.fingerprint
     assert np.array_equal(again.captions, whole.captions)
 
 
-def test_other_rankings_and_other_folders_are_refused(embedded: Embedded, tmp_path: Path) -> None:
-    rank(embedded, tmp_path / "ranked", TOP)
+def test_other_rankings_and_other_folders_are_refused(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    mine_candidates(embedded, tmp_path / "ranked", TOP)
     with pytest.raises(InputError, match="it is another one"):
-        rank(embedded, tmp_path / "ranked", TOP + 1)
+        mine_candidates(embedded, tmp_path / "ranked", TOP + 1)
     with pytest.raises(InputError, match="it is another one"):
-        rank(replace(embedded, fingerprint="other"), tmp_path / "ranked", TOP)
+        mine_candidates(replace(embedded, fingerprint="other"), tmp_path / "ranked", TOP)
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "thing").write_text("x")
     with pytest.raises(InputError, match="must be new or empty"):
-        rank(embedded, tmp_path / "used", TOP)
+        mine_candidates(embedded, tmp_path / "used", TOP)
     with pytest.raises(InputError, match=r"no manifest\.json"):
-        Offline.read(tmp_path / "used")
+        HardCandidates.read(tmp_path / "used")
     with pytest.raises(InputError, match="--top must be at least 1"):
-        rank(embedded, tmp_path / "new", 0)
+        mine_candidates(embedded, tmp_path / "new", 0)
     missing = replace(embedded, caption_image=np.minimum(embedded.caption_image, IMAGES - 2))
     with pytest.raises(InputError, match="every image to rank must have a caption; 1 of model have none"):
-        rank(missing, tmp_path / "new", TOP)
+        mine_candidates(missing, tmp_path / "new", TOP)
 
 
-def test_a_manifest_of_something_else_is_none(embedded: Embedded, tmp_path: Path) -> None:
+def test_a_manifest_of_something_else_is_none(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     folder = tmp_path / "frame"
     folder.mkdir()
     (folder / "manifest.json").write_text(json.dumps({"schema": "other"}))
     with pytest.raises(InputError, match=r"no manifest\.json"):
-        Offline.read(folder)
+        HardCandidates.read(folder)
 
 
-def test_a_batch_is_extended_by_hard_items_and_their_partners(embedded: Embedded, tmp_path: Path) -> None:
-    offline = rank(embedded, tmp_path / "ranked", TOP)
+def test_a_batch_is_extended_by_hard_items_and_their_partners(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    offline = mine_candidates(embedded, tmp_path / "ranked", TOP)
     owner = embedded.caption_image
     batch = next(Sampling("pairs", 8, seed=3).batches(owner))
     longer = offline.extended(batch, owner, seed=3, epoch=2)
@@ -121,8 +121,8 @@ def test_a_batch_is_extended_by_hard_items_and_their_partners(embedded: Embedded
         assert owner[captions[2, q]] == images[1, q]
 
 
-def test_what_is_drawn_depends_on_seed_epoch_and_caption_alone(embedded: Embedded, tmp_path: Path) -> None:
-    offline = rank(embedded, tmp_path / "ranked", TOP)
+def test_what_is_drawn_depends_on_seed_epoch_and_caption_alone(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+    offline = mine_candidates(embedded, tmp_path / "ranked", TOP)
     owner = embedded.caption_image
     one, *_ = Sampling("pairs", 36, seed=0).batches(owner)
     two, *_ = Sampling("pairs", 36, seed=1).batches(owner)

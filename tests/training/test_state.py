@@ -15,7 +15,7 @@ from lossscope.io.run_folder import Run
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
-from lossscope.training.offline_candidates import rank
+from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
 TINY = Recipe(
@@ -32,7 +32,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(name="ranked")
 def made(start: Run, tmp_path: Path) -> Path:
-    rank(load(start.best, cache=False), tmp_path / "ranked", 7)
+    mine_candidates(load(start.best, cache=False), tmp_path / "ranked", 7)
     return tmp_path / "ranked"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.io.files import replacing, write_text
+from lossscope.io.files import write_atomically, write_text
 from lossscope.io.json_files import expect, member
 from lossscope.io.pickles.unpickler import read_pickle
 
@@ -118,5 +118,5 @@ def _write(path: Path, content: bytes) -> None:
     """Write once: what is there with the same bytes stays."""
     if path.is_file() and path.read_bytes() == content:
         return
-    with replacing(path) as part:
+    with write_atomically(path) as part:
         part.write_bytes(content)

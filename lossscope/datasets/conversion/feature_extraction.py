@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.files import replacing, write_text
+from lossscope.io.files import write_atomically, write_text
 from lossscope.io.json_files import read_json
 
 from ..base import Dataset, Split
@@ -95,7 +95,7 @@ class Extraction:
         part = self.out / f"{split.name}_ims.part-{rows[0]:07d}.npy"
         if not part.is_file():
             made = [_made(split, rows[k : k + _AT_ONCE], extract) for k in range(0, len(rows), _AT_ONCE)]
-            with replacing(part) as file, open(file, "wb") as stream:
+            with write_atomically(part) as file, open(file, "wb") as stream:
                 np.save(stream, np.concatenate(made))
         return part
 
@@ -112,7 +112,7 @@ def _made(split: Split, rows: npt.NDArray[np.int64], extract: Extract) -> npt.ND
 
 def _joined(parts: Sequence[Path], file: Path, images: int) -> None:
     first = mapped(parts[0])
-    with replacing(file) as part:
+    with write_atomically(file) as part:
         whole = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=(images, *first.shape[1:]))
         for number, path in enumerate(parts):
             rows = mapped(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file, replacing
+from lossscope.io.files import require_file, write_atomically
 from lossscope.io.json_files import expect, member
 from lossscope.io.pickles.unpickler import read_stream
 
@@ -22,7 +22,7 @@ def convert(source: Path, out: Path) -> tuple[int, int]:
     Raises InputError when the file is no .npy of one pickled dict, or the matrix is not (npts, 5 npts) and finite.
     Source: Chen et al. 2021.
     """
-    found = expect(_held(existing_file(source)), dict, f"content of {source}")
+    found = expect(_held(require_file(source)), dict, f"content of {source}")
     sims = member(found, "sims", np.ndarray, str(source))
     npts = member(found, "npts", object, str(source))
     whole = isinstance(npts, int | np.integer) and 0 < npts < 1 << 31
@@ -32,7 +32,7 @@ def convert(source: Path, out: Path) -> tuple[int, int]:
     if not np.isfinite(sims).all() or np.abs(sims).max() > np.finfo(np.float32).max:
         raise InputError(f"sims of {source} must be finite; got NaN or infinity, or numbers that are greater")
     owners = np.arange(sims.shape[1], dtype=np.int64) // _PER_IMAGE
-    with replacing(out) as part, open(part, "wb") as stream:
+    with write_atomically(out) as part, open(part, "wb") as stream:
         np.savez_compressed(stream, similarity=sims.astype(np.float32), caption_image=owners)
     return sims.shape[0], sims.shape[1]
 

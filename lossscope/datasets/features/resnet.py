@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet
-from lossscope.io.files import existing_file, fingerprint
+from lossscope.io.files import fingerprint, require_file
 
 from .base import IMAGENET, Extract, Features, Pixels, normalised, regions
 
@@ -28,7 +28,7 @@ class ResnetMap:
 
     @property
     def identity(self) -> str:
-        return f"{self!r} {fingerprint(existing_file(self.weights))}"
+        return f"{self!r} {fingerprint(require_file(self.weights))}"
 
     def open(self, device: str) -> Extract:
         """The network on the device, in eval mode."""

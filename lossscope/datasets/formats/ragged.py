@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of, replacing, write_text
+from lossscope.io.files import fingerprint_of, write_atomically, write_text
 from lossscope.io.json_files import expect, member, read_json
 
 from .feature_rows import mapped
@@ -111,7 +111,7 @@ def _fill(
     make: Callable[[str], npt.NDArray[Any]],
     progress: Progress | None,
 ) -> None:
-    with replacing(file) as part:
+    with write_atomically(file) as part:
         rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
         for done, (name, first, count) in enumerate(_places(lengths), 1):
             made = make(name)

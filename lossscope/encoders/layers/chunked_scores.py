@@ -16,16 +16,16 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 if TYPE_CHECKING:
-    from ..types import Side
+    from ..types import EncodedBatch
 
 Again = Callable[[], contextlib.AbstractContextManager[None]]
 IMAGES_AT_ONCE = 32  # a block of images that stays in the cache while it meets some captions
 
 
 def two_pass(
-    score: Callable[[Side, Side], Tensor],
-    images: Side,
-    texts: Side,
+    score: Callable[[EncodedBatch, EncodedBatch], Tensor],
+    images: EncodedBatch,
+    texts: EncodedBatch,
     pairs: int,
     again: Again = contextlib.nullcontext,
     images_at_once: int = IMAGES_AT_ONCE,
@@ -47,19 +47,19 @@ def two_pass(
     return torch.cat(rows)[:, back.to(rows[0].device)]
 
 
-def by_length(texts: Side) -> Tensor:
+def by_length(texts: EncodedBatch) -> Tensor:
     """(m,) rows of the captions, longest first, earlier ones first among equals; on the CPU."""
     if texts.mask is None:
         return torch.arange(len(texts))
     return texts.lengths.cpu().argsort(descending=True, stable=True)
 
 
-def texts_device(texts: Side) -> torch.device:
+def texts_device(texts: EncodedBatch) -> torch.device:
     """Where a side's tensors are."""
     return next(iter(texts.tensors.values())).device
 
 
-def without_padding(side: Side, lengths: Sequence[int]) -> Side:
+def without_padding(side: EncodedBatch, lengths: Sequence[int]) -> EncodedBatch:
     """A side cut to the longest of its `lengths`, and without a mask where that is the length of all."""
     if side.mask is None or side.local is None:
         return side
@@ -68,20 +68,22 @@ def without_padding(side: Side, lengths: Sequence[int]) -> Side:
     return replace(side, local=side.local[:, :longest], mask=mask)
 
 
-def _chunks(side: Side, size: int) -> list[Side]:
+def _chunks(side: EncodedBatch, size: int) -> list[EncodedBatch]:
     """A side in pieces of `size` items, each without the padding that they share."""
     lengths = [] if side.mask is None else side.lengths.tolist()
     return [without_padding(part, lengths[k * size : (k + 1) * size]) for k, part in enumerate(_parts(side, size))]
 
 
-def _parts(side: Side, size: int) -> list[Side]:
+def _parts(side: EncodedBatch, size: int) -> list[EncodedBatch]:
     """A side in pieces of `size` items; their gradients come back in one piece."""
     split = {name: torch.split(tensor, size) for name, tensor in side.tensors.items()}
     count = len(next(iter(split.values())))
     return [type(side).of({name: pieces[i] for name, pieces in split.items()}) for i in range(count)]
 
 
-def _scored(score: Callable[[Side, Side], Tensor], images: Side, texts: Side, again: Again) -> Tensor:
+def _scored(
+    score: Callable[[EncodedBatch, EncodedBatch], Tensor], images: EncodedBatch, texts: EncodedBatch, again: Again
+) -> Tensor:
     if not torch.is_grad_enabled():
         return score(images, texts)
     names, tensors = list(images.tensors), list(images.tensors.values())

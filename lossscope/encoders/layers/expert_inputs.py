@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
-from ..types import Items, Shape, Side
+from ..types import EncodedBatch, Items, Shape
 
 
 def experts_of(shape: Shape, who: str) -> dict[str, int]:
@@ -57,7 +57,7 @@ def present(items: Mapping[str, Tensor], name: str) -> Tensor:
     return torch.arange(features.shape[1], device=features.device) < items[f"{name}.length"][:, None]
 
 
-def over_present(images: Side, texts: Side) -> Tensor:
+def over_present(images: EncodedBatch, texts: EncodedBatch) -> Tensor:
     """S = Σ_m w_m a_m ⟨t_m, v_m⟩ / Σ_m w_m a_m over experts m: (n, m). A video without any expert scores 0.
 
     images: global_ [a_m v_m], extra `present` a (n, M); texts: global_ [w_m t_m], extra `weights` w (m, M).

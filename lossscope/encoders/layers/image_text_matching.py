@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
 
-from ..types import Side
+from ..types import EncodedBatch
 from .chunked_scores import without_padding
 
 _LEAST = 1e-5  # added to the probability of every negative
@@ -78,10 +78,10 @@ def _best(S: Tensor, k: int) -> Tensor:
 
 def reranked(
     chosen: Pair[Tensor],
-    images: Side,
-    texts: Side,
-    prepare: Callable[[Side], Side],
-    score: Callable[[Side, Side], Tensor],
+    images: EncodedBatch,
+    texts: EncodedBatch,
+    prepare: Callable[[EncodedBatch], EncodedBatch],
+    score: Callable[[EncodedBatch, EncodedBatch], Tensor],
     at_once: int,
 ) -> Pair[Tensor]:
     """(n, m) and (m, n) scores of the chosen pairs, NaN elsewhere; a pair that both directions chose is scored once.

@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lossscope.errors import InputError
 
-from ..types import Items, Shape, Side
+from ..types import EncodedBatch, Items, Shape
 from .initialisation import embedding, xavier
 
 EPS = 1e-8
@@ -78,19 +78,19 @@ def states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
     return found
 
 
-def word_side(words: Tensor, lengths: Tensor) -> Side:
+def word_side(words: Tensor, lengths: Tensor) -> EncodedBatch:
     """Captions as a Side: words (n, L, D) with zero vectors behind `lengths`."""
     places = torch.arange(words.shape[1], device=words.device)
-    return Side(None, words, places < lengths.to(words.device)[:, None])
+    return EncodedBatch(None, words, places < lengths.to(words.device)[:, None])
 
 
-def region_side(tower: nn.Module, images: Items) -> Side:
+def region_side(tower: nn.Module, images: Items) -> EncodedBatch:
     """Images (n, R, d) as a Side of their regions, all of them there. Raises InputError for other items."""
     if not isinstance(images, Tensor) or images.ndim != 3:
         what = tuple(images.shape) if isinstance(images, Tensor) else sorted(images)
         raise InputError(f"images must be region features, (n, regions, d); got {what}")
     regions: Tensor = tower(images)
-    return Side(None, regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device))
+    return EncodedBatch(None, regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device))
 
 
 def region_shape(item_shape: Shape, whose: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from ..base import require_fit
-from .checkpoint_file import read_original
+from .checkpoint_file import read_released
 
 
 def load_folder(model: nn.Module, folder: Path) -> None:
@@ -16,7 +16,7 @@ def load_folder(model: nn.Module, folder: Path) -> None:
     A folder without a pooler (of a masked language model) leaves it as it is; here nothing reads it. Raises
     InputError naming the first tensor that does not fit.
     """
-    found = {_ours(k): v for k, v in read_original(folder).towers[0].items()}
+    found = {_ours(k): v for k, v in read_released(folder).towers[0].items()}
     wanted = model.state_dict()
     found = {k: v for k, v in found.items() if not k.startswith(_IGNORED)}
     pooler: dict[str, Tensor] = {k: v for k, v in wanted.items() if k.startswith("pooler.")}

@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..layers.expert_inputs import keys_of, shape_of
-from ..types import Opened, Original
+from ..types import OpenedModel, ReleasedFile
 from . import options as told
 from .expert_config import inside, margin_of, require_settings, whole
 
@@ -28,7 +28,7 @@ _ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
 })  # fmt: skip
 
 
-def opened_ce(encoder: Callable[..., Any], original: Original) -> Opened | None:
+def opened_ce(encoder: Callable[..., Any], original: ReleasedFile) -> OpenedModel | None:
     """A file whose one state dict has a `ce.moe_fc`; None for others.
 
     Raises InputError for a file that does not fit, or that was trained as another model.
@@ -45,7 +45,7 @@ def opened_ce(encoder: Callable[..., Any], original: Original) -> Opened | None:
                    keep_missing=told.flag(arch, "keep_missing_modalities", False))  # fmt: skip
     frames = max(rows.values(), default=1)
     shape = shape_of(_widths(tower, clusters, _names(original.options, tower)), frames)
-    return Opened(
+    return OpenedModel(
         spec,
         told.fitted(spec, shape, 0, tower),
         shape,

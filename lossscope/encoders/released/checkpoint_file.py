@@ -9,19 +9,19 @@ from typing import Any
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file, read_safetensors, read_torch
+from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
 from lossscope.io.pickles.legacy_torch import read_old, refuse_program
 from lossscope.io.pickles.stubs import INERT
 
-from ..types import Original
+from ..types import ReleasedFile
 from .payload import epoch_of, is_state, metrics_of, options_of, plain_options, require_dense, without_module
 
 _TOWERS = ("model", "state_dict")
 _HEAD = 1 << 18  # bytes in which the keys of a torch file stand
 
 
-def read_original(path: Path | str, old_pickle: bool = False) -> Original:
+def read_released(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
     """An original `.pth.tar`, `.pth`, `.pt`, `.bin` or `.safetensors` file, or a Hugging Face folder.
 
     old_pickle: read the file with our own restricted unpickler, for files of Python 2 that torch's refuses.
@@ -31,21 +31,21 @@ def read_original(path: Path | str, old_pickle: bool = False) -> Original:
     if path.is_dir():
         return _folder(path)
     if path.suffix == ".safetensors":
-        return Original(path, (without_module(read_safetensors(path)),))
+        return ReleasedFile(path, (without_module(read_safetensors(path)),))
     found = read_old(path) if old_pickle else _read(path)
-    return Original(path, _towers(found, path), options_of(found, path), epoch_of(found), metrics_of(found))
+    return ReleasedFile(path, _towers(found, path), options_of(found, path), epoch_of(found), metrics_of(found))
 
 
 def _read(path: Path) -> dict[Any, Any]:
     """The dict in a torch file, read by torch, as a plain one: a file can hang values on the methods of another."""
-    refuse_program(existing_file(path))
+    refuse_program(require_file(path))
     found = read_torch(path, INERT)
     if not isinstance(found, dict):
         raise InputError(f"{path} must hold a checkpoint; it holds {type(found).__name__}")
     return dict(dict.items(found))
 
 
-def looks_original(path: Path, own: str) -> bool:
+def looks_released(path: Path, own: str) -> bool:
     """Whether a torch file seems to be of another program: a name such as `state_dict` in it, and not `own`."""
     if path.suffix not in (".tar", ".pth", ".pt", ".bin", ".th"):
         return False
@@ -70,9 +70,9 @@ def _towers(found: Mapping[Any, Any], path: Path) -> tuple[Mapping[str, Tensor],
     return tuple(without_module(tower) for tower in towers)
 
 
-def _folder(path: Path) -> Original:
+def _folder(path: Path) -> ReleasedFile:
     """A Hugging Face folder: config.json and the weights beside it, safetensors first."""
-    options = plain_options(read_json(existing_file(path / "config.json")), path / "config.json")
+    options = plain_options(read_json(require_file(path / "config.json")), path / "config.json")
     shards = sorted(path.glob("model*.safetensors"))
     if shards:
         tower = _merged(path, [read_safetensors(shard) for shard in shards])
@@ -83,7 +83,7 @@ def _folder(path: Path) -> Original:
         tower = _merged(path, found)
     require_dense(tower, path)
     _whole(path, tower)
-    return Original(path, (without_module(tower),), options)
+    return ReleasedFile(path, (without_module(tower),), options)
 
 
 def _merged(path: Path, parts: list[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -97,7 +97,7 @@ def _whole(path: Path, tower: Mapping[str, Tensor]) -> None:
     """Raise InputError when a sharded folder lacks a shard that its index names."""
     for index in (path / "model.safetensors.index.json", path / "pytorch_model.bin.index.json"):
         if index.is_file():
-            wanted = member(read_json(existing_file(index)), "weight_map", dict, str(index))
+            wanted = member(read_json(require_file(index)), "weight_map", dict, str(index))
             missing = sorted(wanted.keys() - tower.keys())
             if missing:
                 what = f"{missing[0]} ({len(missing)}) is missing"

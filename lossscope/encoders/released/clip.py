@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from ..types import Original
+from ..types import ReleasedFile
 from .options import tensor_of
 from .transformer_config import parts, size
 
@@ -84,7 +84,7 @@ def _of_block(name: str, tensor: Tensor) -> dict[str, Tensor]:
     return {f"{home}.{_INSIDE[stem]}.{kind}": tensor}
 
 
-def configuration_of(original: Original) -> dict[str, Any]:
+def configuration_of(original: ReleasedFile) -> dict[str, Any]:
     """What makes the model: the folder's configuration, or what the shapes tell."""
     if "vision_config" in original.options:
         return configuration(original.options)
@@ -96,19 +96,19 @@ def configuration(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**parts(options, "CLIP"), "projection_dim": size(options, "projection_dim", 1 << 14, 512)}
 
 
-def is_clip(original: Original) -> bool:
+def is_clip(original: ReleasedFile) -> bool:
     """Whether a file holds CLIP under either naming."""
     tower = original.towers[0]
     known = "vision_model.embeddings.class_embedding" in tower or _OPENAI in tower
     return len(original.towers) == 1 and known and "logit_scale" in tower
 
 
-def left_out(original: Original) -> tuple[str, ...]:
+def left_out(original: ReleasedFile) -> tuple[str, ...]:
     """Names that older files have beside the parameters."""
     return tuple(n for n in original.towers[0] if n.endswith(_BESIDE) or n in _SCALARS)
 
 
-def weights_of(original: Original) -> dict[str, Tensor]:
+def weights_of(original: ReleasedFile) -> dict[str, Tensor]:
     """The parameters under Hugging Face's names. Raises InputError for a name that CLIP does not have."""
     tower = original.towers[0]
     if _OPENAI in tower:

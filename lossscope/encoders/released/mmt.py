@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ..layers.bert import HEAD
 from ..layers.expert_inputs import shape_of
-from ..types import Opened, Original
+from ..types import OpenedModel, ReleasedFile
 from . import options as told
 from .expert_config import inside, margin_of, require_settings, whole
 
@@ -43,7 +43,7 @@ def types_of(experts: Sequence[str], types: int) -> list[int]:
     return found
 
 
-def opened_mmt(encoder: Callable[..., Any], original: Original) -> Opened | None:
+def opened_mmt(encoder: Callable[..., Any], original: ReleasedFile) -> OpenedModel | None:
     """A file whose one state dict has a `vid_bert`; None for others.
 
     Fewer position embeddings than the configuration says (files trained on HowTo100M) are filled up with zeros, as
@@ -62,7 +62,7 @@ def opened_mmt(encoder: Callable[..., Any], original: Original) -> Opened | None
     spec = encoder(**_options(tower, arch, plan, mix))
     shape = shape_of(_widths(tower), whole(mix, "max_expert_tokens", _FRAMES))
     rows = len(told.tensor_of(tower, "txt_bert.embeddings.word_embeddings.weight", 2))
-    return Opened(
+    return OpenedModel(
         spec,
         told.fitted(spec, shape, rows, tower),
         shape,

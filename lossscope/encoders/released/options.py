@@ -61,7 +61,7 @@ def fitted(
     Raises InputError naming the first tensor that is missing, left over or of another shape.
     """
     with torch.device("meta"):
-        wanted = encoder.rebuilt(item_shape, vocabulary_size, {}).state_dict()
+        wanted = encoder.rebuild(item_shape, vocabulary_size, {}).state_dict()
     found = with_counters(weights, wanted)
     require_fit(wanted, found, type(encoder).__name__)
     return found

@@ -10,7 +10,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..base import EncoderSpec
-from ..types import Opened, Original
+from ..types import OpenedModel, ReleasedFile
 from .options import fitted, flag, tensor_of, text, triplet_spec
 
 TOWERS = ("image", "text", "similarity")
@@ -18,13 +18,13 @@ REGIONS = 36  # of the bottom-up features that all three were trained on
 T = TypeVar("T")
 
 
-def named(original: Original) -> dict[str, Tensor]:
+def named(original: ReleasedFile) -> dict[str, Tensor]:
     """Every tensor of the file under our names: `image.`, `text.`, `similarity.` before the original's."""
     pairs = zip(TOWERS, original.towers, strict=False)
     return {f"{tower}.{name}": tensor for tower, held in pairs for name, tensor in held.items()}
 
 
-def only_regions_and_words(original: Original) -> bool:
+def only_regions_and_words(original: ReleasedFile) -> bool:
     """Whether the file holds two towers, a linear map of regions and a GRU over words (SCAN, BFAN)."""
     if len(original.towers) != 2:
         return False
@@ -54,7 +54,7 @@ def opened(
     item_shape: tuple[int, int],
     options: Mapping[str, Any],
     notices: Sequence[str] = (),
-) -> Opened:
+) -> OpenedModel:
     """The opened file, after its names and shapes were compared with the model's.
 
     Raises InputError telling the first that differs, or when it was trained without vectors of unit length.
@@ -64,4 +64,4 @@ def opened(
             raise InputError(f"option {name} of the file must be false; got true. Such a model has no unit vectors")
     vocabulary_size = sizes(weights, "text.embed.weight")[0]
     found = fitted(spec, item_shape, vocabulary_size, weights)
-    return Opened(spec, found, item_shape, vocabulary_size, triplet_spec(options), notices=tuple(notices))
+    return OpenedModel(spec, found, item_shape, vocabulary_size, triplet_spec(options), notices=tuple(notices))

@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from ..layers.cross_encoder import HEAD
 from ..layers.swin import HEAD as SWIN_HEAD
-from ..types import Original
+from ..types import ReleasedFile
 from .options import tensor_of
 
 _CROSS = re.compile(r"text_encoder\.(bert\.)?encoder\.layer\.\d+\.crossattention\.self\.key\.weight")
@@ -24,14 +24,14 @@ _TABLE = "relative_position_bias_table"
 _PROJ = "vision_encoder.patch_embed.proj.weight"
 
 
-def is_xvlm(original: Original) -> bool:
+def is_xvlm(original: ReleasedFile) -> bool:
     """Whether a file holds an image tower under X-VLM's name and a text body with cross attention."""
     tower = original.towers[0]
     seeing = any(name.startswith("vision_encoder.") for name in tower)
     return len(original.towers) == 1 and seeing and any(_CROSS.fullmatch(name) for name in tower)
 
 
-def weights_of(original: Original) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def weights_of(original: ReleasedFile) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """The model's tensors by name, without the `bert.` of pretrained files, and the names left out on purpose.
 
     Left out: heads of pretraining (masked words, boxes), and buffers that follow from the sizes. Raises InputError
@@ -82,7 +82,7 @@ def whole(options: Mapping[str, Any], name: str, absent: int) -> int:
     return value
 
 
-def pixels_of(original: Original, patch: int, stages: int, window: int) -> int:
+def pixels_of(original: ReleasedFile, patch: int, stages: int, window: int) -> int:
     """Side of the pictures: from the mask of the first stage's windows; without one, the last stage is one window."""
     mask = original.towers[0].get("vision_encoder.layers.0.blocks.1.attn_mask")
     across = math.isqrt(mask.shape[0]) if mask is not None and mask.ndim == 3 else 1 << (stages - 1)

@@ -14,10 +14,10 @@ from lossscope.core.pair import Pair
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import Undecided
-from lossscope.objectives.counting.buffers import Space
+from lossscope.objectives.counting.buffers import Buffers
 
-from .matrix import Matrix, Tile, runs
-from .sparse_mask import Relation
+from .matrix import Tile, TiledMatrix, row_slices
+from .sparse_mask import SparseMask
 
 _SHARE = 128  # one cell in so many is made again at most: more takes as long as a float32 product
 _LONGEST = 64  # tiles that are made in float32 at most before bfloat16 is tried again
@@ -44,14 +44,14 @@ class Rounded:
         return cls(values, torch.cat(kept), length(x), torch.cat(lost))
 
 
-class Half:
+class Bfloat16Tiles:
     """A matrix whose tiles are bfloat16 products; float32 ones for a while where these left too much undecided.
 
     A cell v·t is off by at most |v − v'||t| + |v'||t − t'| + d 2⁻²³ |v'||t'|, v' and t' the rounded vectors, before it
     is rounded itself, which keeps the order of cells. Raises InputError for what is not float32 vectors on a CPU.
     """
 
-    def __init__(self, matrix: Matrix, space: Space) -> None:
+    def __init__(self, matrix: TiledMatrix, space: Buffers) -> None:
         if matrix.images is None or matrix.captions is None:
             raise InputError("--precision bf16 must be given embeddings; got similarities. Use --precision float32")
         kind = (matrix.images.device.type, matrix.images.dtype)
@@ -65,7 +65,7 @@ class Half:
         self._rounded = Rounded.of(self.images), Rounded.of(self.captions)
         self._wait = self._left = 0
 
-    def positives(self, relation: Relation) -> Tensor:
+    def positives(self, relation: SparseMask) -> Tensor:
         """(k,) similarities of the positive cells."""
         return self.exact(relation.positives.rows, relation.positives.columns)
 
@@ -77,7 +77,7 @@ class Half:
             found[part] = self.images[rows[part]].double().mul_(self.captions[columns[part]]).sum(1)
         return found
 
-    def tiles(self, rows: list[slice], columns: list[slice], space: Space) -> Iterator[Tile]:
+    def tiles(self, rows: list[slice], columns: list[slice], space: Buffers) -> Iterator[Tile]:
         """Every tile of some runs of rows, row by row; rounded ones are to be settled before they are looked at."""
         v, t = (side.values for side in self._rounded)
         for part in rows:
@@ -101,7 +101,7 @@ class Half:
         own, other = part
         return _error(own, other, d), _error(other, own, d)
 
-    def level(self, tile: Tile, best: Pair[Tensor], relation: Relation) -> list[Tensor]:
+    def level(self, tile: Tile, best: Pair[Tensor], relation: SparseMask) -> list[Tensor]:
         """Places of positives of queries that have a cell in a float32 tile which may be level with their best one."""
         cells = relation.positives
         own = ((cells.rows, tile.rows), (cells.columns, tile.columns))
@@ -126,7 +126,7 @@ class Half:
     def collapsed(self, hide: Callable[[Tile], Tile], best: Pair[Tensor], rows: int, columns: int) -> bool:
         """Whether so many queries of the first tile may be tied that to rank them anew costs more than is won."""
         n, m = self.matrix.shape
-        corner = hide(self.product(runs(n, rows)[0], runs(m, columns)[0]))
+        corner = hide(self.product(row_slices(n, rows)[0], row_slices(m, columns)[0]))
         met = sum(int(tied.sum()) for tied in self._tied(corner, best))
         return _TIED * met > sum(corner.S.shape)
 
@@ -171,10 +171,10 @@ class Half:
         return None if len(places) * _SHARE > limit else torch.from_numpy(places)
 
 
-def refuse(objectives: Sequence[Objective]) -> None:
+def require_comparisons(objectives: Sequence[Objective]) -> None:
     """Raise InputError for an objective that needs the exact value of every cell."""
     for objective in objectives:
-        if objective.tiled is not None and not objective.tiled.compares:
+        if objective.counting_rule is not None and not objective.counting_rule.compares:
             raise InputError(
                 "--precision bf16 must be used with objectives that only compare similarities; got "
                 f"{type(objective).__name__}, which adds up exponentials of every similarity; use --precision float32"

@@ -8,17 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.objectives.counting.base import Undecided, around, leading
-from lossscope.objectives.counting.buffers import Space
-from lossscope.objectives.counting.rows import Known
+from lossscope.objectives.counting.base import Undecided, undecided_maximum, undecided_near
+from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import Extremes
 
 
-class Top:
+class ExtremeTracker:
     """hardest, column: (n,) the largest negative met and where. above, level: (n,) negatives above the best positive,
     and at least as high."""
 
-    def __init__(self, known: Known, space: Space) -> None:
+    def __init__(self, known: QueryPositives, space: Buffers) -> None:
         self.known, self.best, self.space = known, known.best, space
         n, device = len(self.best), self.best.device
         self.hardest = torch.full_like(self.best, -torch.inf)
@@ -40,7 +40,7 @@ class Top:
 
     def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
         """As a side has it."""
-        return leading(tile, dim, self.hardest[rows], error), around(self.best[rows], error)
+        return undecided_maximum(tile, dim, self.hardest[rows], error), undecided_near(self.best[rows], error)
 
     def correct(self, queries: Tensor, best: Tensor, lines: Tensor) -> None:
         """Rank some queries anew, from their whole rows of negatives, (k, c), and the best positive of each, (k,)."""

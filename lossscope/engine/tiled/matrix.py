@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Rows
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import Direction
-from lossscope.objectives.counting.buffers import Space
+from lossscope.objectives.counting.buffers import Buffers
 
 _THIN = 32
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which the caches of a core hold
@@ -31,10 +31,10 @@ class Tile:
 
 
 @dataclass(frozen=True, eq=False)
-class Matrix:
+class TiledMatrix:
     """S (n, m) of n images and m captions of a source, made where it is looked at."""
 
-    embedded: Embedded
+    embedded: SplitEmbeddings
     image_rows: Rows
     caption_rows: Rows
 
@@ -78,7 +78,7 @@ class Matrix:
             return self.panel(some, slice(0, self.shape[1]))[: len(queries)]
         return self.panel(slice(0, self.shape[0]), some)[:, : len(queries)].T.contiguous()
 
-    def tiles(self, rows: list[slice], columns: list[slice], space: Space) -> Iterator[Tile]:
+    def tiles(self, rows: list[slice], columns: list[slice], space: Buffers) -> Iterator[Tile]:
         """Every tile of some runs of rows, row by row."""
         for part in rows:
             for run in columns:
@@ -90,7 +90,7 @@ class Matrix:
                 yield Tile(torch.mm(self.images[part], self.captions[run].T, out=room), part, run)
 
 
-def runs(n: int, size: int) -> list[slice]:
+def row_slices(n: int, size: int) -> list[slice]:
     """0..n-1 in runs of at most `size`, as even as can be: a run of one would be multiplied in another order."""
     number = max(-(-n // size), 1)
     edges = [n * i // number for i in range(number + 1)]

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from lossscope.core.counts import Convention, Counts
-from lossscope.core.distributed import World
+from lossscope.core.distributed import ProcessGroup
 from lossscope.core.pair import Pair
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import Side, Undecided
-from lossscope.objectives.counting.buffers import Space
-from lossscope.objectives.counting.rows import Known
-from lossscope.probes.views.view import Extremes, Look, Shape
+from lossscope.objectives.counting.base import TileAccumulator, Undecided
+from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.rows import QueryPositives
+from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
-from .bfloat16 import Half, refuse
-from .extremes import Top
-from .matrix import COLUMNS, ROWS, Matrix, Tile, runs
-from .sparse_mask import Relation
+from .bfloat16 import Bfloat16Tiles, require_comparisons
+from .extremes import ExtremeTracker
+from .matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
+from .sparse_mask import SparseMask
 
 Tick = Callable[[int, int], None]
 Change = Callable[[Tile], Tile]
@@ -30,13 +30,13 @@ _BLOCK = 64  # positives that one product makes
 
 
 @dataclass(frozen=True, eq=False)
-class Passed(Look):
+class TiledRows(RowsOfS):
     """What a pass over S tells of one direction. sides: of each objective. top: where extremes were asked for."""
 
-    shape: Shape
-    known: Known
-    sides: dict[Objective, Side]
-    top: Top | None
+    shape: BatchShape
+    known: QueryPositives
+    sides: dict[Objective, TileAccumulator]
+    top: ExtremeTracker | None
 
     @property
     def extremes(self) -> Extremes:
@@ -49,7 +49,10 @@ class Passed(Look):
 
     def undecided(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[Undecided, int]]:
         """Bounds of rounded cells that anything asked of this direction needs exactly."""
-        asked: list[Side | Top] = [*self.sides.values(), *([] if self.top is None else [self.top])]
+        asked: list[TileAccumulator | ExtremeTracker] = [
+            *self.sides.values(),
+            *([] if self.top is None else [self.top]),
+        ]
         return [(bounds, dim) for one in asked for bounds in one.undecided(S, rows, dim, error)]
 
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
@@ -57,7 +60,7 @@ class Passed(Look):
 
 
 @dataclass(frozen=True)
-class Pass:
+class TilePass:
     """What is asked of a pass: objectives that have a tiled form, thresholds, and whether extremes are wanted.
 
     rows, columns: of a tile. world: the processes that share the rows. tick: told (done, of) after each tile.
@@ -69,23 +72,23 @@ class Pass:
     extremes: bool = False
     rows: int = ROWS
     columns: int = COLUMNS
-    world: World = field(default_factory=lambda: World(0, 1))
+    world: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))
     tick: Tick | None = None
     precision: Literal["float32", "bf16"] = "float32"
 
-    def run(self, matrix: Matrix, relation: Relation, shapes: Pair[Shape]) -> Pair[Passed]:
+    def run(self, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape]) -> Pair[TiledRows]:
         """Both directions of the batch; every process gets the whole. Looks at S again where one look did not do.
 
         Raises InputError where the precision is bf16 and an objective needs every cell exactly.
         """
-        space, other = Space(), relation.t()
+        space, other = Buffers(), relation.t()
         if self.precision == "bf16":
-            refuse(self.objectives)
-        half = Half(matrix, space) if self.precision == "bf16" else None
-        own = half.positives(relation) if half else positives(matrix, relation)
+            require_comparisons(self.objectives)
+        half = Bfloat16Tiles(matrix, space) if self.precision == "bf16" else None
+        own = half.positives(relation) if half else positive_similarities(matrix, relation)
         turned = own[other.positives.origin]
-        i2t = self._begun(Known(relation.padded(own), relation.negatives.to(own.device)), shapes.i2t, space)
-        t2i = self._begun(Known(other.padded(turned), other.negatives.to(own.device)), shapes.t2i, space)
+        i2t = self._begun(QueryPositives(relation.padded(own), relation.negatives.to(own.device)), shapes.i2t, space)
+        t2i = self._begun(QueryPositives(other.padded(turned), other.negatives.to(own.device)), shapes.t2i, space)
         off: list[Tensor] = []
         passed = Pair(i2t, t2i)
         hide, best = partial(_hide, relation, own, off), Pair(i2t.known.best, t2i.known.best)
@@ -112,18 +115,23 @@ class Pass:
                     side.merge_again(self.world.gather(side.state()))
         return passed
 
-    def _begun(self, known: Known, shape: Shape, space: Space) -> Passed:
+    def _begun(self, known: QueryPositives, shape: BatchShape, space: Buffers) -> TiledRows:
         sides = {}
         for objective in self.objectives:
-            assert objective.tiled is not None, "a pass is for objectives with a tiled form"
-            sides[objective] = objective.tiled.side(known, self.eps, space, collect=True)
-        return Passed(shape, known, sides, Top(known, space) if self.extremes else None)
+            assert objective.counting_rule is not None, "a pass is for objectives with a tiled form"
+            sides[objective] = objective.counting_rule.side(known, self.eps, space, collect=True)
+        return TiledRows(shape, known, sides, ExtremeTracker(known, space) if self.extremes else None)
 
     def _tiles(
-        self, made: Matrix | Half, relation: Relation, hide: Change, space: Space, settle: Change | None = None
+        self,
+        made: TiledMatrix | Bfloat16Tiles,
+        relation: SparseMask,
+        hide: Change,
+        space: Buffers,
+        settle: Change | None = None,
     ) -> Iterator[Tile]:
         """Tiles with −inf where there is no negative."""
-        rows, columns = runs(relation.queries, self.rows), runs(relation.candidates, self.columns)
+        rows, columns = row_slices(relation.queries, self.rows), row_slices(relation.candidates, self.columns)
         mine = rows[self.world.share(len(rows))]
         for done, tile in enumerate(made.tiles(mine, columns, space)):
             space.next_tile()
@@ -132,7 +140,7 @@ class Pass:
             if self.tick:
                 self.tick(done + 1, len(mine) * len(columns))
 
-    def _merge(self, passed: Pair[Passed]) -> None:
+    def _merge(self, passed: Pair[TiledRows]) -> None:
         if self.world.size == 1:
             return
         for look in passed:
@@ -141,7 +149,7 @@ class Pass:
             if look.top is not None:
                 look.top.merge(self.world.gather(look.top.state()))
 
-    def _correct(self, passed: Pair[Passed], matrix: Matrix, relation: Relation, off: list[Tensor]) -> None:
+    def _correct(self, passed: Pair[TiledRows], matrix: TiledMatrix, relation: SparseMask, off: list[Tensor]) -> None:
         """Rank those anew whose positive came out with other last bits in its tile than it was compared with.
 
         A positive must not outrank itself: they are compared with the negatives of one product.
@@ -154,7 +162,7 @@ class Pass:
                 _rank(look, part, matrix.lines(part, side.direction), side)
 
 
-def _hide(relation: Relation, own: Tensor, off: list[Tensor], tile: Tile) -> Tile:
+def _hide(relation: SparseMask, own: Tensor, off: list[Tensor], tile: Tile) -> Tile:
     """−inf where there is no negative. off: gets places of positives that differ from those known."""
     row, column, place = relation.positives.tile(tile.rows, tile.columns)
     if len(place):
@@ -167,7 +175,9 @@ def _hide(relation: Relation, own: Tensor, off: list[Tensor], tile: Tile) -> Til
     return tile
 
 
-def _settle(half: Half, passed: Pair[Passed], relation: Relation, hide: Change, off: list[Tensor], tile: Tile) -> Tile:
+def _settle(
+    half: Bfloat16Tiles, passed: Pair[TiledRows], relation: SparseMask, hide: Change, off: list[Tensor], tile: Tile
+) -> Tile:
     """A tile with all cells exact that must be. off: gets positives that cells of a float32 tile may be level with."""
     if tile.rounded:
         rows, columns = half.error(tile)
@@ -181,7 +191,7 @@ def _settle(half: Half, passed: Pair[Passed], relation: Relation, hide: Change, 
     return tile
 
 
-def positives(matrix: Matrix, relation: Relation) -> Tensor:
+def positive_similarities(matrix: TiledMatrix, relation: SparseMask) -> Tensor:
     """(k,) similarities of the positive cells, from products of a few rows, mostly with the last bits of tiles."""
     cells = relation.positives
     found = matrix.any.new_empty(len(cells.rows))
@@ -193,8 +203,8 @@ def positives(matrix: Matrix, relation: Relation) -> Tensor:
     return found
 
 
-def _rank(passed: Passed, queries: Tensor, lines: Tensor, relation: Relation) -> None:
+def _rank(passed: TiledRows, queries: Tensor, lines: Tensor, relation: SparseMask) -> None:
     mask = relation.mask(queries).to(lines.device)
     best = lines.masked_fill(~mask.positives, -torch.inf).amax(1)
     assert passed.top is not None
-    passed.top.correct(queries, best, lines.masked_fill(mask.others, -torch.inf))
+    passed.top.correct(queries, best, lines.masked_fill(mask.non_negatives, -torch.inf))

@@ -14,7 +14,7 @@ from lossscope.core.similarity import Direction, Mask, SameImage
 
 
 @dataclass(frozen=True)
-class Cells:
+class SparseEntries:
     """Cells of a matrix, (m,) rows in rising order and (m,) columns. origin: (m,) where they were in the list that this
     one was made of."""
 
@@ -23,14 +23,14 @@ class Cells:
     origin: Tensor
 
     @classmethod
-    def of(cls, rows: Rows, columns: Rows) -> Cells:
+    def of(cls, rows: Rows, columns: Rows) -> SparseEntries:
         """In rising order of rows, then columns."""
         order = np.lexsort((columns, rows))
         return cls(*(torch.from_numpy(one) for one in (rows[order], columns[order], order)))
 
-    def t(self) -> Cells:
+    def t(self) -> SparseEntries:
         """The same cells of the transposed matrix."""
-        return Cells.of(self.columns.numpy(), self.rows.numpy())
+        return SparseEntries.of(self.columns.numpy(), self.rows.numpy())
 
     def within(self, rows: slice) -> slice:
         """Places of the cells in some rows."""
@@ -55,32 +55,32 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Relation:
+class SparseMask:
     """One direction of a batch: q queries, c candidates, which cells are positives and which take no part."""
 
     queries: int
     candidates: int
-    positives: Cells
-    absent: Cells
+    positives: SparseEntries
+    absent: SparseEntries
     direction: Direction = "i2t"
 
     @classmethod
-    def of(cls, batch: Batch, caption_image: Rows, same_image: SameImage) -> Relation:
+    def of(cls, batch: Batch, caption_image: Rows, same_image: SameImage) -> SparseMask:
         """i2t of a batch, as `Batch.mask` has it."""
         images, captions = batch.images, batch.captions
         if batch.how == "images":
             place = {int(image): row for row, image in enumerate(images)}
             owners = np.array([place[int(image)] for image in caption_image[captions]], dtype=np.int64)
-            cells = Cells.of(owners, np.arange(len(captions)))
+            cells = SparseEntries.of(owners, np.arange(len(captions)))
             return cls(len(images), len(captions), cells, _none())
         own = np.arange(len(images))
         absent = _none() if same_image == "keep" else _siblings(images)
-        return cls(len(images), len(captions), Cells.of(own, own), absent)
+        return cls(len(images), len(captions), SparseEntries.of(own, own), absent)
 
-    def t(self) -> Relation:
+    def t(self) -> SparseMask:
         """The other direction."""
         other: Direction = "t2i" if self.direction == "i2t" else "i2t"
-        return Relation(self.candidates, self.queries, self.positives.t(), self.absent.t(), other)
+        return SparseMask(self.candidates, self.queries, self.positives.t(), self.absent.t(), other)
 
     @cached_property
     def negatives(self) -> Tensor:
@@ -106,11 +106,11 @@ class Relation:
         return found
 
 
-def _none() -> Cells:
-    return Cells.of(*(np.zeros(0, dtype=np.int64) for _ in range(2)))
+def _none() -> SparseEntries:
+    return SparseEntries.of(*(np.zeros(0, dtype=np.int64) for _ in range(2)))
 
 
-def _siblings(images: Rows) -> Cells:
+def _siblings(images: Rows) -> SparseEntries:
     """Pairs of different rows with one image."""
     order = np.argsort(images, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(images[order])) + 1)
@@ -118,4 +118,4 @@ def _siblings(images: Rows) -> Cells:
     if not pairs:
         return _none()
     rows, columns = np.array(pairs, dtype=np.int64).T
-    return Cells.of(rows, columns)
+    return SparseEntries.of(rows, columns)

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from lossscope.errors import InputError
 
-from ..files import existing_file
+from ..files import require_file
 from .callables import Maker, Ordered, encoded
 from .numpy_arrays import NUMPY
 
@@ -60,7 +60,7 @@ def read_pickle(path: Path | str) -> Any:
 
     Raises InputError when it is missing, cut off, no pickle, or asks for any global but those above, named.
     """
-    path = existing_file(path)
+    path = require_file(path)
     with open(path, "rb") as file:
         return read_stream(file, path)
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.stop_gradient import keeping
+from lossscope.core.stop_gradient import replay_stopped
 
 from .trial_batches import Trial, trial
 from .verdict import Verdict
@@ -68,7 +68,7 @@ def finite_differences(objective: Any, seed: int) -> Iterator[Verdict]:
 
 def _slopes(objective: Any, batch: Trial, kept: bool) -> _Slopes:
     """One evaluation either side of every entry."""
-    with keeping() if kept else contextlib.nullcontext(lambda: None) as again:
+    with replay_stopped() if kept else contextlib.nullcontext(lambda: None) as again:
         here = batch.weigh(objective)
         value, left, right = _sum(here.values), torch.zeros_like(batch.S), torch.zeros_like(batch.S)
         for q, c in product(*map(range, batch.S.shape)):
@@ -112,5 +112,6 @@ def _advice(batch: Trial) -> str:
     if "queries" in batch.mask.info:
         return "The loss sees more of the embeddings than their similarities, or a detach() is hidden in it"
     return (
-        "A detach() that is meant must be declared with lossscope.core.stop_gradient.held; another one is to be removed"
+        "A detach() that is meant must be declared with lossscope.core.stop_gradient.stop_gradient; any other must be "
+        "removed"
     )

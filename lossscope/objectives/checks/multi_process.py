@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
-from lossscope.core.weights import Reduced, Weights, backward, reduced
+from lossscope.core.weights import BatchLoss, Weights, backward, reduce_weights
 from lossscope.registry import build, spec_of
 
 from .spawn import averaged, gathered, group, run, solitary
@@ -106,11 +106,11 @@ def _of_rows(rank: int, ranks: int, meeting: Path, spec: str, seed: int) -> Foun
         return Found(single, step(rank, ranks, gathered))
 
 
-def _share(objective: Any, S: Tensor, mask: Mask, rank: int, ranks: int) -> Reduced:
+def _share(objective: Any, S: Tensor, mask: Mask, rank: int, ranks: int) -> BatchLoss:
     """What one rank's queries of both directions add to the training loss of the whole batch."""
     sides = zip((S, S.T.contiguous()), both_masks(mask), strict=True)
     weights = [_of_own_rows(objective, side, part, rank, ranks) for side, part in sides]
-    return reduced(Pair(*weights), objective.directions, objective.reduction, S.shape[1])
+    return reduce_weights(Pair(*weights), objective.directions, objective.reduction, S.shape[1])
 
 
 def _of_own_rows(objective: Any, S: Tensor, mask: Mask, rank: int, ranks: int) -> Weights:

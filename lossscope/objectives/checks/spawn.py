@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, multiprocessing
 
-from lossscope.core.distributed import loopback, lost, world
+from lossscope.core.distributed import is_lost_process, loopback, process_group
 
 from .verdict import raised
 
@@ -34,12 +34,12 @@ def gathered(x: Tensor) -> Tensor:
     A gather without gradient loses what the other ranks' losses say of one's own embeddings: once gradients are
     averaged over ranks, 1/ranks of them is left.
     """
-    return world().rows(x)
+    return process_group().rows(x)
 
 
 def averaged(x: Tensor) -> Tensor:
     """The mean over ranks; x itself outside a group."""
-    return world().sum(x) / world().size
+    return process_group().sum(x) / process_group().size
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def _cause(codes: list[int | None], folder: Path) -> str:
     """What the first rank to fail said: the others only complain, in gloo's words, that it has gone."""
     told = {rank: path.read_text("utf-8") for rank in range(len(codes)) if (path := folder / f"rank-{rank}").is_file()}
     silent = [f"rank {rank} {_ended(code)}" for rank, code in enumerate(codes) if code and rank not in told]
-    own = [text for text in told.values() if not lost(text)]
+    own = [text for text in told.values() if not is_lost_process(text)]
     return [*own, *silent, *told.values()][0]
 
 

@@ -64,17 +64,17 @@ def _kind(x: Tensor) -> str:
 
 
 def differences(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Where `differences` is claimed, rows of W sum to 0."""
+    """Where `rows_sum_to_zero` is claimed, rows of W sum to 0."""
     off = 0.0
     for late in (False, True):
         W = trial(objective, seed, late=late).weigh(objective).W
         off = max(off, float(W.sum(1).abs().max() / W.abs().max().clamp(min=1e-12)))
     told = f"rows of W sum to at most {off:.2g} times the largest entry"
-    if objective.differences:
+    if objective.rows_sum_to_zero:
         problems = [] if off <= 1e-9 else [f"it claims to pull as much as it pushes, but {told}"]
         yield judged("differences", problems, told)
     elif off <= 1e-9:
-        yield Verdict("differences", "note", f"{told}: it may claim `differences`")
+        yield Verdict("differences", "note", f"{told}: it may claim `rows_sum_to_zero`")
     else:
         yield Verdict("differences", "skipped", f"not claimed: {told}")
 

@@ -1,7 +1,7 @@
 """How the counts of a row follow from its similarities and a few sums, so that a row can be counted in pieces.
 
-A row is met as tiles of its negatives; its positives are known before the first tile. A `Side` gathers what one
-direction of a batch needs: sums that are merged in any order, and the few cells that can still count. Shapes: n
+A row is met as tiles of its negatives; its positives are known before the first tile. A `TileAccumulator` gathers what
+one direction of a batch needs: sums that are merged in any order, and the few cells that can still count. Shapes: n
 queries, p positives of one (padded); a tile is (r, w), its queries are the rows (dim 1) or the columns (dim 0).
 Whether a cell counts is decided from its similarity alone, s > cut, with the cut in float64 from sums in float64 and
 rounded to the type of S once, so that tiles of any shape and any number of processes decide alike.
@@ -19,26 +19,26 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .buffers import Space
-from .concentration import Spread
-from .rows import Known, Whole
+from .buffers import Buffers
+from .concentration import Concentration
+from .rows import QueryPositives, WholeRows
 
 Undecided = tuple[Tensor, Tensor | None]  # (r,) lowest and, if any, highest rounded cell that is undecided
 
 
-class Answer(ABC):
+class RowCounts(ABC):
     """What an objective says of whole rows."""
 
     @abstractmethod
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""
 
-    def spread(self) -> Spread | None:
+    def spread(self) -> Concentration | None:
         """How evenly the weight is spread; None where only the weights one by one can tell."""
         return None
 
 
-class Side(ABC):
+class TileAccumulator(ABC):
     """Sums of n queries of one direction under one objective, made tile by tile. Cells of a tile that are no negatives
     are −inf."""
 
@@ -76,7 +76,7 @@ class Side(ABC):
         raise NotImplementedError("one look is enough")
 
 
-class Form(Protocol):
+class CountingRule(Protocol):
     """A frozen dataclass of the numbers that a family of objectives differ in.
 
     compares: whether cells are only compared, so that those far from what they are compared with may be inexact.
@@ -84,21 +84,21 @@ class Form(Protocol):
 
     compares: ClassVar[bool]
 
-    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
         """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
         ...
 
-    def of(self, whole: Whole) -> Answer:
+    def of(self, whole: WholeRows) -> RowCounts:
         """The same of whole rows, with the same decisions."""
         ...
 
 
-def around(cut: Tensor, error: Tensor) -> Undecided:
+def undecided_near(cut: Tensor, error: Tensor) -> Undecided:
     """Cells that may be on either side of a cut, (r,). To round to bfloat16 keeps the order, so bounds are rounded."""
     return _rounded(cut - error), _rounded(cut + error)
 
 
-def leading(tile: Tensor, dim: int, met: Tensor, error: Tensor) -> Undecided:
+def undecided_maximum(tile: Tensor, dim: int, met: Tensor, error: Tensor) -> Undecided:
     """Cells that may be the largest of the tile and larger than those met before, (r,), which were exact."""
     highest = tile.amax(dim)
     first = highest - 2.0**-8 * highest.abs() - 2 * error
@@ -110,15 +110,15 @@ def _rounded(bound: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class InOneTile(Answer):
+class InOneTile(RowCounts):
     """Whole rows counted as one tile: the same decisions as tile by tile."""
 
-    form: Form
-    whole: Whole
+    form: CountingRule
+    whole: WholeRows
 
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""
-        side = self.form.side(self.whole.known, [eps], Space(), collect=False)
+        side = self.form.side(self.whole.known, [eps], Buffers(), collect=False)
         rows = slice(0, len(self.whole.S))
         side.add(self.whole.negatives, rows, 1)
         if side.again:
@@ -126,6 +126,6 @@ class InOneTile(Answer):
         return side.counts(eps)
 
 
-def zeroed(values: Tensor, usable: Tensor) -> Tensor:
+def zero_skipped(values: Tensor, usable: Tensor) -> Tensor:
     """(n,) values, 0 in rows that are skipped."""
     return values.where(usable, 0.0)

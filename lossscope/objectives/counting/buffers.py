@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.core.row_ops import exp_
 
 
-class Space:
+class Buffers:
     """Contiguous buffers by name, grown to the largest tile met; what a buffer held before is overwritten.
 
     Who calls `next_tile` before every tile lets its two directions share what they both need.

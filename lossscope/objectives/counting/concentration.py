@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Counted
+from lossscope.core.counts import CountedWeights
 from lossscope.core.row_ops import dot, largest
 
 TOP = 5  # entries that `top5` adds up
@@ -15,7 +15,7 @@ _LEAST = -200.0  # in place of log 0, which times 0 would be no number
 
 
 @dataclass(frozen=True)
-class Spread:
+class Concentration:
     """Of p = w / Σ w, (n,) each: 1 / Σ p², exp(−Σ p ln p), the largest p, the sum of the five largest.
 
     NaN in rows without weight.
@@ -27,7 +27,7 @@ class Spread:
     top5: Tensor
 
     @classmethod
-    def of(cls, counted: Counted) -> Spread:
+    def of(cls, counted: CountedWeights) -> Concentration:
         """Of weights one by one. p is taken before it is squared: squares of weights of 1e-30 would vanish."""
         p = (counted.weights / counted.total[:, None, None]).flatten(1)
         few = largest(p, min(TOP, p.shape[1]))
@@ -35,7 +35,7 @@ class Spread:
         return cls(1 / dot(p, p), perplexity, few.amax(1), few.sum(1))
 
     @classmethod
-    def even(cls, number: Tensor) -> Spread:
+    def even(cls, number: Tensor) -> Concentration:
         """Of so many equal weights, (n,)."""
         some = number.where(number > 0, torch.nan)
         return cls(some, some, 1 / some, some.clamp(max=TOP) / some)

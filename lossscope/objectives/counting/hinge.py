@@ -12,24 +12,24 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import Answer, Side, Undecided, around, zeroed
-from .buffers import Space
-from .concentration import Spread
-from .rows import Known, Whole
+from .base import RowCounts, TileAccumulator, Undecided, undecided_near, zero_skipped
+from .buffers import Buffers
+from .concentration import Concentration
+from .rows import QueryPositives, WholeRows
 
 
 @dataclass(frozen=True)
-class Hinge:
+class HingeRule:
     """w_n = 1 where s_n > s₊ − margin, else 0; the positive weighs as much as they together."""
 
     margin: float
     compares: ClassVar[bool] = True
 
-    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
         """Sums of one direction."""
         return _Number(self, known, space)
 
-    def of(self, whole: Whole) -> Answer:
+    def of(self, whole: WholeRows) -> RowCounts:
         """The number of negatives that violate the margin says it all."""
         return _Violations(self, whole)
 
@@ -39,28 +39,28 @@ class Hinge:
 
 
 @dataclass(frozen=True, eq=False)
-class _Violations(Answer):
-    form: Hinge
-    whole: Whole
+class _Violations(RowCounts):
+    form: HingeRule
+    whole: WholeRows
 
     @cached_property
     def number(self) -> Tensor:
         """(n,) negatives above the cut."""
-        return zeroed(self.whole.above(self.form.cut(self.whole.known.best)).sum(1), self.whole.usable)
+        return zero_skipped(self.whole.above(self.form.cut(self.whole.known.best)).sum(1), self.whole.usable)
 
     def counts(self, eps: float) -> Counts:
         """What the objective's paper counts."""
         return _counts(self.number, self.whole.usable, eps)
 
-    def spread(self) -> Spread:
+    def spread(self) -> Concentration:
         """Of equal weights."""
-        return Spread.even(self.number)
+        return Concentration.even(self.number)
 
 
-class _Number(Side):
+class _Number(TileAccumulator):
     """number: (n,) negatives above the cut."""
 
-    def __init__(self, form: Hinge, known: Known, space: Space) -> None:
+    def __init__(self, form: HingeRule, known: QueryPositives, space: Buffers) -> None:
         self.known, self.space = known, space
         self.cut = form.cut(known.best)
         self.number = torch.zeros(len(self.cut), dtype=torch.float64, device=self.cut.device)
@@ -70,10 +70,10 @@ class _Number(Side):
         self.number[rows] += self.space.total(truth, dim)
 
     def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
-        return (around(self.cut[rows], error),)
+        return (undecided_near(self.cut[rows], error),)
 
     def counts(self, eps: float) -> Counts:
-        return _counts(zeroed(self.number, self.known.usable).to(self.cut.dtype), self.known.usable, eps)
+        return _counts(zero_skipped(self.number, self.known.usable).to(self.cut.dtype), self.known.usable, eps)
 
     def state(self) -> dict[str, Any]:
         return {"number": self.number}

@@ -11,7 +11,7 @@ from torch import Tensor
 Thin = Callable[[Tensor, Tensor], Tensor]  # (which, values) -> bool, cells that can still count
 
 
-class Cells:
+class KeptEntries:
     """Cells by query and similarity, which `cut` thins out when they are too many.
 
     most: cells a query may keep on average. full: they were more, none is kept any longer.

@@ -8,16 +8,16 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import check
+from lossscope.core.counts import check_inputs
 from lossscope.core.row_ops import LN2, largest
 from lossscope.core.similarity import Mask
 
-from .buffers import Space
+from .buffers import Buffers
 from .concentration import TOP
 
 
 @dataclass(frozen=True)
-class Known:
+class QueryPositives:
     """What is known of the queries of one direction before any tile.
 
     positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
@@ -37,35 +37,35 @@ class Known:
         return self.positives.amax(1)
 
 
-def known_of(S: Tensor, mask: Mask) -> Known:
+def query_positives(S: Tensor, mask: Mask) -> QueryPositives:
     """Of whole rows (n, c); p = the most positives of a row."""
-    if mask.crowded is None:
+    if mask.first_row_with_two_positives is None:
         own = S.gather(1, mask.first_positive)
         whole = own if mask.all_usable else own.where(mask.positives.any(1, keepdim=True), -torch.inf)
-        return Known(whole, mask.number_of_negatives)
+        return QueryPositives(whole, mask.number_of_negatives)
     most = int(mask.positives.sum(1).max())
-    return Known(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, mask.number_of_negatives)
+    return QueryPositives(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, mask.number_of_negatives)
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class WholeRows:
     """Rows of similarities, (n, c), in the precision they are counted in, and their mask."""
 
     S: Tensor
     mask: Mask
     _checked: set[str] = field(default_factory=set, init=False, repr=False)
-    _space: Space = field(default_factory=Space, init=False, repr=False)
+    _space: Buffers = field(default_factory=Buffers, init=False, repr=False)
     _scale: list[float] = field(default_factory=list, init=False, repr=False)  # that of the exponentials in the room
 
     @classmethod
-    def of(cls, S: Tensor, mask: Mask) -> Whole:
+    def of(cls, S: Tensor, mask: Mask) -> WholeRows:
         """Half precision becomes float32, where exponentials and counts are exact enough; others stay."""
         return cls(S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach(), mask)
 
     def check(self, positives: str) -> None:
         """Raise InputError for what an objective with `one` or `many` positives can not take, looked for once."""
         if positives not in self._checked:
-            check(self.S, self.mask, positives)
+            check_inputs(self.S, self.mask, positives)
             self._checked.add(positives)
 
     @property
@@ -74,14 +74,14 @@ class Whole:
         return self.mask.usable
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> QueryPositives:
         """Positives, and the number of negatives."""
-        return known_of(self.S, self.mask)
+        return query_positives(self.S, self.mask)
 
     @cached_property
     def negatives(self) -> Tensor:
         """(n, c) S, −inf where there is no negative."""
-        return self.S + self.mask.hiding
+        return self.S + self.mask.negative_bias
 
     @cached_property
     def hardest(self) -> Tensor:

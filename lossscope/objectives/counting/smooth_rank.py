@@ -12,17 +12,17 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import Answer, InOneTile, Side, zeroed
-from .buffers import Space
-from .kept_entries import Cells
-from .rows import Known, Whole
+from .base import InOneTile, RowCounts, TileAccumulator, zero_skipped
+from .buffers import Buffers
+from .kept_entries import KeptEntries
+from .rows import QueryPositives, WholeRows
 
 _UP = 2.0**54  # on D before it is squared, so that the squares of e⁻⁸⁰ are still numbers
 _SLACK = 1e-5  # how much wider a window is while sums are incomplete, in similarity
 
 
 @dataclass(frozen=True)
-class Ranks:
+class SmoothRankRule:
     """w_ij = G_ij (1 − G_ij) / R_i², G_ij = sigmoid((s_j − s_i) / tau), R_i = 1 + Σ_{j≠i} G_ij, i a positive.
 
     j is any other candidate. w_ij > eps where |s_j − s_i| < tau log((1 − g) / g), g (1 − g) = eps R_i²: a window
@@ -32,19 +32,21 @@ class Ranks:
     tau: float
     compares: ClassVar[bool] = False
 
-    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
         """Sums of one direction."""
         return _Windows(self, known, eps, space, collect)
 
-    def of(self, whole: Whole) -> Answer:
+    def of(self, whole: WholeRows) -> RowCounts:
         """Sums of the rows as one tile."""
         return InOneTile(self, whole)
 
 
-class _Windows(Side):
+class _Windows(TileAccumulator):
     """sums: (n, p, 3) Σ G, Σ D and Σ (up D)², D = G (1 − G), of each positive, at first over the other positives."""
 
-    def __init__(self, form: Ranks, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
+    def __init__(
+        self, form: SmoothRankRule, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool
+    ) -> None:
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
         self.own = known.positives
         n, p = self.own.shape
@@ -53,7 +55,7 @@ class _Windows(Side):
         self.sums = torch.zeros(n, p, 3, dtype=torch.float64, device=self.own.device)
         self.begun = self._among()
         self.sums += self.begun
-        self.cells = [Cells(n) for _ in range(p)] if collect else None
+        self.cells = [KeptEntries(n) for _ in range(p)] if collect else None
         self.found = {e: torch.zeros(n, p, 2, dtype=torch.float64, device=self.own.device) for e in self.eps}
 
     def _among(self) -> Tensor:
@@ -119,7 +121,7 @@ class _Windows(Side):
         low = (total - high).clamp(min=0)
         n_eff = (total.square() / square).where(square > 0, torch.nan)
         usable, columns = self.known.usable, (above, high, low, total)
-        kept = [zeroed(column / number, usable).to(self.own.dtype) for column in columns]
+        kept = [zero_skipped(column / number, usable).to(self.own.dtype) for column in columns]
         return Counts(kept[0], kept[1], kept[2], kept[3], n_eff.where(usable, torch.nan).to(self.own.dtype), ~usable)
 
     def state(self) -> dict[str, Any]:

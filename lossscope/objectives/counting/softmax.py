@@ -14,18 +14,18 @@ from torch import Tensor
 from lossscope.core.counts import Counts
 from lossscope.core.row_ops import LN2, dot, exp_
 
-from .base import Answer, Side, zeroed
-from .buffers import Space
-from .concentration import Spread
-from .kept_entries import Cells
-from .rows import Known, Whole
+from .base import RowCounts, TileAccumulator, zero_skipped
+from .buffers import Buffers
+from .concentration import Concentration
+from .kept_entries import KeptEntries
+from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
 _SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
 
 
 @dataclass(frozen=True)
-class Softmax:
+class SoftmaxRule:
     """w_n = factor exp(scale s_n) / (Σ_n' exp(scale s_n') + exp(scale s₊ + lead)).
 
     lead None: the positive is not in the sum. pull: counted weight on the positive; None: the sum of the negatives'.
@@ -37,11 +37,11 @@ class Softmax:
     pull: float | None = None
     compares: ClassVar[bool] = False
 
-    def side(self, known: Known, eps: Sequence[float], space: Space, collect: bool) -> Side:
+    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
         """Sums of one direction."""
         return _Sums(self, known, eps, space, collect)
 
-    def of(self, whole: Whole) -> Answer:
+    def of(self, whole: WholeRows) -> RowCounts:
         """Exponentials of whole rows."""
         return _Rows(self, whole)
 
@@ -83,16 +83,16 @@ class Softmax:
         every = (low * share).clamp_(max=self.factor)
         high = torch.minimum(mass * share, every)
         pull = every if self.pull is None else torch.full_like(every, self.pull)
-        columns = zeroed(torch.stack([above.double(), high, every - high, pull]), usable).to(n_eff.dtype)
+        columns = zero_skipped(torch.stack([above.double(), high, every - high, pull]), usable).to(n_eff.dtype)
         return Counts(columns[0], columns[1], columns[2], columns[3], n_eff.where(usable, torch.nan), ~usable)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows(Answer):
+class _Rows(RowCounts):
     """Sums of whole rows, in units of the hardest negative's exponential."""
 
-    form: Softmax
-    whole: Whole
+    form: SoftmaxRule
+    whole: WholeRows
 
     @cached_property
     def sums(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -117,21 +117,23 @@ class _Rows(Answer):
         above, mass = truth.sum(1), dot(truth, whole.exponentials(self.form.scale))
         return self.form.counts(above, mass, low, log_whole, self.n_eff, whole.usable)
 
-    def spread(self) -> Spread:
+    def spread(self) -> Concentration:
         """From sums: Σ p ln p = Σ p scale (s − top) − ln Σ e."""
         (low, _, fallen), scale = self.sums, self.form.scale
         share = 1 / low
         entropy = low.log() - fallen * share * scale
         top5 = exp_(self.whole.largest.clone(), scale).sum(0).mul_(share).clamp_(max=1)
         columns = torch.stack([self.n_eff, entropy.exp_(), share, top5])
-        return Spread(*columns.where(self.whole.usable, torch.nan).unbind())
+        return Concentration(*columns.where(self.whole.usable, torch.nan).unbind())
 
 
-class _Sums(Side):
+class _Sums(TileAccumulator):
     """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − top)). top: (n,) the hardest negative met, or
     one for all where no query's is out of its range: then both directions share their exponentials."""
 
-    def __init__(self, form: Softmax, known: Known, eps: Sequence[float], space: Space, collect: bool) -> None:
+    def __init__(
+        self, form: SoftmaxRule, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool
+    ) -> None:
         self.form, self.known, self.eps, self.space = form, known, tuple(dict.fromkeys(eps)), space
         n, device = len(known.positives), known.positives.device
         best = known.best[known.usable]
@@ -140,7 +142,7 @@ class _Sums(Side):
         self.top = torch.full_like(known.best, start)
         self.low = torch.zeros(n, dtype=torch.float64, device=device)
         self.square = torch.zeros_like(self.low)
-        self.cells = Cells(n) if collect else None
+        self.cells = KeptEntries(n) if collect else None
         self.found = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
 
     def _in_range(self, tile: Tensor, fixed: float) -> bool:

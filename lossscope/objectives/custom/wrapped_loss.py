@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.counts import check
+from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask, normalise, pair_mask
 from lossscope.core.weights import REDUCTIONS, Reduction, Weights
 from lossscope.errors import InputError, SpecError
@@ -24,7 +24,7 @@ from .signature import REQUIRED, Takes, call_of, form_of, options_of
 
 
 @dataclass(frozen=True)
-class BlackBox(Objective):
+class WrappedLoss(Objective):
     """F, the training loss of a whole batch of pairs as its author wrote it; W = dF/dS, an average over B undone.
 
     F(S), F(image_emb, text_emb), F(features, features, logit_scale[, logit_bias]) (as open_clip's modules),
@@ -83,7 +83,7 @@ class BlackBox(Objective):
         return True
 
     @property
-    def learnt(self) -> Mapping[str, float]:
+    def learnable(self) -> Mapping[str, float]:
         """logit_scale and logit_bias where the loss takes them and learn=true."""
         if not getattr(self, "learn", False):
             return {}
@@ -95,7 +95,7 @@ class BlackBox(Objective):
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """dF/dS of the whole batch, in float64; every query has an equal share of the value."""
         with torch.inference_mode(False), torch.enable_grad():
-            usable = check(S, mask, self.positives)
+            usable = check_inputs(S, mask, self.positives)
             if len(S) != S.shape[1] or not mask.whole or not bool(mask.match.diagonal().all()):
                 raise InputError(
                     f"{self._told} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
@@ -199,7 +199,7 @@ class BlackBox(Objective):
 
 
 @lru_cache(maxsize=64)
-def wrapped(target: Any, name: str) -> type[BlackBox]:
+def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
     """A class whose fields are the plain options of a function, a class or an object with __call__.
 
     Raises SpecError when its parameters are none of the known forms; an attribute
@@ -227,14 +227,14 @@ def wrapped(target: Any, name: str) -> type[BlackBox]:
             ),
             key=len,
         ),
-        bases=(BlackBox,),
+        bases=(WrappedLoss,),
         frozen=True,
         namespace={
             "target": staticmethod(target) if inspect.isroutine(target) else target,
             "takes": takes,
             "inputs": inputs,
             "per_call": per_call,
-            "__doc__": inspect.getdoc(target) or BlackBox.__doc__,
+            "__doc__": inspect.getdoc(target) or WrappedLoss.__doc__,
         },
     )
     setattr(made, "__lossscope_name__", name)  # noqa: B010 - the mark by which a spec is written again

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Counted
+from lossscope.core.counts import CountedWeights
 
 EDGES = tuple(float(np.float32(10.0 ** (k / 10))) for k in range(-80, 21))  # 1e-8 ... 100, ten a decade, float32
 
 
-def curve(counted: Counted) -> Tensor:
+def eps_histogram(counted: CountedWeights) -> Tensor:
     """(q, 101) weights above each of EDGES, strictly, per query and divided by |P| as counts are.
 
     Exact: a weight is compared with the float32 edges themselves; weights at or below 1e-8 are counted nowhere.

@@ -10,14 +10,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counted, Counts
+from lossscope.core.counts import Convention, CountedWeights, Counts
 from lossscope.core.row_ops import highest
 from lossscope.core.similarity import Direction, Mask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import Answer
-from lossscope.objectives.counting.concentration import Spread
-from lossscope.objectives.counting.rows import Whole
+from lossscope.objectives.counting.base import RowCounts
+from lossscope.objectives.counting.concentration import Concentration
+from lossscope.objectives.counting.rows import WholeRows
 
 Gradients = Callable[[Tensor], Mapping[str, Tensor]]
 
@@ -38,7 +38,7 @@ class Extremes:
 
 
 @dataclass(frozen=True)
-class Shape:
+class BatchShape:
     """k batches of one shape, q queries and c candidates each; whole: whether all queries of a batch are here.
 
     direction: which side the queries are. query_ids (k·q,), candidate_ids (k, c): rows of the items in their split.
@@ -61,10 +61,10 @@ class Shape:
         return self.candidate_ids.shape[1]
 
 
-class Look(ABC):
+class RowsOfS(ABC):
     """Whole rows of one direction, without an objective; those of k batches of one shape one after the other."""
 
-    shape: Shape
+    shape: BatchShape
 
     @property
     @abstractmethod
@@ -82,7 +82,7 @@ class Look(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Look):
+class DenseRows(RowsOfS):
     """The rows themselves. S: (k·q, c). All else is computed when first asked for, once for all who ask.
 
     queries (k·q, d) and candidates (k, c, d): embeddings, None where only similarities are known. query_keys (k·q,)
@@ -91,7 +91,7 @@ class Rows(Look):
     gradients: dL/dS (q, c) -> gradient norm of each layer, where the source has a model (k = 1).
     """
 
-    shape: Shape
+    shape: BatchShape
     S: Tensor
     mask: Mask
     queries: Tensor | None = None
@@ -102,14 +102,14 @@ class Rows(Look):
     candidate_groups: Tensor | None = None
     everyone: Tensor | None = None
     gradients: Gradients | None = None
-    _sums: dict[tuple[Objective, Convention], Counted] = field(default_factory=dict, init=False, repr=False)
-    _answers: dict[Objective, Answer] = field(default_factory=dict, init=False, repr=False)
+    _sums: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
+    _answers: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
     _counts: dict[tuple[Objective, float], Counts] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def whole(self) -> Whole:
+    def whole(self) -> WholeRows:
         """What objectives and extremes need of these rows."""
-        return Whole.of(self.S, self.mask)
+        return WholeRows.of(self.S, self.mask)
 
     @cached_property
     def extremes(self) -> Extremes:
@@ -132,35 +132,35 @@ class Rows(Look):
     def counts(self, objective: Objective, eps: float, convention: Convention = "corrected") -> Counts:
         answer = self._answer(objective, convention)
         if answer is None:
-            return self.counted(objective, convention).threshold(eps)
+            return self.counted_weights(objective, convention).threshold(eps)
         if (objective, eps) not in self._counts:
             self._counts[objective, eps] = answer.counts(eps)
         return self._counts[objective, eps]
 
-    def spread(self, objective: Objective, convention: Convention = "corrected") -> Spread:
+    def spread(self, objective: Objective, convention: Convention = "corrected") -> Concentration:
         """How evenly the counted weights of each row are spread."""
         answer = self._answer(objective, convention)
         told = None if answer is None else answer.spread()
-        return Spread.of(self.counted(objective, convention)) if told is None else told
+        return Concentration.of(self.counted_weights(objective, convention)) if told is None else told
 
-    def _answer(self, objective: Objective, convention: Convention) -> Answer | None:
+    def _answer(self, objective: Objective, convention: Convention) -> RowCounts | None:
         """What the objective's form says of the rows; None where only its weights do."""
-        if convention != "corrected" or objective.tiled is None or set(objective.reads) & self.mask.info.keys():
+        if convention != "corrected" or objective.counting_rule is None or set(objective.reads) & self.mask.info.keys():
             return None
         if objective not in self._answers:
             self.whole.check(objective.positives)
-            self._answers[objective] = objective.tiled.of(self.whole)
+            self._answers[objective] = objective.counting_rule.of(self.whole)
         return self._answers[objective]
 
-    def counted(self, objective: Objective, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, objective: Objective, convention: Convention = "corrected") -> CountedWeights:
         """The weights that the objective's paper thresholds, (k·q, p, c)."""
         key = (objective, convention)
         if key not in self._sums:
             if self._separable(objective) and convention == "corrected":
-                self._sums[key] = objective.counted(self.S, self.mask, convention)
+                self._sums[key] = objective.counted_weights(self.S, self.mask, convention)
             else:
-                each = [objective.counted(S, mask, convention) for S, mask in self._batches]
-                self._sums[key] = Counted.joined(each)
+                each = [objective.counted_weights(S, mask, convention) for S, mask in self._batches]
+                self._sums[key] = CountedWeights.joined(each)
         return self._sums[key]
 
     def weights(self, objective: Objective) -> Tensor:
@@ -189,19 +189,19 @@ class View:
     A probe that weighs no objective gets none.
     """
 
-    look: Look
+    look: RowsOfS
     known: Objective | None
     _W: list[Tensor] = field(default_factory=list, init=False, repr=False)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> BatchShape:
         """How many batches, queries and candidates, and which they are."""
         return self.look.shape
 
     @property
     def objective(self) -> Objective:
         """The objective, for probes that weigh one."""
-        assert self.known is not None, "a probe must say in `weighs` that it looks at an objective"
+        assert self.known is not None, "a probe must say in `needs_objective` that it looks at an objective"
         return self.known
 
     @property
@@ -215,9 +215,9 @@ class View:
         return self.look.skipped
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> DenseRows:
         """The rows themselves, for probes whose `reads` say that they need them."""
-        assert isinstance(self.look, Rows), "a probe must say in `reads` that it needs rows"
+        assert isinstance(self.look, DenseRows), "a probe must say in `reads` that it needs rows"
         return self.look
 
     @property
@@ -231,11 +231,11 @@ class View:
         """What the objective's paper counts, (k·q,) numbers."""
         return self.look.counts(self.objective, eps, convention)
 
-    def counted(self, convention: Convention = "corrected") -> Counted:
+    def counted_weights(self, convention: Convention = "corrected") -> CountedWeights:
         """The weights that the objective's paper thresholds, (k·q, p, c)."""
-        return self.rows.counted(self.objective, convention)
+        return self.rows.counted_weights(self.objective, convention)
 
-    def spread(self, convention: Convention = "corrected") -> Spread:
+    def spread(self, convention: Convention = "corrected") -> Concentration:
         """How evenly the counted weights of each row are spread."""
         return self.rows.spread(self.objective, convention)
 

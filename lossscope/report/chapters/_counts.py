@@ -6,12 +6,12 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .base import Material, panel
+from .base import ReportData, panel
 
 _COUNTS = ("C_q_all", "C_neg")  # mean over all queries, of triplets or of negatives
 
 
-def counts(material: Material) -> pd.DataFrame:
+def counts(material: ReportData) -> pd.DataFrame:
     """Columns label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
 
     Raises InputError where runs were counted with several eps, or one label is of several losses, data or models.

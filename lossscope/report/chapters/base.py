@@ -14,11 +14,11 @@ import pandas as pd
 from ..page import Item, Picture, Section
 from ..results import Results
 
-Build = Callable[["Material"], Sequence[Section]]
+Build = Callable[["ReportData"], Sequence[Section]]
 
 
 @dataclass(frozen=True)
-class Material:
+class ReportData:
     """What chapters draw from. comparisons: of `compare`, empty where there is nothing to compare; tests: its
     `significance`. fields: weight fields of what was trained (columns of `weight_field`), keyed by label.
     """
@@ -41,7 +41,7 @@ class Material:
         return found
 
 
-def chapters(material: Material) -> list[Section]:
+def build_sections(material: ReportData) -> list[Section]:
     """The sections of every chapter, by ORDER."""
     return [section for build in _builders() for section in build(material)]
 

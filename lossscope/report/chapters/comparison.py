@@ -8,7 +8,7 @@ from dataclasses import replace
 from lossscope.tables import comparison
 
 from ..page import Section
-from .base import Material
+from .base import ReportData
 
 ORDER = 15
 _TEXT = (
@@ -17,7 +17,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """The table of tests, where there is more than one system."""
     if material.comparisons.empty:
         return []

@@ -12,7 +12,7 @@ from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet
 
 from ..page import Item, Picture, Section
 from ..papers import papers
-from .base import Material, folded, panel
+from .base import ReportData, folded, panel
 
 ORDER = 20
 _TEXT = """\
@@ -26,7 +26,7 @@ _MASS = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """Tables of counts, and a picture of where the weight is."""
     items: list[Item] = list(papers(material, counted=True)) or list(_own(material))
     for place, (name, rows) in enumerate(_mass(material).groupby("panel", sort=False), 1):
@@ -38,7 +38,7 @@ def build(material: Material) -> Sequence[Section]:
     return [Section("Which samples carry the gradient", _TEXT, shown, more)] if items else []
 
 
-def _own(material: Material) -> Sequence[Item]:
+def _own(material: ReportData) -> Sequence[Item]:
     """Without a paper: the layout of the COCOS tables, for the losses that are there."""
     found: list[Item] = []
     for table in (cocos_triplet, cocos_softmax, cocos_smoothap):
@@ -49,7 +49,7 @@ def _own(material: Material) -> Sequence[Item]:
     return found
 
 
-def _mass(material: Material) -> pd.DataFrame:
+def _mass(material: ReportData) -> pd.DataFrame:
     rows = material.corrected("weight_mass")
     rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
     rows = rows[rows["eps"] == rows["eps"].min()]  # of one threshold, where several were asked for

@@ -13,7 +13,7 @@ from lossscope.tables.cells import Cell
 
 from ..page import Picture, Section
 from ._counts import batches_of, counts
-from .base import Material, split_of
+from .base import ReportData, split_of
 
 ORDER = 30
 _TEXT = (
@@ -26,7 +26,7 @@ _CAPTION = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """The picture, the correlation of each panel, and two sentences made from it."""
     every = counts(material)
     frame = every.dropna(subset=["count", "rsum"])
@@ -63,7 +63,7 @@ def _table(found: pd.DataFrame) -> Table:
     return Table("count_recall_association", caption, columns, rows)
 
 
-def _numbers(every: pd.DataFrame, material: Material) -> Table:
+def _numbers(every: pd.DataFrame, material: ReportData) -> Table:
     """Means and deviations over seeds, what the picture shows; a note on runs that it can not show."""
     rows, known = [], every.dropna(subset=["count", "rsum"])
     for (name, label, direction), own in known.groupby(["panel", "label", "direction"], sort=False, observed=True):
@@ -81,7 +81,7 @@ def _numbers(every: pd.DataFrame, material: Material) -> Table:
     return Table("count_recall_numbers", caption, columns, tuple(rows), notes)
 
 
-def _rates(material: Material) -> str:
+def _rates(material: ReportData) -> str:
     """How many pairs of an image and a caption of another image are true, where the data know it."""
     rows = material.results.rows
     truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")

@@ -8,9 +8,9 @@ import pandas as pd
 
 from lossscope.plots import triplet_field
 
-from ..interactive import Field
+from ..interactive import HeatmapChart
 from ..page import Picture, Section
-from .base import Material, panel
+from .base import ReportData, panel
 
 ORDER = 80
 _QUERIES = 400  # of a cloud on the page
@@ -21,7 +21,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A field to point at, with the queries of any model over it, and the same as pictures."""
     if material.fields.empty:
         return []
@@ -34,7 +34,11 @@ def build(material: Material) -> Sequence[Section]:
         triplet_field.draw_many(frame),
     )
     coarse = _coarse(frame)
-    return [Section("How hard each loss pushes", _TEXT, (Field("field", caption, coarse, _clouds(material)), picture))]
+    return [
+        Section(
+            "How hard each loss pushes", _TEXT, (HeatmapChart("field", caption, coarse, _clouds(material)), picture)
+        )
+    ]
 
 
 def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
@@ -48,7 +52,7 @@ def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _clouds(material: Material) -> dict[str, pd.DataFrame]:
+def _clouds(material: ReportData) -> dict[str, pd.DataFrame]:
     singles = material.results.singles
     if "hardest" not in singles:
         return {}

@@ -12,7 +12,7 @@ from lossscope.tables.cells import Cell
 
 from ..page import Item, Picture, Section
 from ._counts import batches_of
-from .base import Material, folded, panel, split_of
+from .base import ReportData, folded, panel, split_of
 
 ORDER = 70
 _TEXT = (
@@ -22,7 +22,7 @@ _TEXT = (
 _STATISTICS = {"s_pos": 3, "s_neg": 3, "margin": 3, "inverted": 3, "N_max": 1, "N_skew": 2, "never": 3}
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A table of what belongs to no loss, and histograms of tangent gradients."""
     items: list[Item] = [table for table in (_table(material),) if table is not None]
     singles = material.results.singles
@@ -40,7 +40,7 @@ def build(material: Material) -> Sequence[Section]:
     return [Section("Similarities and gradients of single queries", text, *folded(items))] if items else []
 
 
-def _hubs(material: Material) -> list[Item]:
+def _hubs(material: ReportData) -> list[Item]:
     """How unevenly candidates are chosen, a picture for each model: the captions that image queries meet."""
     rows = material.results.chosen
     if "count" not in rows:
@@ -56,7 +56,7 @@ def _hubs(material: Material) -> list[Item]:
     return items
 
 
-def _table(material: Material) -> Table | None:
+def _table(material: ReportData) -> Table | None:
     rows = material.results.rows
     rows = rows[rows["probe"].isin(["similarity", "hubness"])]
     names = [name for name in _STATISTICS if (rows["statistic"] == name).any()]

@@ -12,7 +12,7 @@ from lossscope.tables.base import Table
 
 from ..page import Item, Section
 from ..papers import papers
-from .base import Material, split_of
+from .base import ReportData, split_of
 
 ORDER = 10
 _SYSTEM = ("data", "encoder", "trained")
@@ -22,7 +22,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """Tables of recall."""
     items: tuple[Item, ...] = tuple(papers(material, counted=False)) or (plain(material.results.rows),)
     rows = material.results.rows

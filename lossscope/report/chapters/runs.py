@@ -10,7 +10,7 @@ from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
 from ..page import Section
-from .base import Material
+from .base import ReportData
 
 ORDER = 100
 _TEXT = (
@@ -19,7 +19,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A table of runs, and one of cells that have no numbers."""
     items = [_runs(material)]
     if len(material.results.gaps):
@@ -27,7 +27,7 @@ def build(material: Material) -> Sequence[Section]:
     return [Section("The runs", _TEXT, tuple(items))]
 
 
-def _runs(material: Material) -> Table:
+def _runs(material: ReportData) -> Table:
     rows = material.results.rows
     rsum = rows[rows["statistic"] == "rsum"].set_index("run")["mean"]
     prints = rows.drop_duplicates("run").set_index("run")["data_fingerprint"]

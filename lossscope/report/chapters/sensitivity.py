@@ -11,7 +11,7 @@ from lossscope.spec import Spec
 from lossscope.spec import finite as number
 
 from ..page import Picture, Section
-from .base import Material, folded, panel
+from .base import ReportData, folded, panel
 
 ORDER = 35
 _LEAST = 3  # values that make a curve
@@ -22,7 +22,7 @@ _TEXT = (
 _CAPTION = "rsum on the test split against a hyper-parameter; mean over seeds, bars one sample standard deviation."
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A picture for each model and loss that has three values or more of one field."""
     rows = material.results.rows
     rows = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")]

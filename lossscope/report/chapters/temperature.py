@@ -9,10 +9,10 @@ import pandas as pd
 from lossscope.plots import what_if
 from lossscope.spec import Spec
 
-from ..interactive import Dial
+from ..interactive import SliderChart
 from ..page import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import Material, folded, panel
+from .base import ReportData, folded, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
@@ -22,7 +22,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A dial over tau, and a picture of each model."""
     rows = _swept(material)
     if rows.empty:
@@ -38,7 +38,7 @@ def build(material: Material) -> Sequence[Section]:
     return [Section("If the temperature were another", _TEXT.format(loss=loss), *folded(items))]
 
 
-def _swept(material: Material) -> pd.DataFrame:
+def _swept(material: ReportData) -> pd.DataFrame:
     """The rows of one objective whose only changing value is tau."""
     rows = material.results.what_if
     if "objective" not in rows or rows.empty:
@@ -50,10 +50,10 @@ def _swept(material: Material) -> pd.DataFrame:
     return smallest
 
 
-def _dial(rows: pd.DataFrame, loss: str) -> Dial:
+def _dial(rows: pd.DataFrame, loss: str) -> SliderChart:
     scale, panels = lines(rows, "value", "trained with {}")
     caption = (
         f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."
     )
     titles = ("temperature τ", "effective number of negatives", "τ")
-    return Dial("tau", caption, scale, panels, nearest(scale, 0.1), *titles)
+    return SliderChart("tau", caption, scale, panels, nearest(scale, 0.1), *titles)

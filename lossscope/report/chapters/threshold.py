@@ -8,10 +8,10 @@ import pandas as pd
 
 from lossscope.plots import eps_curve
 
-from ..interactive import Dial
+from ..interactive import SliderChart
 from ..page import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import Material, folded, panel
+from .base import ReportData, folded, panel
 
 ORDER = 40
 _TEXT = (
@@ -21,7 +21,7 @@ _TEXT = (
 _CAPTION = "Samples with a weight above eps per query, mean over seeds; solid image to text, dashed text to image."
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """A dial over eps for all models, and a picture of each."""
     curves = material.results.curves
     if "convention" not in curves or curves.empty:
@@ -37,8 +37,8 @@ def build(material: Material) -> Sequence[Section]:
     return [Section("How many count at every eps", _TEXT, *folded(items))]
 
 
-def _dial(curves: pd.DataFrame, eps: float) -> Dial:
+def _dial(curves: pd.DataFrame, eps: float) -> SliderChart:
     scale, panels = lines(curves, "eps")
     caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
     titles = ("threshold ε", "samples above ε per query", "ε")
-    return Dial("eps", caption, scale, panels, nearest(scale, eps), *titles, y_log=True)
+    return SliderChart("eps", caption, scale, panels, nearest(scale, eps), *titles, y_log=True)

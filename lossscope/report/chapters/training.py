@@ -9,7 +9,7 @@ import pandas as pd
 from lossscope.plots import training, trajectory
 
 from ..page import Item, Picture, Section
-from .base import Material, folded, panel
+from .base import ReportData, folded, panel
 
 ORDER = 60
 _TEXT = (
@@ -19,7 +19,7 @@ _TEXT = (
 )
 
 
-def build(material: Material) -> Sequence[Section]:
+def build(material: ReportData) -> Sequence[Section]:
     """Curves of all seeds, and similarities of the first seed, for each model and data set."""
     epochs = material.results.epochs.assign(panel=panel(material.results.epochs))
     items: list[Item] = []

@@ -17,7 +17,7 @@ from lossscope.text.tokenizer import Tokens
 from lossscope.text.vocabulary import pad
 
 
-class Sentences:
+class CaptionBatcher:
     """Captions of a split by row, read by `words`; encoded when first asked for.
 
     A data set that holds word vectors gives those; one that holds ids gives them, when they fit the tokeniser.

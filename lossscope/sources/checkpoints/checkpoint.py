@@ -15,9 +15,9 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.encoders.types import Shape
 from lossscope.errors import InputError
-from lossscope.io.files import replacing, write_text
+from lossscope.io.files import write_atomically, write_text
 from lossscope.io.versions import versions
-from lossscope.registry import build, refuse_files
+from lossscope.registry import build, require_trusted
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokens
 from lossscope.text.vocabulary import Vocabulary
@@ -68,10 +68,10 @@ class Checkpoint:
             **{item.name: getattr(self, item.name) for item in fields(self)},
         }
         if path.suffix != ".safetensors":
-            with replacing(path) as part:
+            with write_atomically(path) as part:
                 torch.save(values, part)
             return
-        with replacing(path) as part:
+        with write_atomically(path) as part:
             beside = {f"{STATE}{k}": v for k, v in (self.objective_state or {}).items()}
             safetensors.torch.save_file({k: v.contiguous() for k, v in {**self.weights, **beside}.items()}, part)
         told = {
@@ -93,8 +93,8 @@ class Checkpoint:
 
         Raises InputError: a spec that names a Python file (unless `trust_code`), or weights that do not fit.
         """
-        refuse_files(self.encoder, trust_code)
-        encoder = encoder_spec(self.encoder).rebuilt(self.shape, len(self.words()), self.kept)
+        require_trusted(self.encoder, trust_code)
+        encoder = encoder_spec(self.encoder).rebuild(self.shape, len(self.words()), self.kept)
         wanted = encoder.state_dict()
         require_fit(wanted, self.weights, "the encoder")
         encoder.load_state_dict(self.weights)
@@ -121,8 +121,8 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     """What a checkpoint is, after rebuilding its model and looking for broken weights. Raises InputError."""
     checkpoint = Checkpoint.load(path)
     model = checkpoint.model(trust_code)
-    refuse_files(checkpoint.data, trust_code)
-    refuse_files(checkpoint.objective, trust_code)
+    require_trusted(checkpoint.data, trust_code)
+    require_trusted(checkpoint.objective, trust_code)
     if checkpoint.objective:
         build("objectives", checkpoint.objective)
     if checkpoint.data:

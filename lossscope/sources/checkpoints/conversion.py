@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from lossscope.encoders.base import EncoderSpec, require_finite, require_fit
-from lossscope.encoders.released.checkpoint_file import read_original
-from lossscope.encoders.types import Opened, Original
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import load, names, spec_of
 from lossscope.text.subwords import Subwords
@@ -21,7 +21,7 @@ from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 from .checkpoint import Checkpoint, stored_shape, stored_tokens
 
 
-def opened(
+def open_released(
     path: Path | str, vocabulary: Path | None = None, data: str = "", old_pickle: bool = False
 ) -> tuple[Checkpoint, tuple[str, ...]]:
     """The checkpoint that an original file or folder comes to, and what its user should know.
@@ -30,12 +30,12 @@ def opened(
     file, and in `vocab/` there, when not given. data: spec to store. Raises InputError: of no family we know,
     weights that do not fit, no vocabulary, or one of another size.
     """
-    original = read_original(path, old_pickle)
+    original = read_released(path, old_pickle)
     found = _family(original)
     words = _shortened(_words(original, found, vocabulary), found.context)
     _check_size(original, found, words)
     kept = dict(found.kept)
-    wanted = found.encoder.rebuilt(found.item_shape, len(words), kept).state_dict()
+    wanted = found.encoder.rebuild(found.item_shape, len(words), kept).state_dict()
     require_fit(wanted, found.weights, f"{spec_of(found.encoder).partition(':')[0]}, to which {path} belongs")
     require_finite(found.weights, str(path))
     checkpoint = Checkpoint(
@@ -63,12 +63,12 @@ def _told(objective: str) -> str:
     return f"taken as trained with {objective}, as the file's options say; --objective names another"
 
 
-def _family(original: Original) -> Opened:
+def _family(original: ReleasedFile) -> OpenedModel:
     """The family whose encoder file knows the original. Raises InputError when none or more than one does."""
-    found: dict[str, Opened] = {}
+    found: dict[str, OpenedModel] = {}
     for name in names("encoders"):
         spec: type[Any] = load("encoders", name)
-        answer = spec.opened(original) if issubclass(spec, EncoderSpec) else None
+        answer = spec.from_released(original) if issubclass(spec, EncoderSpec) else None
         if answer is not None:
             found[name] = answer
     if len(found) == 1:
@@ -82,7 +82,7 @@ def _family(original: Original) -> Opened:
     )
 
 
-def _words(original: Original, found: Opened, given: Path | None) -> Tokens:
+def _words(original: ReleasedFile, found: OpenedModel, given: Path | None) -> Tokens:
     if found.encoder.wordless:
         return Vocabulary.build([], 1)
     if given is not None:
@@ -97,7 +97,7 @@ def _words(original: Original, found: Opened, given: Path | None) -> Tokens:
     )
 
 
-def _likely(original: Original) -> list[Path]:
+def _likely(original: ReleasedFile) -> list[Path]:
     """Where its words may lie: a tokeniser beside it, or for a GRU a vocabulary under its data's name."""
     folder = original.path if original.path.is_dir() else original.path.parent
     if not any("rnn." in name for tower in original.towers for name in tower):
@@ -110,12 +110,12 @@ def _likely(original: Original) -> list[Path]:
     return files
 
 
-def _read_words(path: Path, found: Opened) -> Tokens:
+def _read_words(path: Path, found: OpenedModel) -> Tokens:
     if path.is_dir() or path.name in ("tokenizer.json", "vocab.txt", "vocab.json"):
         read: Tokens = Subwords.from_folder(path if path.is_dir() else path.parent)
     else:
         read = read_vocabulary(path)
-    return found.encoder.prepared(read)  # type: ignore[no-any-return]
+    return found.encoder.prepare(read)  # type: ignore[no-any-return]
 
 
 def _shortened(words: Tokens, context: int) -> Tokens:
@@ -125,7 +125,7 @@ def _shortened(words: Tokens, context: int) -> Tokens:
     return replace(words, max_length=min(words.max_length or context, context))
 
 
-def _check_size(original: Original, found: Opened, words: Tokens) -> None:
+def _check_size(original: ReleasedFile, found: OpenedModel, words: Tokens) -> None:
     if found.vocabulary_size and len(words) != found.vocabulary_size:
         raise InputError(
             f"the vocabulary must have {found.vocabulary_size} words, as many as {original.path} embeds; got "

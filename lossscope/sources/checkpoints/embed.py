@@ -16,15 +16,15 @@ from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
 from lossscope.errors import InputError
-from lossscope.io.files import read_safetensors, replacing
+from lossscope.io.files import read_safetensors, write_atomically
 
-from .captions import Sentences
+from .captions import CaptionBatcher
 
 Progress = Callable[[str, int, int], None]
 
 
 def embed(
-    model: Encoder, sentences: Sentences, batch_size: int = 256, progress: Progress | None = None
+    model: Encoder, sentences: CaptionBatcher, batch_size: int = 256, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor]:
     """Vectors of all images (N, d) and captions (M, d) of a split, float32 on the CPU, by the model in eval mode.
 
@@ -49,7 +49,7 @@ def embed(
     return images.clone(), captions.clone()
 
 
-def stored(path: Path | None) -> tuple[Tensor, Tensor] | None:
+def read_cache(path: Path | None) -> tuple[Tensor, Tensor] | None:
     """The embeddings kept at `path`; None when there are none, or they are damaged (then they are removed)."""
     if path is None or not path.is_file():
         return None
@@ -61,11 +61,11 @@ def stored(path: Path | None) -> tuple[Tensor, Tensor] | None:
         return None
 
 
-def store(path: Path | None, images: Tensor, captions: Tensor) -> None:
+def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
     """Keep embeddings at `path`; None keeps nothing, and a full or read-only folder costs time, never results."""
     if path is None:
         return
-    with contextlib.suppress(OSError), replacing(path) as part:
+    with contextlib.suppress(OSError), write_atomically(path) as part:
         safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
 
 
@@ -89,7 +89,7 @@ def _images(model: Encoder, split: Split, size: int, device: torch.device, progr
 
 def _captions(
     model: Encoder,
-    sentences: Sentences,
+    sentences: CaptionBatcher,
     size: int,
     device: torch.device,
     progress: Progress | None,

@@ -16,11 +16,11 @@ from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
 from lossscope.probes.views.view import Gradients
 
-from .captions import Sentences
+from .captions import CaptionBatcher
 
 
 @dataclass(frozen=True, eq=False)
-class Live:
+class LayerGradients:
     """A frozen model over a split. make: gives both, and is asked once, when the first gradient is.
 
     Called with the rows of a batch, it gives both directions' `gradients`: dL/dS, queries as rows, -> |dL/dθ| of every
@@ -30,10 +30,10 @@ class Live:
     A loss of the model's own (`extra_loss`) has no part in it.
     """
 
-    make: Callable[[], tuple[Encoder, Sentences]]
+    make: Callable[[], tuple[Encoder, CaptionBatcher]]
 
     @cached_property
-    def made(self) -> tuple[Encoder, Sentences]:
+    def made(self) -> tuple[Encoder, CaptionBatcher]:
         """The model and the split's captions."""
         return self.make()
 
@@ -44,7 +44,7 @@ class Live:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    live: Live
+    live: LayerGradients
     image_rows: Rows
     caption_rows: Rows
 

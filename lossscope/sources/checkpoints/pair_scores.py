@@ -13,10 +13,10 @@ from torch import Tensor
 from lossscope.core.pair import Pair
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.types import Side, on_device
+from lossscope.encoders.types import EncodedBatch, on_device
 from lossscope.errors import InputError
 
-from .captions import Sentences
+from .captions import CaptionBatcher
 from .embed import embed
 
 Rows = npt.NDArray[np.int64]
@@ -26,14 +26,14 @@ _KEPT = 2 << 30  # bytes of encoded captions that are kept between blocks of ima
 
 
 @dataclass(frozen=True)
-class Scorer:
+class PairScorer:
     """S of any images and captions of a split: both are encoded, then scored in tiles, in eval mode.
 
     batch_size: items encoded at a time. The model stays in the mode it was in.
     """
 
     model: Encoder
-    sentences: Sentences
+    sentences: CaptionBatcher
     batch_size: int = 256
     progress: Progress | None = None
 
@@ -78,9 +78,9 @@ class Scorer:
             rows.append(torch.cat(tiles, 1))
         return torch.cat(rows)
 
-    def _kept(self, parts: list[Rows]) -> dict[int, Side]:
+    def _kept(self, parts: list[Rows]) -> dict[int, EncodedBatch]:
         """The captions, encoded once for all blocks of images, as far as they fit into 2 GiB."""
-        kept: dict[int, Side] = {}
+        kept: dict[int, EncodedBatch] = {}
         room = _KEPT
         for place, part in enumerate(parts):
             side = self._captions(part)
@@ -94,35 +94,35 @@ class Scorer:
     def _split(self) -> Split:
         return self.sentences.split
 
-    def _images(self, rows: Rows) -> Side:
+    def _images(self, rows: Rows) -> EncodedBatch:
         device = next(self.model.parameters()).device
         images = self._split.images
         parts = _parts(rows, self.batch_size)
         return joined([self.model.encode_images(on_device(images.take(part), device)) for part in parts])
 
-    def _captions(self, rows: Rows) -> Side:
+    def _captions(self, rows: Rows) -> EncodedBatch:
         device = next(self.model.parameters()).device
         parts = _parts(rows, self.batch_size)
         return joined([self.model.encode_texts(*self.sentences.take(part, device)) for part in parts])
 
 
-def seen(model: Encoder, sentences: Sentences, progress: Progress | None = None) -> Pair[Tensor]:
+def score_split(model: Encoder, sentences: CaptionBatcher, progress: Progress | None = None) -> Pair[Tensor]:
     """S of a whole split in both directions, queries as rows, on the CPU. Raises InputError when it is not finite."""
     if model.dot:
         images, captions = embed(model, sentences)
         S = images @ captions.T
         return Pair(S, S.T)
     rows, columns = (np.arange(n, dtype=np.int64) for n in (len(sentences.split.images), len(sentences)))
-    found = Scorer(model, sentences, progress=progress)(rows, columns)
+    found = PairScorer(model, sentences, progress=progress)(rows, columns)
     return (found if isinstance(found, Pair) else Pair(found, found.T)).map(torch.Tensor.cpu)
 
 
-def joined(sides: list[Side]) -> Side:
+def joined(sides: list[EncodedBatch]) -> EncodedBatch:
     """Sides one below the other, padded to the longest."""
     if len(sides) == 1:
         return sides[0]
     names = sides[0].tensors
-    return Side.of({name: _stacked([side.tensors[name] for side in sides]) for name in names})
+    return EncodedBatch.of({name: _stacked([side.tensors[name] for side in sides]) for name in names})
 
 
 def _stacked(parts: list[Tensor]) -> Tensor:

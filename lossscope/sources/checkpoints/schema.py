@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.files import existing_file, read_safetensors, read_torch
+from lossscope.io.files import read_safetensors, read_torch, require_file
 
 FORMAT = "lossscope.checkpoint"
 VERSION = 2
@@ -76,7 +76,7 @@ def _content(path: Path) -> Any:
     if path.suffix != ".safetensors":
         return read_torch(path)
     weights = read_safetensors(path)
-    beside = existing_file(path.with_suffix(".json"))
+    beside = require_file(path.with_suffix(".json"))
     try:
         told = json.loads(beside.read_text(encoding="utf-8"))
     except ValueError as error:

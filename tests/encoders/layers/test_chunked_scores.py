@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.chunked_scores import by_length, two_pass
-from lossscope.encoders.types import Side
+from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 
@@ -40,7 +40,7 @@ def model(spec: str) -> Encoder:
     return encoder
 
 
-def sides(encoder: Encoder) -> tuple[Side, Side]:
+def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
     """Five images and seven captions as leaves of the graph."""
     images = torch.randn(5, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     torch.manual_seed(2)
@@ -52,12 +52,12 @@ def sides(encoder: Encoder) -> tuple[Side, Side]:
     return found
 
 
-def mask_of(side: Side) -> Tensor:
+def mask_of(side: EncodedBatch) -> Tensor:
     assert side.mask is not None
     return side.mask
 
 
-def gradients(encoder: Encoder, S: Tensor, images: Side, texts: Side) -> dict[str, Tensor]:
+def gradients(encoder: Encoder, S: Tensor, images: EncodedBatch, texts: EncodedBatch) -> dict[str, Tensor]:
     """d Σ W S of every tensor of the sides and every parameter, by name; W is arbitrary but fixed."""
     W = torch.randn(S.shape, dtype=S.dtype, generator=torch.Generator().manual_seed(3))
     leaves = {f"images.{k}": v for k, v in images.tensors.items() if v.requires_grad}
@@ -124,11 +124,11 @@ def test_without_a_gradient_the_scores_are_the_same(spec: str) -> None:
     assert torch.allclose(S, encoder.score_pairs(images, texts), rtol=0, atol=1e-12)
 
 
-def plain_sides() -> tuple[Side, Side]:
+def plain_sides() -> tuple[EncodedBatch, EncodedBatch]:
     generator = torch.Generator().manual_seed(4)
     images = torch.rand(3, 2, generator=generator).requires_grad_()
     texts = torch.rand(6, 2, generator=generator).requires_grad_()
-    return Side(images), Side(texts)
+    return EncodedBatch(images), EncodedBatch(texts)
 
 
 def test_the_second_scoring_draws_the_random_numbers_of_the_first() -> None:
@@ -150,7 +150,7 @@ def test_the_graph_of_a_chunk_is_not_kept() -> None:
     held: list[StorageWeakRef] = []
     alive: list[int] = []
 
-    def score(a: Side, b: Side) -> Tensor:
+    def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
         alive.append(sum(not ref.expired() for ref in held))
         inner = (a.vectors[:, None] * b.vectors).exp()  # kept by its own backward
         held.append(StorageWeakRef(inner.untyped_storage()))
@@ -181,7 +181,7 @@ def test_again_is_entered_around_the_second_scoring_only() -> None:
         finally:
             now[0] = False
 
-    def score(a: Side, b: Side) -> Tensor:
+    def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
         inside.append(now[0])
         return (a.vectors @ b.vectors.T).exp()
 
@@ -192,17 +192,17 @@ def test_again_is_entered_around_the_second_scoring_only() -> None:
 
 def test_captions_of_like_length_meet_and_come_back_in_their_order() -> None:
     mask = torch.arange(6) < LENGTHS[:, None]
-    texts = Side(None, torch.arange(7.0)[:, None, None].expand(7, 6, 1), mask)
+    texts = EncodedBatch(None, torch.arange(7.0)[:, None, None].expand(7, 6, 1), mask)
     assert by_length(texts).tolist() == [4, 1, 6, 2, 3, 0, 5]
     seen: list[tuple[int, int]] = []
 
-    def score(a: Side, b: Side) -> Tensor:
+    def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
         assert b.local is not None
         seen.append((len(b), b.local.shape[1]))
         assert b.mask is None or (b.mask.shape == b.local.shape[:2] and not b.mask.all())
         return b.local[:, 0, 0].expand(len(a), len(b))
 
-    S = two_pass(score, Side(torch.zeros(2, 1)), texts, 6)
+    S = two_pass(score, EncodedBatch(torch.zeros(2, 1)), texts, 6)
     assert torch.equal(S, torch.arange(7.0).expand(2, 7))
     assert seen == [(3, 6), (3, 3), (1, 2)]
 
@@ -234,15 +234,15 @@ def test_no_chunk_asks_the_device_for_a_number(spec: str, monkeypatch: pytest.Mo
 
 def test_chunks_without_padding_have_no_mask() -> None:
     mask = torch.arange(6) < torch.tensor([3, 3, 3, 2, 0, 0])[:, None]
-    texts = Side(None, torch.ones(6, 6, 1), mask)
+    texts = EncodedBatch(None, torch.ones(6, 6, 1), mask)
     seen: list[tuple[int, bool]] = []
 
-    def score(a: Side, b: Side) -> Tensor:
+    def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
         assert a.local is not None and b.local is not None and a.mask is None
         seen.append((b.local.shape[1], b.mask is None))
         return b.local.new_zeros(len(a), len(b))
 
-    two_pass(score, Side(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
+    two_pass(score, EncodedBatch(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
     assert seen == [(3, True), (3, False), (1, False)]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from lossscope.encoders.released.checkpoint_file import looks_original, read_original
+from lossscope.encoders.released.checkpoint_file import looks_released, read_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_old
 
@@ -53,7 +53,7 @@ both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 
 @both
 def test_the_five_keys_of_the_vse_family(tmp_path: Path, zipped: bool) -> None:
-    found = read_original(write(tmp_path / "model_best.pth.tar", zipped))
+    found = read_released(write(tmp_path / "model_best.pth.tar", zipped))
     assert [list(tower) for tower in found.towers] == [["a"], ["b"]]
     assert torch.equal(found.towers[0]["a"], torch.ones(2, 3))
     assert found.options == {"data_path": "/nfs/data", "margin": 0.2, "max_violation": True}
@@ -66,7 +66,7 @@ def test_a_prefix_is_dropped_where_every_name_has_it(tmp_path: Path, zipped: boo
         {"module.a": torch.ones(1), "module.b.module.c": torch.ones(1)},
         {"module.a": torch.ones(1), "b": torch.ones(1)},
     ]
-    found = read_original(write(tmp_path / "a.pth", zipped, model=towers))
+    found = read_released(write(tmp_path / "a.pth", zipped, model=towers))
     assert list(found.towers[0]) == ["a", "b.module.c"]
     assert list(found.towers[1]) == ["module.a", "b"]
 
@@ -81,7 +81,7 @@ def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: b
     torch.save({"state_dict": TOWERS[0], "config": config, "epoch": 5}, path, _use_new_zipfile_serialization=zipped)
     del sys.modules["parse_config"]
     try:
-        found = read_original(path)
+        found = read_released(path)
     finally:
         sys.modules["parse_config"] = types.ModuleType("parse_config")
     assert found.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
@@ -91,14 +91,14 @@ def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: b
 @both
 @pytest.mark.parametrize("number", [np.float64(2.5), np.float32(2.5)])
 def test_numpy_numbers_are_data(tmp_path: Path, zipped: bool, number: Any) -> None:
-    assert read_original(write(tmp_path / "a.pth", zipped, best_rsum=number)).options["margin"] == 0.2
+    assert read_released(write(tmp_path / "a.pth", zipped, best_rsum=number)).options["margin"] == 0.2
 
 
 @both
 def test_an_object_that_is_not_data_is_named_and_not_made(tmp_path: Path, zipped: bool) -> None:
     path = write(tmp_path / "a.pth.tar", zipped, opt=Evil())
     with pytest.raises(InputError, match=r"must hold plain data; it holds .*exec.*, which are never loaded"):
-        read_original(path)
+        read_released(path)
     with pytest.raises(InputError, match=r"must hold plain data; it holds \w+\.exec, which is never loaded"):
         read_old(path)
 
@@ -106,7 +106,7 @@ def test_an_object_that_is_not_data_is_named_and_not_made(tmp_path: Path, zipped
 @both
 def test_the_restricted_reader_gives_what_torch_gives(tmp_path: Path, zipped: bool) -> None:
     path = write(tmp_path / "a.pth.tar", zipped)
-    one, other = read_original(path), read_original(path, old_pickle=True)
+    one, other = read_released(path), read_released(path, old_pickle=True)
     assert torch.equal(one.towers[0]["a"], other.towers[0]["a"])
     assert one.options == other.options
 
@@ -119,8 +119,8 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
     assert text in content
     path.write_bytes(content.replace(text, old))
     with pytest.raises(InputError):
-        read_original(path)
-    assert read_original(path, old_pickle=True).options["note"] == "n" * 300
+        read_released(path)
+    assert read_released(path, old_pickle=True).options["note"] == "n" * 300
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
 def test_what_holds_no_weights_says_so(tmp_path: Path, content: Any, fragment: str) -> None:
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(InputError, match=fragment):
-        read_original(tmp_path / "a.pth")
+        read_released(tmp_path / "a.pth")
 
 
 @both
@@ -145,20 +145,20 @@ def test_a_file_cut_off_says_so(tmp_path: Path, zipped: bool) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     for old in (False, True):
         with pytest.raises(InputError, match=r"cut off or damaged|is damaged"):
-            read_original(path, old_pickle=old)
+            read_released(path, old_pickle=old)
 
 
 @both
 def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
-    assert looks_original(write(tmp_path / "a.pth", zipped), "lossscope.checkpoint")
-    assert looks_original(write(tmp_path / "a.pth.tar", zipped), "lossscope.checkpoint")
+    assert looks_released(write(tmp_path / "a.pth", zipped), "lossscope.checkpoint")
+    assert looks_released(write(tmp_path / "a.pth.tar", zipped), "lossscope.checkpoint")
     torch.save({"format": "lossscope.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
-    assert not looks_original(tmp_path / "own.pt", "lossscope.checkpoint")
+    assert not looks_released(tmp_path / "own.pt", "lossscope.checkpoint")
     torch.save({"x": options()}, tmp_path / "other.pt")
-    assert not looks_original(tmp_path / "other.pt", "lossscope.checkpoint")
+    assert not looks_released(tmp_path / "other.pt", "lossscope.checkpoint")
     (tmp_path / "text.pt").write_text("state_dict")
-    assert not looks_original(tmp_path / "text.pt", "lossscope.checkpoint")
-    assert not looks_original(tmp_path / "none.pt", "lossscope.checkpoint")
+    assert not looks_released(tmp_path / "text.pt", "lossscope.checkpoint")
+    assert not looks_released(tmp_path / "none.pt", "lossscope.checkpoint")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_folder_that_is_not_whole_says_so(tmp_path: Path, files: dict[str, str
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=fragment):
-        read_original(tmp_path)
+        read_released(tmp_path)
 
 
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     save_file({"a": torch.ones(1)}, tmp_path / "model-00001-of-00002.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "x", "b": "y"}}')
     with pytest.raises(InputError, match=r"must hold every shard .*; b \(1\) is missing"):
-        read_original(tmp_path)
+        read_released(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_an_index_that_is_none_says_so(tmp_path: Path, text: str, fragment: str)
     save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
     (tmp_path / "model.safetensors.index.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
-        read_original(tmp_path)
+        read_released(tmp_path)
 
 
 def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
     save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
     save_file({"a": torch.zeros(1), "b": torch.ones(1)}, tmp_path / "model_old.safetensors")
     with pytest.raises(InputError, match="must hold each weight once; two files of it hold the same"):
-        read_original(tmp_path)
+        read_released(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
 def test_a_configuration_of_no_ordinary_depth_or_numbers_says_so(tmp_path: Path, text: str, fragment: str) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
-        read_original(tmp_path)
+        read_released(tmp_path)
 
 
 @both
@@ -238,7 +238,7 @@ def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: 
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(InputError, match="nested in itself"):
-        read_original(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
+        read_released(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
 
 
 @both
@@ -246,7 +246,7 @@ def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: 
 @pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
 def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
     path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
-    found = read_original(path, old_pickle=old)
+    found = read_released(path, old_pickle=old)
     assert (found.metrics, found.epoch) == ({}, 0)
 
 
@@ -257,11 +257,11 @@ def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) 
 
     torch.save({"model": [Covered()]}, tmp_path / "a.pth")
     for old in (True, False):
-        assert list(read_original(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
+        assert list(read_released(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
 
 
 @pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")], ids=["sparse", "meta"])
 def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: torch.Tensor) -> None:
     torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
     with pytest.raises(InputError, match=r"odd of .* must be an ordinary tensor with its numbers"):
-        read_original(tmp_path / "a.pth")
+        read_released(tmp_path / "a.pth")

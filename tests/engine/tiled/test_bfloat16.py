@@ -12,30 +12,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.core.batches import Batch, Sampling
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine import large_batches
 from lossscope.engine.plan import Sweep
 from lossscope.engine.tiled import bfloat16
-from lossscope.engine.tiled.bfloat16 import Half
-from lossscope.engine.tiled.matrix import Matrix, Tile, runs
-from lossscope.engine.tiled.one_pass import Pass, Passed
-from lossscope.engine.tiled.sparse_mask import Relation
+from lossscope.engine.tiled.bfloat16 import Bfloat16Tiles
+from lossscope.engine.tiled.matrix import Tile, TiledMatrix, row_slices
+from lossscope.engine.tiled.one_pass import TiledRows, TilePass
+from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.buffers import Space
-from lossscope.probes.views.view import Shape
+from lossscope.objectives.counting.buffers import Buffers
+from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
 
 Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
-Looks = tuple[Pair[Passed], Pair[Passed]]  # in float32, in bfloat16
+Looks = tuple[Pair[TiledRows], Pair[TiledRows]]  # in float32, in bfloat16
 SPECS = ("triplet", "triplet:margin=0", "triplet_sh")
 EXTREMES = ("positive", "hardest", "column", "above", "ties")
 EVERY = pytest.mark.parametrize("kind", ["random", "tied", "collapsed", "clusters", "sorted"])
 SHARES = pytest.mark.parametrize("share", [0, 128], ids=["never float32", "float32 where much is undecided"])
 
 
-def source(kind: Kind, images: int, captions: int = 1, d: int = 16, seed: int = 0, grid: bool = True) -> Embedded:
+def source(
+    kind: Kind, images: int, captions: int = 1, d: int = 16, seed: int = 0, grid: bool = True
+) -> SplitEmbeddings:
     """Embeddings of a kind; on a dyadic grid products are exact in float32, and need more bits than bfloat16 has."""
     dice = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), captions)
@@ -52,25 +54,25 @@ def source(kind: Kind, images: int, captions: int = 1, d: int = 16, seed: int = 
     if grid:
         v, t = ((x * 1024).round() / 1024 for x in (v, t))
     ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
-    return Embedded("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
+    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
 
 
-def setting(embedded: Embedded, same_image: Any = "keep") -> tuple[Matrix, Relation, Pair[Shape]]:
+def setting(embedded: SplitEmbeddings, same_image: Any = "keep") -> tuple[TiledMatrix, SparseMask, Pair[BatchShape]]:
     batch: Batch = next(Sampling("pairs", None, shuffle=False).batches(embedded.caption_image))
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    shapes = Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
-    relation = Relation.of(batch, embedded.caption_image, same_image)
-    return Matrix(embedded, batch.images, batch.captions), relation, shapes
+    shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
+    relation = SparseMask.of(batch, embedded.caption_image, same_image)
+    return TiledMatrix(embedded, batch.images, batch.captions), relation, shapes
 
 
-def both(embedded: Embedded, specs: tuple[str, ...], same_image: Any = "keep", **options: Any) -> Looks:
+def both(embedded: SplitEmbeddings, specs: tuple[str, ...], same_image: Any = "keep", **options: Any) -> Looks:
     objectives: list[Objective] = [build("objectives", spec) for spec in specs]
-    asked = Pass(objectives, [0.01], **{"extremes": True, **options})
+    asked = TilePass(objectives, [0.01], **{"extremes": True, **options})
     case = setting(embedded, same_image)
     return asked.run(*case), replace(asked, precision="bf16").run(*case)
 
 
-def assert_same(plain: Pair[Passed], rounded: Pair[Passed], exactly: bool = True) -> None:
+def assert_same(plain: Pair[TiledRows], rounded: Pair[TiledRows], exactly: bool = True) -> None:
     for a, b in zip(plain, rounded, strict=True):
         for name in EXTREMES if a.top is not None else ():
             found, expected = (getattr(look.extremes, name).double().nan_to_num(9) for look in (b, a))
@@ -120,8 +122,8 @@ def test_no_cell_is_further_off_than_is_said(scale: float, d: int, seed: int) ->
     embedded = replace(embedded, images=embedded.images * scale, captions=embedded.captions / 3)
     matrix, _, _ = setting(embedded)
     assert matrix.images is not None and matrix.captions is not None
-    made = Half(matrix, Space())
-    for tile in made.tiles(runs(40, 13), runs(40, 17), Space()):
+    made = Bfloat16Tiles(matrix, Buffers())
+    for tile in made.tiles(row_slices(40, 13), row_slices(40, 17), Buffers()):
         exact = matrix.images[tile.rows].double() @ matrix.captions[tile.columns].double().T
         for error, dim in zip(made.error(tile), (1, 0), strict=True):
             low, high = ((exact + sign * error.unsqueeze(dim)).bfloat16().double() for sign in (-1, 1))
@@ -130,20 +132,20 @@ def test_no_cell_is_further_off_than_is_said(scale: float, d: int, seed: int) ->
 
 def test_bfloat16_alone_would_tell_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded = source("random", 100)
-    monkeypatch.setattr(Half, "settled", lambda self, tile, undecided: True)
+    monkeypatch.setattr(Bfloat16Tiles, "settled", lambda self, tile, undecided: True)
     with pytest.raises(AssertionError):
         assert_same(*both(embedded, ("triplet",), rows=37, columns=41, extremes=False))
 
 
 def test_a_tile_with_too_much_undecided_is_made_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bool] = []
-    told = Half.settled
+    told = Bfloat16Tiles.settled
 
-    def settled(self: Half, tile: Tile, undecided: Any) -> bool:
+    def settled(self: Bfloat16Tiles, tile: Tile, undecided: Any) -> bool:
         made.append(told(self, tile, undecided))
         return made[-1]
 
-    monkeypatch.setattr(Half, "settled", settled)
+    monkeypatch.setattr(Bfloat16Tiles, "settled", settled)
     assert_same(*both(source("collapsed", 60), ("triplet:margin=0",), rows=5, columns=10, extremes=False))
     assert made and not any(made)
     assert len(made) < 10, "most of the 72 tiles must be made in float32 at once"
@@ -160,7 +162,7 @@ def test_positives_that_are_tied_in_a_float32_tile_are_told() -> None:
     assert embedded.images is not None and embedded.captions is not None
     embedded.captions[32:] = embedded.captions[5]
     matrix, relation, _ = setting(embedded)
-    made = Half(matrix, Space())
+    made = Bfloat16Tiles(matrix, Buffers())
     own = made.positives(relation)
     rows, columns = made.level(made.product(slice(0, 16), slice(32, 64)), Pair(own, own), relation)
     assert rows.tolist() == [5] and columns.tolist() == []
@@ -170,7 +172,7 @@ def test_equal_vectors_have_equal_similarities() -> None:
     embedded = source("random", 50, d=123, grid=False)
     assert embedded.images is not None and embedded.captions is not None
     embedded = replace(embedded, captions=embedded.captions[:1].repeat(50, 1))
-    made = Half(setting(embedded)[0], Space())
+    made = Bfloat16Tiles(setting(embedded)[0], Buffers())
     alone = torch.stack([made.exact(torch.tensor([3]), torch.tensor([j]))[0] for j in range(50)])
     assert torch.equal(made.exact(torch.full((50,), 3), torch.arange(50)), alone)
     assert torch.equal(alone, alone[:1].repeat(50))
@@ -187,10 +189,10 @@ def test_only_float32_vectors_are_taken() -> None:
     assert embedded.images is not None and embedded.captions is not None
     double = replace(embedded, images=embedded.images.double(), captions=embedded.captions.double())
     with pytest.raises(InputError, match=r"float32 embeddings on a CPU; got torch.float64 on cpu"):
-        Half(setting(double)[0], Space())
+        Bfloat16Tiles(setting(double)[0], Buffers())
     alone = replace(embedded, images=None, captions=None, similarity=torch.eye(5))
     with pytest.raises(InputError, match=r"must be given embeddings; got similarities"):
-        Half(setting(alone)[0], Space())
+        Bfloat16Tiles(setting(alone)[0], Buffers())
 
 
 def test_a_sweep_tells_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

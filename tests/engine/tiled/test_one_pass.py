@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch, Sampling
-from lossscope.core.distributed import World
-from lossscope.core.embedded import Embedded
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
 from lossscope.engine.plan import Sweep
-from lossscope.engine.tiled.matrix import Matrix, runs
-from lossscope.engine.tiled.one_pass import Pass, Passed
-from lossscope.engine.tiled.sparse_mask import Relation
+from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
+from lossscope.engine.tiled.one_pass import TiledRows, TilePass
+from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.kept_entries import Cells
-from lossscope.probes.views.view import Rows, Shape
+from lossscope.objectives.counting.kept_entries import KeptEntries
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "vlc", "dcl", "triplet", "triplet:margin=0", "triplet_sh")
@@ -32,7 +32,7 @@ Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
 KINDS: tuple[Kind, ...] = ("random", "tied", "collapsed", "clusters", "sorted")
 
 
-def source(kind: Kind, images: int, captions: int, d: int = 16, seed: int = 0, grid: bool = True) -> Embedded:
+def source(kind: Kind, images: int, captions: int, d: int = 16, seed: int = 0, grid: bool = True) -> SplitEmbeddings:
     """Embeddings of a kind; on a dyadic grid products are exact, whatever the order of their sums."""
     dice = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), captions)
@@ -49,29 +49,31 @@ def source(kind: Kind, images: int, captions: int, d: int = 16, seed: int = 0, g
     if grid:
         v, t = ((x * 32).round() / 32 for x in (v, t))
     ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
-    return Embedded("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
+    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
 
 
-def whole_batch(embedded: Embedded, how: Any) -> Batch:
+def whole_batch(embedded: SplitEmbeddings, how: Any) -> Batch:
     return next(Sampling(how, None, shuffle=False).batches(embedded.caption_image))
 
 
 def passed(
-    embedded: Embedded, batch: Batch, objectives: list[Objective], eps: list[float], **options: Any
-) -> Pair[Passed]:
+    embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], **options: Any
+) -> Pair[TiledRows]:
     same_image = options.pop("same_image", "keep")
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    shapes = Pair(Shape(1, "i2t", images, captions[None]), Shape(1, "t2i", captions, images[None]))
-    relation = Relation.of(batch, embedded.caption_image, same_image)
-    return Pass(objectives, eps, True, **options).run(Matrix(embedded, batch.images, batch.captions), relation, shapes)
+    shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
+    relation = SparseMask.of(batch, embedded.caption_image, same_image)
+    return TilePass(objectives, eps, True, **options).run(
+        TiledMatrix(embedded, batch.images, batch.captions), relation, shapes
+    )
 
 
-def assert_same(tiled: Passed, whole: Rows, objectives: list[Objective], eps: list[float]) -> None:
+def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Objective], eps: list[float]) -> None:
     for name in ("positive", "hardest", "column", "above", "ties"):
-        found, expected = (getattr(look.extremes, name).double() for look in (tiled, whole))
+        found, expected = (getattr(look.extremes, name).double() for look in (tiled_rows, whole))
         assert torch.equal(found.nan_to_num(9), expected.nan_to_num(9)), name
     for objective, threshold in product(objectives, eps):
-        found, expected = (look.counts(objective, threshold, "corrected") for look in (tiled, whole))
+        found, expected = (look.counts(objective, threshold, "corrected") for look in (tiled_rows, whole))
         assert torch.equal(found.above, expected.above), (objective, threshold)
         assert torch.equal(found.skipped, expected.skipped)
         torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
@@ -89,8 +91,8 @@ def test_pairs_are_counted_alike(kind: Kind, same_image: str, rows: int, columns
     eps = [1e-4, 0.01, 1 / images / 2, 0.3]
     embedded = source(kind, images, 2, seed=seed)
     batch = whole_batch(embedded, "pairs")
-    tiled = passed(embedded, batch, objectives, eps, rows=rows, columns=columns, same_image=same_image)
-    for side, whole in zip(tiled, small_batches.looks(embedded, [batch], same_image), strict=True):  # type: ignore[arg-type]
+    tiled_rows = passed(embedded, batch, objectives, eps, rows=rows, columns=columns, same_image=same_image)
+    for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], same_image), strict=True):  # type: ignore[arg-type]
         assert_same(side, whole, objectives, eps)
 
 
@@ -103,8 +105,8 @@ def test_images_with_their_captions_are_counted_alike(
     objectives = [build("objectives", spec) for spec in ("smoothap", "smoothap:tau=0.1")]
     embedded = source(kind, images, 4, seed=seed)
     batch = whole_batch(embedded, "images")
-    tiled = passed(embedded, batch, objectives, [1e-3, 0.01], rows=rows, columns=columns)
-    for side, whole in zip(tiled, small_batches.looks(embedded, [batch], "keep"), strict=True):
+    tiled_rows = passed(embedded, batch, objectives, [1e-3, 0.01], rows=rows, columns=columns)
+    for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         assert_same(side, whole, objectives, [1e-3, 0.01])
 
 
@@ -112,8 +114,8 @@ def test_images_with_their_captions_are_counted_alike(
 def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
     embedded = source(kind, 150, 2, d=100, grid=False)
     batch, objective, eps = whole_batch(embedded, "pairs"), build("objectives", "ntxent:tau=0.05"), 0.01
-    tiled = passed(embedded, batch, [objective], [eps], rows=37, columns=41)
-    for side, whole in zip(tiled, small_batches.looks(embedded, [batch], "keep"), strict=True):
+    tiled_rows = passed(embedded, batch, [objective], [eps], rows=37, columns=41)
+    for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         p = (whole.S.double() / 0.05).softmax(1)
         beside = ((p / eps - 1).abs() < 4 * 1.2e-7 / 0.05).sum(1)
         found, expected = (look.counts(objective, eps, "corrected").above for look in (side, whole))
@@ -125,20 +127,20 @@ def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytes
     embedded = source("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
     apart = lambda matrix, relation: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
-    monkeypatch.setattr("lossscope.engine.tiled.one_pass.positives", apart)
-    tiled = passed(embedded, batch, [], [], rows=7, columns=11)
-    for side, whole in zip(tiled, small_batches.looks(embedded, [batch], "keep"), strict=True):
+    monkeypatch.setattr("lossscope.engine.tiled.one_pass.positive_similarities", apart)
+    tiled_rows = passed(embedded, batch, [], [], rows=7, columns=11)
+    for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         assert torch.equal(side.extremes.above, whole.extremes.above)
         assert torch.equal(side.extremes.ties, whole.extremes.ties)
 
 
 def test_too_many_cells_are_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cells.__init__, "__defaults__", (1,))
+    monkeypatch.setattr(KeptEntries.__init__, "__defaults__", (1,))
     for kind, how, spec in (("random", "pairs", "ntxent:tau=0.5"), ("random", "images", "smoothap:tau=0.2")):
         embedded, objective = source(kind, 40, 3), build("objectives", spec)
         batch = whole_batch(embedded, how)
-        tiled = passed(embedded, batch, [objective], [1e-4], rows=16, columns=16)
-        for side, whole in zip(tiled, small_batches.looks(embedded, [batch], "keep"), strict=True):
+        tiled_rows = passed(embedded, batch, [objective], [1e-4], rows=16, columns=16)
+        for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
             assert side.sides[objective].again
             assert_same(side, whole, [objective], [1e-4])
 
@@ -165,7 +167,7 @@ def test_what_needs_the_whole_matrix_says_so_when_it_can_not_have_it(monkeypatch
     embedded = source("random", 60, 2)
     monkeypatch.setattr(large_batches, "CELLS", 100)
     Sweep(("goal:pair=sig-ms",), batch_size=None).run(embedded)  # it fits
-    monkeypatch.setattr(memory, "free", lambda device: 100_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 100_000)
     with pytest.raises(InputError, match=r"must fit into memory.*takes about 0\.0 GB. Use a smaller --batch-size"):
         Sweep(("goal:pair=sig-ms",), batch_size=None).run(embedded)
     with pytest.raises(InputError, match="must fit into memory"):
@@ -181,21 +183,21 @@ def test_tiles_shrink_when_memory_runs_out() -> None:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory")
         return size
 
-    assert memory.backing_off(work, 256, 16) == 32
+    assert memory.retry_smaller(work, 256, 16) == 32
     assert tried == [256, 128, 64, 32]
     with pytest.raises(RuntimeError, match="allocate"):
-        memory.backing_off(work, 256, 64)
+        memory.retry_smaller(work, 256, 64)
     with pytest.raises(RuntimeError, match="other"):
-        memory.backing_off(lambda size: (_ for _ in ()).throw(RuntimeError("other")), 256, 16)
+        memory.retry_smaller(lambda size: (_ for _ in ()).throw(RuntimeError("other")), 256, 16)
 
 
 def test_free_memory_is_some() -> None:
-    assert memory.free(torch.device("cpu")) > 1 << 20
+    assert memory.free_bytes(torch.device("cpu")) > 1 << 20
 
 
 @given(st.integers(1, 5000), st.integers(2, 300))
 def test_runs_cover_everything_evenly(n: int, size: int) -> None:
-    found = runs(n, size)
+    found = row_slices(n, size)
     assert [i for part in found for i in range(part.start, part.stop)] == list(range(n))
     lengths = {part.stop - part.start for part in found}
     assert max(lengths) <= size and max(lengths) - min(lengths) <= 1
@@ -205,15 +207,15 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
     """The others would wait for ever for what it tells of other tiles."""
     embedded, tried = source("random", 20, 2), []
 
-    def scarce(self: Pass, *_: object) -> None:
+    def scarce(self: TilePass, *_: object) -> None:
         tried.append(self.rows)
         raise MemoryError
 
-    monkeypatch.setattr(Pass, "run", scarce)
+    monkeypatch.setattr(TilePass, "run", scarce)
     for size, times in ((2, 1), (1, 5)):
         tried.clear()
-        asking = large_batches.Large(
-            [(build("objectives", "ntxent"), build("probes", "cocos"))], "keep", World(0, size)
+        asking = large_batches.LargeBatchRunner(
+            [(build("objectives", "ntxent"), build("probes", "cocos"))], "keep", ProcessGroup(0, size)
         )
         with pytest.raises(MemoryError):
             list(asking.measured(embedded, whole_batch(embedded, "pairs")))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from lossscope.encoders.released.checkpoint_file import read_original
+from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_old
 from lossscope.io.pickles.stubs import Bag
@@ -130,7 +130,7 @@ def test_a_torchscript_archive_is_refused_before_it_is_read(tmp_path: Path, insi
         archive.writestr("archive/data.pkl", pickle.dumps({"a": 1}))
         archive.writestr(f"archive/{inside}", b"")
     with pytest.raises(InputError, match="it is a TorchScript program, which is never loaded because that runs code"):
-        read_original(tmp_path / "a.pt", old_pickle=old)
+        read_released(tmp_path / "a.pt", old_pickle=old)
 
 
 def test_a_file_can_not_change_the_stand_ins(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_object_array_by_a_patched_dtype_is_refused(tmp_path: Path) -> None:
 
     torch.save({"model": {"a": torch.zeros(1)}, "x": Scalar()}, tmp_path / "a.pth", pickle_protocol=4)
     with pytest.raises(InputError):
-        read_original(tmp_path / "a.pth")
+        read_released(tmp_path / "a.pth")
     with pytest.raises(InputError, match="it holds an object as one"):
         read_old(tmp_path / "a.pth")
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from lossscope.core.stop_gradient import held
+from lossscope.core.stop_gradient import stop_gradient
 from lossscope.objectives.base import Loss, positive_of
 
 
@@ -34,7 +34,7 @@ class Detached(Loss):
 
     def values(self, S, mask):
         weights = (S / self.tau).masked_fill(~mask.negatives, -torch.inf).softmax(1)
-        weights = held(weights) if self.keep else weights.detach()
+        weights = stop_gradient(weights) if self.keep else weights.detach()
         return (weights * S).sum(1) - positive_of(S, mask)[:, 0]
 
 
@@ -93,7 +93,7 @@ class LastOfEquals(Loss):
 @dataclass(frozen=True)
 class Unequal(Loss):
     @property
-    def differences(self):
+    def rows_sum_to_zero(self):
         return True
 
     def values(self, S, mask):
@@ -113,7 +113,7 @@ class Alone(Loss):
 @dataclass(frozen=True)
 class Kinked(Loss):
     def values(self, S, mask):
-        return (S - held(S)).relu().masked_fill(~mask.negatives, 0).sum(1)
+        return (S - stop_gradient(S)).relu().masked_fill(~mask.negatives, 0).sum(1)
 
 
 @dataclass(frozen=True)
@@ -443,7 +443,7 @@ def test_trial_batches_are_what_they_say() -> None:
         objective = build("objectives", name)
         batch = trial(objective, 0)
         assert batch.mask.all_usable
-        assert (batch.mask.crowded is None) == (objective.positives == "one")
+        assert (batch.mask.first_row_with_two_positives is None) == (objective.positives == "one")
         more = with_easy_rows(batch, 5)
         assert more.S.shape == (13, 13)
         assert not more.mask.valid[:8, 8:].any()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, normalise, pair_mask
-from lossscope.core.weights import Reduced, both, reduced
+from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.engine.plan import Sweep
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError, SpecError
@@ -113,8 +113,8 @@ def made() -> tuple[Tensor, Mask]:
     return images @ captions.T, mask
 
 
-def trained(objective: Any, S: Tensor, mask: Mask) -> Reduced:
-    return reduced(both(objective, S, mask), objective.directions, objective.reduction, B)
+def trained(objective: Any, S: Tensor, mask: Mask) -> BatchLoss:
+    return reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
 
 
 def assert_trains_like(found: Any, expected: Any, batch: tuple[Tensor, Mask], times: float = 1.0) -> None:
@@ -292,6 +292,6 @@ def test_it_is_not_trained_with_candidates_left_out(losses: Path, tmp_path: Path
 
 def test_a_scale_is_learnt_where_it_is_asked_for(losses: Path) -> None:
     found = build("objectives", f"{losses}:SigLipLoss:learn=true")
-    assert found.learnt == {"scale": 10.0, "bias": -10.0}
+    assert found.learnable == {"scale": 10.0, "bias": -10.0}
     assert found.at({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
-    assert build("objectives", f"{losses}:SigLipLoss").learnt == {}
+    assert build("objectives", f"{losses}:SigLipLoss").learnable == {}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from lossscope.report.chapters.base import Material, chapters, folded, panel
-from lossscope.report.interactive import Dial, Field
+from lossscope.report.chapters.base import ReportData, build_sections, folded, panel
+from lossscope.report.interactive import HeatmapChart, SliderChart
 from lossscope.report.page import Picture, Section
 from lossscope.tables.base import Table
 
@@ -28,8 +28,8 @@ TITLES = [
 
 
 @pytest.fixture(scope="module")
-def sections(told: Material) -> list[Section]:
-    return chapters(told)
+def sections(told: ReportData) -> list[Section]:
+    return build_sections(told)
 
 
 @pytest.mark.slow
@@ -47,13 +47,13 @@ def test_every_item_has_a_name_of_its_own_and_words(sections: list[Section]) -> 
 
 def test_what_moves_has_a_picture_of_the_same_beside_it(sections: list[Section]) -> None:
     for section in sections:
-        if any(isinstance(item, Dial | Field) for item in section.items):
+        if any(isinstance(item, SliderChart | HeatmapChart) for item in section.items):
             assert any(isinstance(item, Picture) for item in section.everything), section.title
 
 
 @pytest.mark.slow
-def test_a_run_alone_is_compared_with_nothing(one: Material) -> None:
-    found = chapters(one)
+def test_a_run_alone_is_compared_with_nothing(one: ReportData) -> None:
+    found = build_sections(one)
     assert [section.title for section in found] == [
         title for title in TITLES if title not in ("Could it be chance", "Fewer samples, better recall?")
     ]
@@ -61,18 +61,20 @@ def test_a_run_alone_is_compared_with_nothing(one: Material) -> None:
     assert not any(cell.best or cell.second for table in tables for row in table.rows for cell in row)
 
 
-def test_a_study_of_retrieval_alone_still_makes_a_page(told: Material) -> None:
+def test_a_study_of_retrieval_alone_still_makes_a_page(told: ReportData) -> None:
     rows = told.results.rows[told.results.rows["probe"] == "recall"]
     nothing = {kind: getattr(told.results, kind)[:0] for kind in ("curves", "what_if", "singles", "chosen")}
     bare = replace(told, results=replace(told.results, rows=rows, **nothing), fields=pd.DataFrame())
-    titles = [section.title for section in chapters(bare)]
+    titles = [section.title for section in build_sections(bare)]
     assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "The runs"]
 
 
 @pytest.mark.slow
-def test_numbers_that_are_nan_are_dashes_everywhere(told: Material) -> None:
+def test_numbers_that_are_nan_are_dashes_everywhere(told: ReportData) -> None:
     gone = told.results.rows.assign(mean=math.nan, std=math.nan)
-    found = chapters(replace(told, results=replace(told.results, rows=gone), comparisons=pd.DataFrame(), tests=None))
+    found = build_sections(
+        replace(told, results=replace(told.results, rows=gone), comparisons=pd.DataFrame(), tests=None)
+    )
     tables = {item.name: item for section in found for item in section.everything if isinstance(item, Table)}
     assert "retrieval" in tables and "runs" in tables
     for name in set(tables) - {"count_recall_association"}:
@@ -97,7 +99,7 @@ def test_a_panel_is_named_by_what_differs() -> None:
     assert named([("E", "d"), ("F", "e")]) == ["E, d", "F, e"]
 
 
-def test_the_threshold_is_that_of_most_counts(told: Material) -> None:
+def test_the_threshold_is_that_of_most_counts(told: ReportData) -> None:
     assert told.eps == 0.01
     rows = told.results.rows.assign(eps=math.nan)
     assert replace(told, results=replace(told.results, rows=rows)).eps == 0.01  # said nowhere: the usual one

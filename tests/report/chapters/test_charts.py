@@ -11,18 +11,18 @@ import pytest
 
 from lossscope.engine.weight_fields import weight_field
 from lossscope.report.chapters import fields, geometry, temperature, threshold
-from lossscope.report.chapters.base import Material
-from lossscope.report.interactive import Dial, Field
+from lossscope.report.chapters.base import ReportData
+from lossscope.report.interactive import HeatmapChart, SliderChart
 from lossscope.report.page import Picture
 
 
-def dial(material: Material, chapter: object) -> Dial:
+def dial(material: ReportData, chapter: object) -> SliderChart:
     (section,) = chapter.build(material)  # type: ignore[attr-defined]
-    (found,) = [item for item in section.items if isinstance(item, Dial)]
+    (found,) = [item for item in section.items if isinstance(item, SliderChart)]
     return found
 
 
-def test_the_eps_dial_is_the_mean_curve_over_seeds(told: Material) -> None:
+def test_the_eps_dial_is_the_mean_curve_over_seeds(told: ReportData) -> None:
     found, curves = dial(told, threshold), told.results.curves
     assert list(found.panels) == ["VSE++"] and [line.label for line in found.panels["VSE++"]] == [
         "NT-Xent", "NT-Xent", "Triplet", "Triplet"
@@ -37,7 +37,7 @@ def test_the_eps_dial_is_the_mean_curve_over_seeds(told: Material) -> None:
     assert all(np.diff(line.y) <= 1e-9)  # a higher threshold never counts more
 
 
-def test_the_temperature_dial_is_of_every_temperature_that_was_asked(told: Material) -> None:
+def test_the_temperature_dial_is_of_every_temperature_that_was_asked(told: ReportData) -> None:
     found, rows = dial(told, temperature), told.results.what_if
     assert found.x == (0.05, 0.125, 0.2) and found.x[found.start] == 0.125  # nearest to 0.1 on the scale of logarithms
     line = found.panels["VSE++"][0]
@@ -49,22 +49,22 @@ def test_the_temperature_dial_is_of_every_temperature_that_was_asked(told: Mater
 
 
 @pytest.mark.slow
-def test_a_run_alone_has_no_deviation(one: Material) -> None:
+def test_a_run_alone_has_no_deviation(one: ReportData) -> None:
     for chapter in (threshold, temperature):
         assert all(line.std is None for line in dial(one, chapter).panels["VSE++"])
 
 
 @pytest.mark.parametrize("chapter", [threshold, temperature])
-def test_nothing_asked_is_no_section(told: Material, chapter: object) -> None:
+def test_nothing_asked_is_no_section(told: ReportData, chapter: object) -> None:
     for empty in (pd.DataFrame(), told.results.curves[:0]):
         bare = replace(told, results=replace(told.results, curves=empty, what_if=empty))
         assert chapter.build(bare) == []  # type: ignore[attr-defined]
 
 
-def test_the_field_is_the_weight_of_what_was_trained(told: Material) -> None:
+def test_the_field_is_the_weight_of_what_was_trained(told: ReportData) -> None:
     (section,) = fields.build(told)
     field = section.items[0]
-    assert isinstance(field, Field) and field.choices == ["NT-Xent", "Triplet"]
+    assert isinstance(field, HeatmapChart) and field.choices == ["NT-Xent", "Triplet"]
     expected = weight_field("triplet").set_index(["s_pos", "s_neg"])["w_neg"]
     shown = field.frame[field.frame["objective"] == "Triplet"].set_index(["s_pos", "s_neg"])["w_neg"]
     assert len(shown) == 101 * 101
@@ -75,22 +75,22 @@ def test_the_field_is_the_weight_of_what_was_trained(told: Material) -> None:
     assert set(field.clouds["Triplet, VSE++"]["s_pos"]) <= set(own["positive"])
 
 
-def test_grids_of_other_steps_are_thinned_each_by_its_own(told: Material) -> None:
+def test_grids_of_other_steps_are_thinned_each_by_its_own(told: ReportData) -> None:
     frame = pd.concat([weight_field("ntxent"), weight_field("lifted_structure")], ignore_index=True)
     (section,) = fields.build(replace(told, fields=frame))
     field = section.items[0]
-    assert isinstance(field, Field)
+    assert isinstance(field, HeatmapChart)
     assert field.frame.groupby("objective", sort=False).size().tolist() == [101 * 101, 41 * 41]
 
 
-def test_without_single_queries_there_are_no_clouds(told: Material) -> None:
+def test_without_single_queries_there_are_no_clouds(told: ReportData) -> None:
     bare = replace(told, results=replace(told.results, singles=pd.DataFrame(columns=["run"])))
     (section,) = fields.build(bare)
-    assert isinstance(section.items[0], Field) and section.items[0].clouds == {}
+    assert isinstance(section.items[0], HeatmapChart) and section.items[0].clouds == {}
     assert fields.build(replace(told, fields=pd.DataFrame())) == []
 
 
-def test_a_curve_that_a_run_lacks_is_a_hole_not_a_zero(told: Material) -> None:
+def test_a_curve_that_a_run_lacks_is_a_hole_not_a_zero(told: ReportData) -> None:
     curves = told.results.curves.copy()
     curves.loc[curves["trained"] == "Triplet", "mean"] = math.nan
     found = dial(replace(told, results=replace(told.results, curves=curves)), threshold)
@@ -99,7 +99,7 @@ def test_a_curve_that_a_run_lacks_is_a_hole_not_a_zero(told: Material) -> None:
 
 
 @pytest.mark.slow
-def test_hubness_is_drawn_of_the_first_seed_of_every_loss(told: Material) -> None:
+def test_hubness_is_drawn_of_the_first_seed_of_every_loss(told: ReportData) -> None:
     (section,) = geometry.build(told)
     names = [item.name for item in section.everything]
     assert "hubness-1" in names

@@ -11,15 +11,15 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.report.chapters import count_recall
 from lossscope.report.chapters._counts import counts
-from lossscope.report.chapters.base import Material
+from lossscope.report.chapters.base import ReportData
 from lossscope.report.page import Picture
 from lossscope.stats.rank_association import association
 from lossscope.tables.base import Table
 
-Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], Material]
+Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 
-def test_a_run_is_a_row_of_each_direction(told: Material) -> None:
+def test_a_run_is_a_row_of_each_direction(told: ReportData) -> None:
     frame, rows = counts(told), told.results.rows
     assert len(frame) == 8 and set(frame["panel"]) == {"VSE++"} and not frame.isna().any().any()
     for one in frame.to_dict("records"):
@@ -30,7 +30,7 @@ def test_a_run_is_a_row_of_each_direction(told: Material) -> None:
         assert one["count"] == per_query.loc[per_query["statistic"] == statistic, "mean"].item()
 
 
-def test_the_section_has_the_picture_the_interval_and_the_numbers(told: Material) -> None:
+def test_the_section_has_the_picture_the_interval_and_the_numbers(told: ReportData) -> None:
     (section,) = count_recall.build(told)
     picture, found, numbers = section.items
     assert isinstance(picture, Picture) and isinstance(found, Table) and isinstance(numbers, Table)
@@ -49,7 +49,7 @@ def test_the_section_has_the_picture_the_interval_and_the_numbers(told: Material
     assert f"scenes: {share:.3g} %" in section.text
 
 
-def test_one_loss_is_compared_with_nothing(one: Material) -> None:
+def test_one_loss_is_compared_with_nothing(one: ReportData) -> None:
     assert count_recall.build(one) == []
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lossscope.report.chapters import sensitivity
-from lossscope.report.chapters.base import Material
+from lossscope.report.chapters.base import ReportData
 from lossscope.report.page import Picture
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ SPECS = {
 }
 
 
-def of(told: Material, specs: dict[str, float]) -> Material:
+def of(told: ReportData, specs: dict[str, float]) -> ReportData:
     """One rsum for each spec."""
     rows = told.results.rows
     one = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")].iloc[:1]
@@ -27,7 +27,7 @@ def of(told: Material, specs: dict[str, float]) -> Material:
     return replace(told, results=replace(told.results, rows=pd.concat(made, ignore_index=True)))
 
 
-def test_each_swept_field_is_a_panel_with_its_own_values(told: Material) -> None:
+def test_each_swept_field_is_a_panel_with_its_own_values(told: ReportData) -> None:
     (section,) = sensitivity.build(of(told, SPECS))
     (picture,) = section.everything
     assert isinstance(picture, Picture)
@@ -38,7 +38,7 @@ def test_each_swept_field_is_a_panel_with_its_own_values(told: Material) -> None
     assert lines["gamma"] == [[20, 520], [40, 540], [60, 520]]
 
 
-def test_two_values_or_words_are_no_curve(told: Material) -> None:
+def test_two_values_or_words_are_no_curve(told: ReportData) -> None:
     assert sensitivity.build(of(told, {"ntxent:tau=0.1": 1.0, "ntxent:tau=0.2": 2.0})) == []
     pairs = {f"goal:triplet=con,pair={pair}": 1.0 for pair in ("con", "lin", "sig")}
     assert sensitivity.build(of(told, pairs)) == []

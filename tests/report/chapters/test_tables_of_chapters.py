@@ -11,12 +11,12 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.report.chapters import comparison, contributors, geometry, retrieval, runs, training
-from lossscope.report.chapters.base import Material
+from lossscope.report.chapters.base import ReportData
 from lossscope.report.page import Picture, Section
 from lossscope.report.papers import papers
 from lossscope.tables.base import Table
 
-Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], Material]
+Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 
 def tables(sections: object) -> dict[str, Table]:
@@ -28,7 +28,7 @@ def column(table: Table, heading: str) -> list[float | None]:
     return [row[table.headings.index(heading)].mean for row in table.rows]
 
 
-def test_recall_is_the_mean_over_seeds(told: Material) -> None:
+def test_recall_is_the_mean_over_seeds(told: ReportData) -> None:
     table, rows = tables(retrieval.build(told))["retrieval"], told.results.rows
     rsum = rows[rows["statistic"] == "rsum"].groupby("trained", sort=False)["mean"].mean()
     assert column(table, "rsum") == pytest.approx(rsum.tolist())
@@ -43,7 +43,7 @@ def test_a_seed_that_is_missing_is_told(changed: Changed) -> None:
     assert any("seed 1 of scenes, VSE++, Triplet missing: n = 1" in note for note in table.notes)
 
 
-def test_the_tables_of_a_paper_take_the_place_of_the_plain_ones(told: Material, changed: Changed) -> None:
+def test_the_tables_of_a_paper_take_the_place_of_the_plain_ones(told: ReportData, changed: Changed) -> None:
     material = changed(lambda rows: rows.assign(dataset="flickr30k", method="VSE++ (ResNet50, frozen)"))
     material = replace(material, results=replace(material.results, paper="bleeker2022"))
     found = tables(retrieval.build(material))
@@ -53,7 +53,7 @@ def test_the_tables_of_a_paper_take_the_place_of_the_plain_ones(told: Material, 
     assert list(papers(told, counted=False)) == []  # of no paper
 
 
-def test_counts_stand_in_the_layout_of_the_paper(told: Material) -> None:
+def test_counts_stand_in_the_layout_of_the_paper(told: ReportData) -> None:
     found = tables(contributors.build(told))
     assert set(found) == {"cocos_triplet", "cocos_softmax"}
     rows = told.results.rows
@@ -62,14 +62,14 @@ def test_counts_stand_in_the_layout_of_the_paper(told: Material) -> None:
     assert len(expected) == 4 and expected <= {cell.mean for row in found["cocos_triplet"].rows for cell in row}
 
 
-def test_weight_is_drawn_as_means_over_seeds(told: Material) -> None:
+def test_weight_is_drawn_as_means_over_seeds(told: ReportData) -> None:
     (section,) = contributors.build(told)
     (picture,) = [item for item in section.everything if isinstance(item, Picture)]
     assert picture.name == "weight_mass-1" and picture.caption.startswith("VSE++. ")
     assert "Triplet i2t" in picture.alt and "NT-Xent t2i" in picture.alt
 
 
-def test_tests_of_the_sum_are_shown_and_those_of_each_recall_folded(told: Material) -> None:
+def test_tests_of_the_sum_are_shown_and_those_of_each_recall_folded(told: ReportData) -> None:
     (section,) = comparison.build(told)
     assert [item.name for item in section.items] == ["comparison"]
     assert [item.name for item in section.more] == ["comparison_recalls"]
@@ -78,7 +78,7 @@ def test_tests_of_the_sum_are_shown_and_those_of_each_recall_folded(told: Materi
     assert len(tables([section])["comparison_recalls"].rows) == 6
 
 
-def test_geometry_is_the_mean_over_seeds_and_a_gap_where_nothing_is_known(told: Material, changed: Changed) -> None:
+def test_geometry_is_the_mean_over_seeds_and_a_gap_where_nothing_is_known(told: ReportData, changed: Changed) -> None:
     table, rows = tables(geometry.build(told))["geometry"], told.results.rows
     own = rows[(rows["statistic"] == "s_pos") & (rows["trained"] == "Triplet") & (rows["direction"] == "i2t")]["mean"]
     (line,) = [row for row in table.rows if (row[1].text, row[2].text) == ("Triplet", "i2t")]
@@ -93,7 +93,7 @@ def test_geometry_is_the_mean_over_seeds_and_a_gap_where_nothing_is_known(told: 
     assert all(row[table.headings.index("s_pos")].plain() == "–" for row in table.rows)
 
 
-def test_every_run_is_listed_with_the_print_of_its_data(told: Material) -> None:
+def test_every_run_is_listed_with_the_print_of_its_data(told: ReportData) -> None:
     table, rows = tables(runs.build(told))["runs"], told.results.rows
     assert [row[0].text for row in table.rows] == told.results.cells["run"].tolist()
     prints = {str(one)[:12] for one in rows["data_fingerprint"].unique()}
@@ -101,7 +101,7 @@ def test_every_run_is_listed_with_the_print_of_its_data(told: Material) -> None:
     assert "gaps" not in tables(runs.build(told))
 
 
-def test_cells_without_numbers_are_listed_with_their_reason(told: Material) -> None:
+def test_cells_without_numbers_are_listed_with_their_reason(told: ReportData) -> None:
     cells = told.results.cells.copy()
     cells.loc[0, ["status", "reason"]] = ["failed", "no memory & <left>"]
     rows = told.results.rows[told.results.rows["run"] != cells["run"].iloc[0]]
@@ -111,7 +111,7 @@ def test_cells_without_numbers_are_listed_with_their_reason(told: Material) -> N
     assert len(found["runs"].rows) == 3 and found["gaps"].caption.startswith("1 cell")
 
 
-def test_training_is_drawn_for_each_model(told: Material) -> None:
+def test_training_is_drawn_for_each_model(told: ReportData) -> None:
     (section,) = training.build(told)
     assert [item.name for item in section.items] == ["training-1", "separation-1"]
     assert "seed 0" in section.items[1].caption

@@ -19,7 +19,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.conversion import opened
+from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
 
 WORDS = (*SPECIAL, "a", "red", "dog", "cat", "runs", "sleeps", "on", "grass")
@@ -129,7 +129,7 @@ def test_an_original_is_probed_and_converted_with_its_own_scores(tmp_path: Path,
     torch.testing.assert_close(direct.block(*rows), S, atol=1e-5, rtol=1e-5)
     assert direct.objective == "triplet_sh:margin=0.2"
     for out in (tmp_path / "ours.pt", tmp_path / "ours.safetensors"):
-        checkpoint, _ = opened(file, words, f"precomp:root={data}")
+        checkpoint, _ = open_released(file, words, f"precomp:root={data}")
         checkpoint.save(out)
         again = load(out, split="test")
         torch.testing.assert_close(again.block(*rows), S, atol=1e-5, rtol=1e-5)
@@ -144,9 +144,9 @@ def test_words_of_another_number_are_refused(tmp_path: Path, family: Family) -> 
     with pytest.raises(
         InputError, match=rf"the vocabulary must have \d+ words, .* got {len(WORDS) - 1 + len(family.added)}"
     ):
-        opened(file, vocabulary(tmp_path / "other.json", WORDS[:-1]))
+        open_released(file, vocabulary(tmp_path / "other.json", WORDS[:-1]))
     with pytest.raises(InputError, match="--vocabulary is needed"):
-        opened(file)
+        open_released(file)
 
 
 @families
@@ -163,7 +163,7 @@ def test_a_file_that_does_not_fit_names_the_tensor(tmp_path: Path, family: Famil
         tower[name] = tower[name][:-1]
     torch.save(state, tmp_path / "b.pth.tar")
     with pytest.raises(InputError, match=name.removeprefix(family.prefix)):
-        opened(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
+        open_released(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
 
 
 def test_weights_that_are_not_finite_are_named(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_weights_that_are_not_finite_are_named(tmp_path: Path) -> None:
     state["model"][0]["fc.bias"][0] = torch.nan
     torch.save(state, tmp_path / "b.pth.tar")
     with pytest.raises(InputError, match=r"fc\.bias"):
-        opened(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
+        open_released(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
 
 
 @families
@@ -183,7 +183,7 @@ def test_a_prefix_on_some_names_only_is_no_match(tmp_path: Path, family: Family)
     state["model"][1] = {other if k == first else k: v for k, v in tower.items()}
     torch.save(state, tmp_path / "b.pth.tar")
     with pytest.raises(InputError):
-        opened(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
+        open_released(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
 
 
 class Evil:
@@ -201,7 +201,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, zipped: bo
 def test_a_file_of_no_family_says_what_is_known(tmp_path: Path) -> None:
     torch.save({"state_dict": {"layer.weight": torch.ones(1)}}, tmp_path / "a.pth")
     with pytest.raises(InputError, match=r"must be of a family we know \(bfan, .*; it holds 1 state dict"):
-        opened(tmp_path / "a.pth")
+        open_released(tmp_path / "a.pth")
 
 
 @pytest.mark.parametrize("place", ["{}", "vocab"])
@@ -210,7 +210,7 @@ def test_words_are_found_beside_the_file(tmp_path: Path, place: str) -> None:
     home = tmp_path / place.format("")
     home.mkdir(exist_ok=True)
     vocabulary(home / "f30k_precomp_vocab.json")
-    assert opened(file)[0].vocabulary == list(WORDS)
+    assert open_released(file)[0].vocabulary == list(WORDS)
 
 
 def run(*words: str) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources.checkpoints.conversion import opened
+from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
@@ -104,7 +104,7 @@ def write(folder: Path, name: str, zipped: bool, config: Any) -> Path:
 def test_an_original_is_opened_with_its_own_scores(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
     path = write(tmp_path, name, zipped, configured)
     sys.modules.pop("parse_config", None)
-    checkpoint, _ = opened(path)
+    checkpoint, _ = open_released(path)
     checkpoint.save(tmp_path / "ours.pt")
     checkpoint.save(tmp_path / "ours.safetensors")
     expected = scores(name, model(name))
@@ -123,8 +123,8 @@ def test_a_missing_and_a_surplus_tensor_are_named(tmp_path: Path, configured: An
     kept = state.pop(key)
     torch.save(held, path)
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
-        opened(path)
+        open_released(path)
     state |= {key: kept, "extra.weight": torch.ones(1)}
     torch.save(held, path)
     with pytest.raises(InputError, match=r"extra\.weight"):
-        opened(path)
+        open_released(path)

@@ -15,9 +15,9 @@ from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder, encoder_spec
 from lossscope.encoders.types import on_device
 from lossscope.registry import build
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.layer_gradients import Live, layer_of
+from lossscope.sources.checkpoints.layer_gradients import LayerGradients, layer_of
 from lossscope.text.vocabulary import Vocabulary
 
 IMAGES, CAPTIONS = np.array([3, 0, 7, 5]), np.array([16, 2, 36, 27])
@@ -37,14 +37,14 @@ class Held:
 
 
 @pytest.fixture
-def pictures(tiny_checkpoint: Path) -> tuple[Encoder, Sentences]:
+def pictures(tiny_checkpoint: Path) -> tuple[Encoder, CaptionBatcher]:
     """A model of pictures with batch norm, and a GRU of words."""
     checkpoint = Checkpoint.load(tiny_checkpoint)
-    return checkpoint.model(), Sentences(build("datasets", checkpoint.data).split("val"), checkpoint.words())
+    return checkpoint.model(), CaptionBatcher(build("datasets", checkpoint.data).split("val"), checkpoint.words())
 
 
 @pytest.fixture
-def regions() -> tuple[Encoder, Sentences]:
+def regions() -> tuple[Encoder, CaptionBatcher]:
     """A model that scores pairs of regions and words in chunks."""
     random = np.random.default_rng(0)
     captions = [
@@ -56,10 +56,10 @@ def regions() -> tuple[Encoder, Sentences]:
     ids = [str(n) for n in range(18)]
     torch.manual_seed(0)
     model = encoder_spec("scan:dim=8,words=8").build((4, 12), len(words)).eval()
-    return model, Sentences(Split("test", Held(features), captions, owner, ids[:9], ids, "f"), words)
+    return model, CaptionBatcher(Split("test", Held(features), captions, owner, ids[:9], ids, "f"), words)
 
 
-def expected(model: Encoder, sentences: Sentences, rows: Any, direction: str) -> dict[str, float]:
+def expected(model: Encoder, sentences: CaptionBatcher, rows: Any, direction: str) -> dict[str, float]:
     """Layer -> norm after a backward pass of the summed NT-Xent loss, in eval mode."""
     device = torch.device("cpu")
     images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
@@ -75,7 +75,7 @@ def expected(model: Encoder, sentences: Sentences, rows: Any, direction: str) ->
     return {name: square**0.5 for name, square in squares.items()}
 
 
-def weights(model: Encoder, sentences: Sentences, rows: Any, direction: str) -> torch.Tensor:
+def weights(model: Encoder, sentences: CaptionBatcher, rows: Any, direction: str) -> torch.Tensor:
     with torch.no_grad():
         device = torch.device("cpu")
         images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
@@ -89,7 +89,7 @@ def weights(model: Encoder, sentences: Sentences, rows: Any, direction: str) -> 
 @pytest.mark.parametrize("rows", [(IMAGES, CAPTIONS % 18), (np.array([1, 1, 2]), np.array([0, 9, 4]))])
 def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytest.FixtureRequest) -> None:
     model, sentences = request.getfixturevalue(kind)
-    both = Live(lambda: (model, sentences))(*rows)
+    both = LayerGradients(lambda: (model, sentences))(*rows)
     for direction, gradients in (("i2t", both.i2t), ("t2i", both.t2i)):
         found = gradients(weights(model, sentences, rows, direction))
         told = expected(model, sentences, rows, direction)
@@ -97,17 +97,17 @@ def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytes
         assert sum(told.values()) > 0.1
 
 
-def test_layers_are_parts_of_both_towers(pictures: tuple[Encoder, Sentences]) -> None:
-    found = Live(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
+def test_layers_are_parts_of_both_towers(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    found = LayerGradients(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
     assert list(found) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_the_model_stays_as_it_was(training: bool, pictures: tuple[Encoder, Sentences]) -> None:
+def test_the_model_stays_as_it_was(training: bool, pictures: tuple[Encoder, CaptionBatcher]) -> None:
     model, sentences = pictures
     model.train(training)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    Live(lambda: (model, sentences))(IMAGES, CAPTIONS).t2i(torch.ones(4, 4))
+    LayerGradients(lambda: (model, sentences))(IMAGES, CAPTIONS).t2i(torch.ones(4, 4))
     assert model.training == training
     assert all(parameter.grad is None for parameter in model.parameters())
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -121,7 +121,7 @@ def test_a_batch_goes_through_the_model_once(
     calls: list[int] = []
     encode: Callable[..., Any] = model.encode_images
     monkeypatch.setattr(model, "encode_images", lambda images: calls.append(1) or encode(images))
-    live = Live(lambda: (model, sentences))
+    live = LayerGradients(lambda: (model, sentences))
     both = live(IMAGES, CAPTIONS % 18)
     assert calls == []
     first, again, other = both.i2t(torch.eye(4)), both.i2t(torch.eye(4)), both.t2i(2 * torch.eye(4))
@@ -131,24 +131,24 @@ def test_a_batch_goes_through_the_model_once(
         assert other[name] == pytest.approx(2 * norm)
 
 
-def test_it_works_where_gradients_are_off(pictures: tuple[Encoder, Sentences]) -> None:
-    live = Live(lambda: pictures)
+def test_it_works_where_gradients_are_off(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    live = LayerGradients(lambda: pictures)
     expected = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
     with torch.inference_mode():
         found = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
     assert {name: float(norm) for name, norm in found.items()} == {name: float(v) for name, v in expected.items()}
 
 
-def test_parameters_that_are_not_trained_have_no_layer(pictures: tuple[Encoder, Sentences]) -> None:
+def test_parameters_that_are_not_trained_have_no_layer(pictures: tuple[Encoder, CaptionBatcher]) -> None:
     model, sentences = pictures
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not name.startswith("image.features"))
-    assert "image.features" not in Live(lambda: (model, sentences))(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert "image.features" not in LayerGradients(lambda: (model, sentences))(IMAGES, CAPTIONS).i2t(torch.eye(4))
 
 
-def test_the_model_is_made_when_it_is_needed(pictures: tuple[Encoder, Sentences]) -> None:
+def test_the_model_is_made_when_it_is_needed(pictures: tuple[Encoder, CaptionBatcher]) -> None:
     made: list[int] = []
-    live = Live(lambda: made.append(1) or pictures)  # type: ignore[func-returns-value]
+    live = LayerGradients(lambda: made.append(1) or pictures)  # type: ignore[func-returns-value]
     both = live(IMAGES, CAPTIONS)
     assert made == []
     both.i2t(torch.eye(4))

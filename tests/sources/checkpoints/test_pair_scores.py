@@ -13,21 +13,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.embedded import Embedded
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
 from lossscope.datasets.base import Split
 from lossscope.datasets.formats.subset import first_images
 from lossscope.encoders.base import Encoder, EncoderSpec
-from lossscope.encoders.types import Items, Side
+from lossscope.encoders.types import EncodedBatch, Items
 from lossscope.engine.plan import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.retrieval.evaluate import evaluate, retrieve
 from lossscope.sources.base import load
-from lossscope.sources.checkpoints.captions import Sentences
+from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.pair_scores import Scorer, joined, seen
+from lossscope.sources.checkpoints.pair_scores import PairScorer, joined, score_split
 from lossscope.text.vocabulary import Vocabulary
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
@@ -46,21 +46,21 @@ class Pairs(Encoder):
         self.fc, self.embed = nn.Linear(48, 6), nn.Embedding(vocabulary, 6)
         self.best, self.further, self.whole = best, further, best > 0
 
-    def encode_images(self, images: Items) -> Side:
+    def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
         pooled = nn.functional.adaptive_avg_pool2d(images.float() / 255, 4).flatten(1)
-        return Side(None, nn.functional.normalize(self.fc(pooled), dim=1)[:, None])
+        return EncodedBatch(None, nn.functional.normalize(self.fc(pooled), dim=1)[:, None])
 
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> Side:
+    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
         present = torch.arange(ids.shape[1])[None] < lengths[:, None]
-        return Side(None, nn.functional.normalize(self.embed(ids), dim=2) * present[:, :, None], present)
+        return EncodedBatch(None, nn.functional.normalize(self.embed(ids), dim=2) * present[:, :, None], present)
 
-    def score_pairs(self, images: Side, texts: Side) -> Tensor:
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         assert images.local is not None and texts.local is not None
         s = torch.einsum("nd,mld->nml", images.local[:, 0], texts.local)
         return (s if texts.mask is None else s.masked_fill(~texts.mask, -math.inf)).amax(2)
 
-    def score(self, images: Side, texts: Side) -> Tensor | Pair[Tensor]:
+    def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor | Pair[Tensor]:
         S = super().score(images, texts)
         assert isinstance(S, Tensor)
         if not self.best or self.training:
@@ -68,7 +68,7 @@ class Pairs(Encoder):
         return Pair(*(one.masked_fill(one < one.topk(self.best).values[:, -1:], math.nan) for one in (S, S.T)))
 
     def extra_loss(
-        self, images: Side, texts: Side, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
+        self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
     ) -> Tensor | None:
         return self.further * self.fc.weight.square().sum() if self.further else None
 
@@ -90,10 +90,10 @@ def split() -> Split:
     return build("datasets", DATA).split("val")  # type: ignore[no-any-return]
 
 
-def scorer(split: Split, size: int = 5, best: int = 0) -> Scorer:
+def scorer(split: Split, size: int = 5, best: int = 0) -> PairScorer:
     torch.manual_seed(0)
     words = Vocabulary.build(split.captions, 1)
-    return Scorer(Pairs(len(words), best), Sentences(split, words), size)
+    return PairScorer(Pairs(len(words), best), CaptionBatcher(split, words), size)
 
 
 def rows(split: Split) -> tuple[Any, Any]:
@@ -101,9 +101,9 @@ def rows(split: Split) -> tuple[Any, Any]:
 
 
 def test_tiles_make_the_matrix_of_one_call(split: Split) -> None:
-    whole, tiled = scorer(split, 1000)(*rows(split)), scorer(split, 5)(*rows(split))
-    assert isinstance(whole, Tensor) and isinstance(tiled, Tensor)
-    torch.testing.assert_close(tiled, whole, rtol=0, atol=1e-6)
+    whole, counting_rule = scorer(split, 1000)(*rows(split)), scorer(split, 5)(*rows(split))
+    assert isinstance(whole, Tensor) and isinstance(counting_rule, Tensor)
+    torch.testing.assert_close(counting_rule, whole, rtol=0, atol=1e-6)
     some = scorer(split)(np.array([3, 1]), np.array([7, 0, 2]))
     assert isinstance(some, Tensor)
     torch.testing.assert_close(some, whole[[3, 1]][:, [7, 0, 2]])
@@ -126,8 +126,8 @@ def test_scores_that_are_not_finite_are_named(split: Split) -> None:
 
 
 def test_sides_are_joined_to_the_longest() -> None:
-    one = Side(None, torch.ones(2, 3, 4), torch.ones(2, 3, dtype=torch.bool), {"w": torch.ones(2, 7)})
-    other = Side(None, torch.ones(1, 5, 4), torch.ones(1, 5, dtype=torch.bool), {"w": torch.zeros(1, 7)})
+    one = EncodedBatch(None, torch.ones(2, 3, 4), torch.ones(2, 3, dtype=torch.bool), {"w": torch.ones(2, 7)})
+    other = EncodedBatch(None, torch.ones(1, 5, 4), torch.ones(1, 5, dtype=torch.bool), {"w": torch.zeros(1, 7)})
     both = joined([one, other])
     assert both.local is not None and both.mask is not None
     assert both.local.shape == (3, 5, 4)
@@ -139,7 +139,7 @@ def test_sides_are_joined_to_the_longest() -> None:
 def test_the_first_images_alone_can_be_seen(split: Split) -> None:
     found = scorer(split)
     part = first_images(split, 4)
-    whole, few = (seen(found.model, Sentences(one, found.sentences.words)) for one in (split, part))
+    whole, few = (score_split(found.model, CaptionBatcher(one, found.sentences.words)) for one in (split, part))
     assert whole.i2t.shape == (12, 60) and few.i2t.shape == (4, 20)
     torch.testing.assert_close(few.i2t, whole.i2t[:4, :20])
     assert part.caption_image.tolist() == split.caption_image[:20].tolist()
@@ -152,8 +152,8 @@ def test_the_first_images_alone_can_be_seen(split: Split) -> None:
     assert few_own.words.take(np.array([3]))[0][0].tolist() == [3.0] * 3 and few_own.words.width == 3
 
 
-def embedded(split: Split, found: Scorer) -> Embedded:
-    return Embedded(
+def embedded(split: Split, found: PairScorer) -> SplitEmbeddings:
+    return SplitEmbeddings(
         "pairs", None, None, None, split.caption_image, split.image_ids, split.caption_ids, "0", scorer=found
     )
 
@@ -162,7 +162,7 @@ def test_a_scorer_is_swept_and_ranked_as_its_matrix(split: Split) -> None:
     found = scorer(split)
     S = found(*rows(split))
     assert isinstance(S, Tensor)
-    direct = Embedded("pairs", None, None, S, split.caption_image, split.image_ids, split.caption_ids, "0")
+    direct = SplitEmbeddings("pairs", None, None, S, split.caption_image, split.image_ids, split.caption_ids, "0")
     sweep = Sweep(("ntxent", "smoothap"), batch_size=8)
     for one, other in zip(sweep.run(embedded(split, found)), sweep.run(direct), strict=True):
         numbers = [frame.select_dtypes("number").fillna(-1).to_numpy() for frame in (one, other)]
@@ -228,11 +228,11 @@ class Vectors:
 def test_captions_may_be_ids_or_vectors_of_the_data_set(split: Split) -> None:
     words = Vocabulary.build(split.captions, 1)
     own = [[1, 4, 2], [1, 2]] * 30
-    ids, lengths = Sentences(replace(split, tokens=own), words).take(np.array([0, 1]), torch.device("cpu"))
+    ids, lengths = CaptionBatcher(replace(split, tokens=own), words).take(np.array([0, 1]), torch.device("cpu"))
     assert ids.tolist() == [[1, 4, 2], [1, 2, 0]] and lengths.tolist() == [3, 2]
     with pytest.raises(InputError, match=r"must be below the vocabulary's size, .* got 999"):
-        _ = Sentences(replace(split, tokens=[[1, 999]] * 60), words).ids
-    vectors = Sentences(replace(split, words=Vectors()), words)
+        _ = CaptionBatcher(replace(split, tokens=[[1, 999]] * 60), words).ids
+    vectors = CaptionBatcher(replace(split, words=Vectors()), words)
     found, lengths = vectors.take(np.array([0, 1]), torch.device("cpu"))
     assert found.shape == (2, 2, 3) and lengths.tolist() == [1, 2]
     assert found[0].tolist() == [[0.0] * 3, [0.0] * 3] and found[1, 1].tolist() == [1.0] * 3

@@ -11,7 +11,7 @@ from lossscope.errors import InputError, SpecError
 from lossscope.registry import build, names
 from lossscope.studies.launchers.base import Launcher
 from lossscope.studies.study import Study
-from lossscope.studies.study_file import read_grid
+from lossscope.studies.study_file import read_study_file
 
 TINY = """
 name = "tiny"
@@ -33,7 +33,7 @@ singles = []
 def begun(tmp_path: Path) -> Study:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY, encoding="utf-8")
-    return Study.begun(tmp_path / "study", read_grid(file))
+    return Study.begun(tmp_path / "study", read_study_file(file))
 
 
 def test_what_there_is() -> None:
