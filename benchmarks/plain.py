@@ -120,9 +120,9 @@ def of_similarities(S: Tensor) -> dict[str, Tensor]:
     chosen = column.bincount(minlength=len(S)).float()
     apart = chosen - chosen.mean()
     told |= {
-        "N_max": chosen.max(),
-        "N_skew": apart.pow(3).mean() / apart.square().mean().pow(1.5),
-        "never": (chosen == 0).float().mean(),
+        "hub_max_count": chosen.max(),
+        "hub_skewness": apart.pow(3).mean() / apart.square().mean().pow(1.5),
+        "never_hardest": (chosen == 0).float().mean(),
         "hub_share": chosen.topk(max(1, len(S) // 100)).values.sum() / len(S),
     }
     return told

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 METRICS = ("rsum", *(f"{side}_{name}" for side in ("i2t", "t2i") for name in ("R@1", "R@5", "R@10", "MRR", "mAP@5")))
-SCHEMA = "lossscope.comparison/1"
+SCHEMA = "lossscope.comparison/2"
 
 
 def _metrics(incomplete: str) -> list[str]:
@@ -133,7 +133,7 @@ def _system(baseline: str | None, queries: pd.DataFrame) -> str | None:
     """The system that is meant: by its name, with - or _, or by one of its runs."""
     if baseline is None:
         return None
-    for run, trained in queries[["run", "trained"]].drop_duplicates().itertuples(index=False):
+    for run, trained in queries[["run", "objective_label"]].drop_duplicates().itertuples(index=False):
         if baseline.rstrip("/") == run or baseline.replace("-", "_") == trained.replace("-", "_"):
             return str(trained)
     return baseline

@@ -97,7 +97,7 @@ def status(file: File, out: Out = None, format: Format = "table", debug: Debug =
     states = _opened(file, out).states()
     rows = [_row(state) for state in states]
     if format == "json":
-        typer.echo(json.dumps({"schema": "lossscope.status/1", "cells": rows}, indent=1))
+        typer.echo(json.dumps({"schema": "lossscope.status/2", "cells": rows}, indent=1))
         return
     import pandas as pd
 
@@ -171,7 +171,13 @@ def _opened(file: Path, out: Path | None) -> Study:
 
 def _row(state: RunStatus) -> dict[str, Any]:
     cell = state.cell
-    who = {"cell": cell.key, "data": cell.data, "encoder": cell.encoder, "trained": cell.trained, "seed": cell.seed}
+    who = {
+        "cell": cell.key,
+        "data": cell.data,
+        "encoder": cell.encoder,
+        "objective_label": cell.objective_label,
+        "seed": cell.seed,
+    }
     return {**who, "status": state.status, "rsum": state.rsum, "seconds": state.seconds, "reason": state.reason}
 
 
@@ -204,13 +210,16 @@ def _costs(work: Study, places: int, device: str, bar: _output.Progress | None) 
     size = sum(cost.megabytes * cost.cells for cost in costs)
     rows = tuple(
         (
-            Cell(text=cost.data), Cell(text=cost.encoder), Cell(text=cost.trained), Cell(mean=cost.cells, digits=0),
+            Cell(text=cost.data), Cell(text=cost.encoder), Cell(text=cost.objective_label),
+            Cell(mean=cost.cells, digits=0),
             Cell(mean=cost.steps or None, digits=0), Cell(mean=cost.seconds, digits=0),
             Cell(text="cells that are done" if cost.measured else "a few steps"),
         )
         for cost in costs
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("data", "encoder", "trained", "cells left", "steps", "s a cell", "from"))
+    columns = tuple(
+        ("", name) for name in ("data", "encoder", "objective_label", "cells left", "steps", "s a cell", "from")
+    )
     caption = (
         f"{sum(cost.cells for cost in costs)} cells left of {len(work.grid.cells)}: about {whole / 60:.0f} minutes of "
         f"work, {whole / 60 / places:.0f} with {places} at once, {size:.0f} MB of checkpoints. Estimated while nothing "

@@ -207,7 +207,7 @@ def _unusual(objective: Objective) -> list[str]:
     if objective.learnable:
         begin = ", ".join(f"{name} from {value:.3g}" for name, value in objective.learnable.items())
         told.append(f"Training learns {begin.replace('-', '−')}.")
-    if objective.state() is not None:
+    if objective.network() is not None:
         told.append("Training learns a net.")
     if objective.required_info:
         told.append(f"To be trained it needs {_names(objective.required_info)} in `mask.info`.")
@@ -229,7 +229,7 @@ def _files(name: str, objective: Objective) -> str:
             tests.append(path)
     more = {
         "learnt_scale": objective.learnable,
-        "meta_step": objective.state(),
+        "meta_step": objective.network(),
         "quintuplet_loss": objective.required_info,
     }
     tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, wanted in more.items() if wanted]

@@ -33,6 +33,23 @@ KINDS = {
     "launchers": "studies.launchers",
 }
 """Kind -> its package below lossscope; plug-ins announce themselves in the entry-point group lossscope.KIND."""
+RENAMED = {
+    "objectives": {
+        "collapses": "needs_warmup",
+        "counted": "counted_weights",
+        "differences": "rows_sum_to_zero",
+        "embeddings": "needs_embeddings",
+        "learnt": "learnable",
+        "needs": "required_info",
+        "reads": "optional_info",
+        "stated": "closed_form",
+        "tiled": "counting_rule",
+        "weighed": "differentiable_weights",
+    },
+    "probes": {"weighs": "needs_objective"},
+    "encoders": {"opened": "from_released", "prepared": "prepare", "rebuilt": "rebuild"},
+}
+"""Kind -> former name of an attribute of its entries -> the name it has now; a plug-in with a former one is refused."""
 NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that state what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
@@ -52,7 +69,7 @@ def load(kind: str, name: str) -> type[Any]:
         return _public_dataclass(importlib.import_module(f"{_package(kind)}.{wanted}"))
     plugin = _plugins(kind).get(wanted)
     if plugin is not None:
-        return typing.cast("type[Any]", plugin.load())
+        return _with_todays_names(kind, plugin.load(), plugin.value)
     known = names(kind)
     near = difflib.get_close_matches(wanted, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -204,12 +221,21 @@ def _from_file(kind: str, name: str) -> type[Any]:
     dataclass = isinstance(found, type) and dataclasses.is_dataclass(found)
     if dataclass and (hasattr(found, "counted_weights") or not _can_be_called(found)):
         setattr(found, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
-        return typing.cast("type[Any]", found)
+        return _with_todays_names(kind, found, name)
     if kind == "objectives" and _can_be_called(found):  # by name: the registry imports nothing that stands on it
         return typing.cast(
             "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrap_loss(found, name)
         )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(found).__name__}")
+
+
+def _with_todays_names(kind: str, cls: type[Any], name: str) -> type[Any]:
+    """Return a plug-in's class. Raises SpecError when it defines an attribute by a name that was given up."""
+    for base in cls.__mro__:
+        old = RENAMED.get(kind, {}).keys() & vars(base).keys() if not base.__module__.startswith("lossscope.") else ()
+        for attribute in sorted(old):
+            raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
+    return cls
 
 
 def _can_be_called(thing: Any) -> bool:

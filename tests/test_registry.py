@@ -295,3 +295,14 @@ def test_a_file_has_exactly_one_public_dataclass(scratch: Path, classes: tuple[s
 def test_a_thing_that_is_not_registered_has_no_spec() -> None:
     with pytest.raises(SpecError, match="Spec is not registered"):
         spec_of(Spec("x"))
+
+
+@pytest.mark.parametrize("kind", registry.RENAMED)
+def test_a_plug_in_with_a_former_name_is_told_todays(kind: str, tmp_path: Path) -> None:
+    for former, name in registry.RENAMED[kind].items():
+        path = tmp_path / f"{kind}_{former}.py"
+        path.write_text(
+            f"from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine:\n    {former} = None\n"
+        )
+        with pytest.raises(SpecError, match=f"must define {name}; it defines {former}, its former name"):
+            build(kind, f"{path}:Mine")

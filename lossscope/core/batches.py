@@ -30,11 +30,11 @@ class Batch:
 
     images: Rows
     captions: Rows
-    how: SamplingMode
+    mode: SamplingMode
 
     def mask(self, caption_image: Rows, same_image: SameImage = "keep") -> Mask:
         """The i2t mask of the batch, from the image row of every caption of the split."""
-        if self.how != "images":
+        if self.mode != "images":
             return pair_mask(torch.from_numpy(self.images), same_image)
         return group_mask(torch.from_numpy(self.images), torch.from_numpy(caption_image[self.captions]))
 
@@ -49,13 +49,13 @@ class Sampling:
     in one batch, in file order. captions: all, or the first of each image. Raises InputError for a batch size below 2.
     """
 
-    how: SamplingMode = "pairs"
+    mode: SamplingMode = "pairs"
     batch_size: int | None = 128
     seed: int = 0
     shuffle: bool = True
     drop_last: bool = False
     captions: Literal["all", "first"] = "all"
-    least: int = 1
+    min_batch_size: int = 1
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
@@ -70,7 +70,7 @@ class Sampling:
     def count(self, caption_image: Rows) -> int:
         """Number of batches of one epoch."""
         n, size = self._units(caption_image), self._size(caption_image)
-        return n // size + int(not self.drop_last and n % size >= self.least)
+        return n // size + int(not self.drop_last and n % size >= self.min_batch_size)
 
     def batches(self, caption_image: Rows, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
         """Batches `start`, `start` + 1, ... of an epoch."""
@@ -78,7 +78,7 @@ class Sampling:
         n, size = self._units(caption_image), self._size(caption_image)
         mixed = self.shuffle and self.batch_size is not None
         order = shuffle_rows(n, self.seed, epoch) if mixed else np.arange(n, dtype=np.int64)
-        groups = _by_image(captions, caption_image) if self.how == "images" else None
+        groups = _by_image(captions, caption_image) if self.mode == "images" else None
         for index in range(start, self.count(caption_image)):
             part = order[index * size : (index + 1) * size]
             if groups is None:
@@ -91,7 +91,7 @@ class Sampling:
     def _drawn(self, caption_image: Rows, epoch: int) -> Rows:
         """Captions of an epoch: all that take part, or one of each image."""
         captions = self.rows(caption_image)
-        if self.how != "single":
+        if self.mode != "single":
             return captions
         key = np.array([self.seed & 0xFFFFFFFFFFFFFFFF, (2 << 32) + epoch], dtype=np.uint64)
         _, members = _by_image(captions, caption_image)
@@ -101,7 +101,7 @@ class Sampling:
 
     def _units(self, caption_image: Rows) -> int:
         rows = self.rows(caption_image)
-        return len(rows) if self.how == "pairs" else len(np.unique(caption_image[rows]))
+        return len(rows) if self.mode == "pairs" else len(np.unique(caption_image[rows]))
 
     def _size(self, caption_image: Rows) -> int:
         return max(self._units(caption_image), 1) if self.batch_size is None else self.batch_size

@@ -30,7 +30,7 @@ class HasCounted(Protocol):
 class Counts:
     """What a paper counts, per query.
 
-    above: (q,) weights above eps. mass_above, mass_low: (q,) their sum, and the sum of the rest. positive: (q,)
+    above: (q,) weights above eps. mass_above, mass_below: (q,) their sum, and the sum of the rest. positive: (q,)
     counted weight on the positive. n_eff: (q,) (Σ w)² / Σ w² over the negatives: as many equal weights would be as
     uneven; NaN without weight. skipped: (q,) rows that had no positive or no negative: zero everywhere, left out of
     every denominator.
@@ -38,7 +38,7 @@ class Counts:
 
     above: Tensor
     mass_above: Tensor
-    mass_low: Tensor
+    mass_below: Tensor
     positive: Tensor
     n_eff: Tensor
     skipped: Tensor
@@ -50,7 +50,7 @@ class CountedWeights:
 
     weights: (q, p, c) >= 0 in the paper's own scale, 0 where an entry can not be counted (the positive, say).
     divisor: (q,) number of positives that a query's count is divided by. positive: (q,) weight on the positive.
-    skipped: (q,) bool. below: whether mass_low leaves out a weight equal to eps (released counters do).
+    skipped: (q,) bool. below: whether mass_below leaves out a weight equal to eps (released counters do).
     """
 
     weights: Tensor
@@ -69,7 +69,7 @@ class CountedWeights:
         return Counts(
             above=high.sum((1, 2)) / self.divisor,
             mass_above=(w * high).sum((1, 2)) / self.divisor,
-            mass_low=(w * low).sum((1, 2)) / self.divisor,
+            mass_below=(w * low).sum((1, 2)) / self.divisor,
             positive=self.positive,
             n_eff=self.n_eff,
             skipped=self.skipped,
@@ -121,7 +121,7 @@ def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
 def counted_from_weights(weights: Tensor, mask: Mask) -> CountedWeights:
     """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
     usable = mask.usable
-    if mask.first_row_with_two_positives is None and mask.whole and mask.all_usable:
+    if mask.first_row_with_two_positives is None and mask.all_valid and mask.all_usable:
         positive = weights.gather(1, mask.first_positive).squeeze(1)
         counted = weights.scatter(1, mask.first_positive, 0.0)
     else:

@@ -32,14 +32,14 @@ class _Gathered(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int], process_group: ProcessGroup) -> Tensor:
-        ctx.begin, ctx.count, ctx.world = sum(counts[: process_group.rank]), len(x), process_group
+        ctx.begin, ctx.count, ctx.processes = sum(counts[: process_group.rank]), len(x), process_group
         padded = x.new_zeros(max(counts), *x.shape[1:])
         padded[: len(x)] = x
         return torch.cat([rows[:count] for rows, count in zip(process_group.stack(padded), counts, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        summed: Tensor = ctx.world.sum(gradients[0])
+        summed: Tensor = ctx.processes.sum(gradients[0])
         return summed[ctx.begin : ctx.begin + ctx.count], None, None
 
 

@@ -43,9 +43,9 @@ class SplitEmbeddings:
     seed: int | None = None
     split: str | None = None
     notices: tuple[str, ...] = ()
-    scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
+    pair_scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
     inputs: Callable[[], Pair[Rows | None]] | None = None
-    live: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
+    layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -68,8 +68,8 @@ class SplitEmbeddings:
 
         NaN where a re-ranking model has not scored a pair: such a candidate takes no part.
         """
-        if self.scorer is not None:
-            found = self.scorer(image_rows, caption_rows)
+        if self.pair_scorer is not None:
+            found = self.pair_scorer(image_rows, caption_rows)
             return found if isinstance(found, Pair) else Pair(found, found.T)
         if self.images is None or self.captions is None:
             assert self.similarity is not None

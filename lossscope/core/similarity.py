@@ -88,7 +88,7 @@ class Mask:
         return self.number_usable == len(self.match)
 
     @cached_property
-    def whole(self) -> bool:
+    def all_valid(self) -> bool:
         """Whether every candidate takes part in every row."""
         return bool(self.valid.all())
 
@@ -189,7 +189,7 @@ def _diagonal(pairs: int, device: torch.device) -> Mask:
             _ = (
                 side.negative_bias,
                 side.number_usable,
-                side.whole,
+                side.all_valid,
                 side.first_positive,
                 side.first_row_with_two_positives,
             )

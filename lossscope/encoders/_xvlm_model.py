@@ -45,7 +45,7 @@ class Model(Encoder):
 
     def __init__(self, swin: SwinPlan, size: int, body: BodyPlan, dim: int, how: How) -> None:
         super().__init__()
-        self.how, wide = how, 2 * body.width
+        self.mode, wide = how, 2 * body.width
         self.vision_encoder = Swin(swin, size)
         self.text_encoder = Body(body)
         self.vision_proj, self.text_proj = nn.Linear(swin.out, dim), nn.Linear(body.width, dim)
@@ -58,10 +58,10 @@ class Model(Encoder):
         self._only_what_is_trained()
 
     def _only_what_is_trained(self) -> None:
-        if not (self.pairwise or self.how.matching):
+        if not (self.pairwise or self.mode.matching):
             for parameter in (*self.text_encoder.fusing(), *self.itm_head.parameters()):
                 parameter.requires_grad_(False)
-        if self.pairwise and not self.how.contrast:
+        if self.pairwise and not self.mode.contrast:
             self.vision_proj.requires_grad_(False)
             self.text_proj.requires_grad_(False)
 
@@ -74,7 +74,7 @@ class Model(Encoder):
 
     def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
-        if self.training and self.how.augment:
+        if self.training and self.mode.augment:
             images = flip(random_resized_crop(images, images.shape[-1], (0.5, 1.0)))
         pixels = images.float() / 255 if images.dtype == torch.uint8 else images
         mean, deviation = (pixels.new_tensor(x)[:, None, None] for x in (_MEAN, _DEVIATION))
@@ -91,7 +91,7 @@ class Model(Encoder):
         return normalise(projection(tokens[:, 0]).to(self.temp.dtype))  # never of half precision
 
     def _kept(self, tokens: Tensor) -> Tensor | None:
-        return tokens.to(self.temp.dtype) if self.pairwise or (self.training and self.how.matching) else None
+        return tokens.to(self.temp.dtype) if self.pairwise or (self.training and self.mode.matching) else None
 
     def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor | Pair[Tensor]:
         """Cosines (n, m); or logits of a match: of all pairs in training, a Pair of the best pairs in eval."""
@@ -101,7 +101,7 @@ class Model(Encoder):
             return two_pass(
                 self.score_pairs, self._seen(images), EncodedBatch(None, texts.local, texts.mask), self.pairs_at_once
             )
-        chosen = best(cosine(images.vectors, texts.vectors), self.how.k_test)
+        chosen = best(cosine(images.vectors, texts.vectors), self.mode.k_test)
         return reranked(chosen, images, texts, self._seen, self.score_pairs, self.pairs_at_once)
 
     def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
@@ -123,10 +123,10 @@ class Model(Encoder):
         """The weighted matching loss, and for score=itm the contrastive one; None when there is neither."""
         parts: list[Tensor] = []
         logits = cosine(images.vectors, texts.vectors) / self.temp
-        if self.how.matching:
+        if self.mode.matching:
             pairs = drawn(logits.detach(), mask)
-            parts.append(self.how.matching * cross_entropy(self._judged(images, texts, pairs), pairs.label))
-        if self.pairwise and self.how.contrast:
+            parts.append(self.mode.matching * cross_entropy(self._judged(images, texts, pairs), pairs.label))
+        if self.pairwise and self.mode.contrast:
             parts.append(contrast(logits, mask))
         return sum(parts[1:], parts[0]) if parts else None
 

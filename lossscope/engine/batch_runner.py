@@ -40,7 +40,7 @@ class BatchRunner:
     embedded: SplitEmbeddings
     sampling: Sampling
     objectives: Sequence[Objective]
-    world: ProcessGroup
+    processes: ProcessGroup
     progress: Progress | None
 
     def measured(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -49,14 +49,14 @@ class BatchRunner:
         index, space = start, Buffers()
         for number, stack in enumerate(small_batches.stack_batches(batches, self._cells())):
             large_batches = len(stack) == 1 and self._is_large(stack[0])
-            if number % self.world.size == self.world.rank or large_batches:
+            if number % self.processes.size == self.processes.rank or large_batches:
                 looks = self._large(stack[0], index) if large_batches else self._small(stack, index, space)
-                if self.world.main or not large_batches:
+                if self.processes.main or not large_batches:
                     done.append(self._told(number, looks, len(stack[0].images)))
             index += len(stack)
             if self.progress:
-                self.progress(f"{self.sampling.how} batches", index, total)
-        every = sorted((one for own in self.world.gather(done) for one in own), key=lambda one: one.number)
+                self.progress(f"{self.sampling.mode} batches", index, total)
+        every = sorted((one for own in self.processes.gather(done) for one in own), key=lambda one: one.number)
         queries = [frame for one in every for frame in one.queries]
         return _below([row for one in every for row in one.rows]), pd.concat(queries) if queries else pd.DataFrame()
 
@@ -74,7 +74,7 @@ class BatchRunner:
     def _cells(self) -> int:
         """Similarities of one stack; 0, one batch at a time, where an objective wants the embeddings of a batch."""
         reads = self._reads()
-        alone = "gradients" in reads or any(objective.embeddings for objective in self.objectives)
+        alone = "gradients" in reads or any(objective.needs_embeddings for objective in self.objectives)
         return 0 if alone else small_batches.CELLS
 
     def _reads(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class BatchRunner:
     def _dense(self, stack: Sequence[Batch], space: Buffers) -> list[list[ProbeResult]]:
         """All questions about each direction of a stack."""
         reads = self._reads()
-        wanted = "embeddings" in reads or any(objective.embeddings for objective in self.objectives)
+        wanted = "embeddings" in reads or any(objective.needs_embeddings for objective in self.objectives)
         known = (wanted, "keys" in reads, space, "gradients" in reads)
         looks = small_batches.rows_of_stack(self.embedded, stack, self.sweep.same_image, *known)
         return [list(run_probes(look, self.questions)) for look in looks]
@@ -106,7 +106,7 @@ class BatchRunner:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
-        asking = LargeBatchRunner(self.questions, self.sweep.same_image, self.world, tick, self.sweep.precision)
+        asking = LargeBatchRunner(self.questions, self.sweep.same_image, self.processes, tick, self.sweep.precision)
         return [(index, some) for some in asking.measured(self.embedded, batch)]
 
     def in_tiles(self) -> bool:
@@ -122,13 +122,13 @@ class BatchRunner:
         whole = [question for question in self.questions if large_batches.needs_whole(*question)]
         if engine == "dense" or (engine == "auto" and cells <= large_batches.CELLS):
             return False
-        if not whole and embedded.scorer is None:
+        if not whole and embedded.pair_scorer is None:
             return True
         device = torch.device("cpu") if embedded.images is None else embedded.images.device
         needed = 4 * large_batches.COPIES * cells
         if engine == "auto" and needed <= memory.free_bytes(device) / 2:
             return False
-        name = embedded.name if embedded.scorer else spec_of(whole[0][0] or whole[0][1])
+        name = embedded.name if embedded.pair_scorer else spec_of(whole[0][0] or whole[0][1])
         raise InputError(
             f"batches of {name} must fit into memory, as it needs them whole; one of {len(batch.images)} x "
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
@@ -160,7 +160,7 @@ class BatchRunner:
     def _key(self, found: ProbeResult) -> dict[str, Any]:
         return {
             "source": self.embedded.name,
-            "sampling": self.sampling.how,
+            "sampling": self.sampling.mode,
             "seed": self.sweep.seed,
             "objective": self._specs[found.objective],
             "direction": found.shape.direction,

@@ -37,7 +37,7 @@ class LargeBatchRunner:
 
     questions: ProbePlan
     same_image: SameImage
-    world: ProcessGroup
+    processes: ProcessGroup
     tick: Tick | None = None
     precision: Literal["float32", "bf16"] = "float32"
 
@@ -63,11 +63,11 @@ class LargeBatchRunner:
         extremes = any("extremes" in probe.reads for _, probe in quick)
 
         def run(rows: int) -> Pair[TiledRows]:
-            world, tick, precision = self.world, self.tick, self.precision
-            asking = TilePass(objectives, eps, extremes, rows=rows, world=world, tick=tick, precision=precision)
+            processes, tick, precision = self.processes, self.tick, self.precision
+            asking = TilePass(objectives, eps, extremes, rows=rows, processes=processes, tick=tick, precision=precision)
             return asking.run(matrix, relation, shapes)
 
-        if self.world.size > 1:  # the processes tell each other of their tiles, so none may change them alone
+        if self.processes.size > 1:  # the processes tell each other of their tiles, so none may change them alone
             return run(ROWS)
         return memory.retry_smaller(run, ROWS, 16)
 
@@ -84,7 +84,7 @@ class LargeBatchRunner:
 
         def run(size: int) -> list[list[ProbeResult]]:
             every = row_slices(shape.queries, size)
-            mine = every[self.world.share(len(every))]
+            mine = every[self.processes.share(len(every))]
             parts: list[list[ProbeResult]] = [[] for _ in slow]
             for done, part in enumerate(mine):
                 look = _panel(matrix, relation, shape, part, turned, embeddings, keys)
@@ -93,7 +93,7 @@ class LargeBatchRunner:
                     self.tick(done + 1, len(mine))
             return parts
 
-        of_all = self.world.gather(memory.retry_smaller(run, size, 1))
+        of_all = self.processes.gather(memory.retry_smaller(run, size, 1))
         return [merge_parts([part for own in column for part in own], shape) for column in zip(*of_all, strict=True)]
 
 
@@ -112,7 +112,7 @@ def needs_whole(objective: Objective | None, probe: Probe) -> bool:
         return True
     if objective is None:
         return False
-    mixed = objective.coupled or objective.square or objective.embeddings
+    mixed = objective.coupled or objective.square or objective.needs_embeddings
     return mixed or getattr(probe, "convention", "corrected") != "corrected"
 
 

@@ -42,7 +42,7 @@ class OneBatch:
             probe.check(self.objective)
 
     @property
-    def embeddings(self) -> bool:
+    def needs_embeddings(self) -> bool:
         """Whether a probe looks at embeddings, too."""
         return any("embeddings" in probe.reads for probe in self.probes)
 
@@ -65,12 +65,12 @@ class OneBatch:
         with torch.inference_mode(False), torch.no_grad(), torch.autocast(S.device.type, enabled=False):
             S = S.detach().float() if S.dtype in HALF else S.detach()
             known = S.isfinite()
-            good = (known if mask.whole else known | ~mask.valid).all()
+            good = (known if mask.all_valid else known | ~mask.valid).all()
             for side in (images, captions):
                 good = good if side is None else good & side.isfinite().all()
             S = S.where(known & good, 0.0)
             images, captions = (None if x is None else _zeroed(x, good) for x in (images, captions))
-            if self.objective.embeddings and images is not None and captions is not None:
+            if self.objective.needs_embeddings and images is not None and captions is not None:
                 mask = replace(mask, info={**mask.info, "queries": images, "candidates": captions})
             looks = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
             sides = [[one.columns() for one in run_probes(look, self._asked)] for look in looks]

@@ -80,16 +80,16 @@ class Sweep:
         embedded: SplitEmbeddings,
         frame: Frame | None = None,
         progress: Progress | None = None,
-        world: ProcessGroup | None = None,
+        processes: ProcessGroup | None = None,
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Summary rows and the wide rows of every batch; parts go to `frame` as they are finished.
 
         A frame that already has parts of the same sweep is gone on with. world: processes that share the work, each of
         which calls this; the first one writes the frame and has all rows.
         """
-        world = world or ProcessGroup()
+        processes = processes or ProcessGroup()
         parts: list[pd.DataFrame] = []
-        done = world.gather(frame.keys() if frame and world.main else set())[0]
+        done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         expected = {key for sampling, _ in self.plans() for key in self._keys(sampling, embedded)}
         if not done <= expected:  # in every process, so that none waits for the others
             name, known = frame.path if frame else "the frame", min(expected, default="none")
@@ -104,16 +104,16 @@ class Sweep:
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            part = BatchRunner(self, embedded, sampling, objectives, world, progress)
+            part = BatchRunner(self, embedded, sampling, objectives, processes, progress)
             batches = sampling.batches(embedded.caption_image)
             for key, (start, size) in self._keys(sampling, embedded).items():
                 own = list(islice(batches, size))
                 if key not in done:
                     rows, queries = part.measured(own, start, total)
                     parts.append(rows)
-                    if frame and world.main:
+                    if frame and processes.main:
                         frame.append(rows, key, queries if self.per_query else None)
-        if frame and world.main:
+        if frame and processes.main:
             frame.finish()
             parts = [frame.read()] if done else parts
         rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -123,15 +123,15 @@ class Sweep:
         """Names of the parts; the first batch of each, and how many batches it has."""
         total, size = sampling.count(embedded.caption_image), self._part_size(sampling, embedded)
         parts = [(start, min(size, total - start)) for start in range(0, total, size)]
-        return {f"{sampling.how}-{start}-{number}": (start, number) for start, number in parts}
+        return {f"{sampling.mode}-{start}-{number}": (start, number) for start, number in parts}
 
     def _part_size(self, sampling: Sampling, embedded: SplitEmbeddings) -> int:
         """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
         if self.batch_size is None:
             return 1
         from_sums = all(build("objectives", spec).counting_rule is not None for spec in self.objectives)
-        cheap = sampling.how != "images" and from_sums and all(probe.cheap for probe in self.built_probes)
-        slow = embedded.scorer is not None or any("gradients" in probe.reads for probe in self.built_probes)
+        cheap = sampling.mode != "images" and from_sums and all(probe.cheap for probe in self.built_probes)
+        slow = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.built_probes)
         cells = _SLOW_CELLS if slow else _CHEAP_CELLS if cheap else _CELLS
         return max(min(self.part, cells // self.batch_size**2), 1)
 

@@ -61,7 +61,7 @@ def rows_of_stack(
         sides, masks = _scored(embedded, stack, same_image)
     own = (_keys(embedded.keys.i2t, images), _keys(embedded.keys.t2i, captions)) if keys else (None, None)
     of = (torch.from_numpy(images), torch.from_numpy(embedded.caption_image[captions])) if keys else (None, None)
-    live = embedded.live if gradients and len(stack) == 1 else None
+    live = embedded.layer_gradients if gradients and len(stack) == 1 else None
     back = (None, None) if live is None else tuple(live(images[0], captions[0]))
     return Pair(
         _rows(sides.i2t, masks.i2t, images, captions, v if embeddings else None, t, own, of, back[0]),
@@ -135,7 +135,7 @@ def _rows(
 def _masks(stack: Sequence[Batch], caption_image: Places, same_image: SameImage, device: torch.device) -> Pair[Mask]:
     """Both directions of all batches, one below the other."""
     first = stack[0]
-    if first.how != "images" and same_image == "keep":
+    if first.mode != "images" and same_image == "keep":
         return _diagonals(len(stack), len(first.images), device)
     masks = [batch.mask(caption_image, same_image).to(device) for batch in stack]
     return Pair(_below(masks), _below([m.t() for m in masks]))
@@ -165,4 +165,4 @@ def _keys(keys: Places | None, rows: Places) -> Tensor | None:
 
 
 def _shape(batch: Batch) -> tuple[str, int, int]:
-    return batch.how, len(batch.images), len(batch.captions)
+    return batch.mode, len(batch.images), len(batch.captions)

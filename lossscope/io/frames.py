@@ -17,7 +17,7 @@ from lossscope.errors import InputError
 
 from .files import write_atomically, write_text
 
-SCHEMA = "lossscope.frame/2"
+SCHEMA = "lossscope.frame/3"
 SUMMARY_SCHEMA = "lossscope.summary/1"
 SUMMARY = (
     "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "unit", "convention",

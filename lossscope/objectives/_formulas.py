@@ -14,7 +14,7 @@ def mask_invalid(S: Tensor, mask: Mask) -> Tensor:
     Half precision becomes float32, where exponentials and counts are exact enough; others stay.
     """
     wide = S.float() if S.dtype in (torch.float16, torch.bfloat16) else S
-    return wide.detach() if mask.whole else wide.detach().masked_fill(~mask.valid, 0)
+    return wide.detach() if mask.all_valid else wide.detach().masked_fill(~mask.valid, 0)
 
 
 def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
@@ -22,7 +22,7 @@ def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
 
     On the positive it is minus the sum of the others: 1 − p₊ itself would be rounding where p₊ is nearly 1.
     """
-    if not mask.whole:
+    if not mask.all_valid:
         logits = logits.masked_fill(~mask.valid, -torch.inf)
     log_p = logits.log_softmax(1) if logits.is_contiguous() else logits.T.log_softmax(0).T  # a transpose needs no copy
     own = log_p.gather(1, mask.first_positive)

@@ -48,11 +48,11 @@ class Objective(Protocol):
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected",)
     statistics: ClassVar[tuple[str, ...]] = ("C_neg", "W_neg", "W_low", "W_pos", "C_0")
     required_info: ClassVar[tuple[str, ...]] = ()
-    reads: ClassVar[tuple[str, ...]] = ()
+    optional_info: ClassVar[tuple[str, ...]] = ()
     square: ClassVar[bool] = False
     relative: ClassVar[tuple[str, ...]] = ()
     needs_warmup: ClassVar[bool] = False
-    embeddings: ClassVar[bool] = False
+    needs_embeddings: ClassVar[bool] = False
 
     @property
     def coupled(self) -> bool:
@@ -79,11 +79,11 @@ class Objective(Protocol):
         """`scale` and `bias` that training learns, with where they begin: the loss sees scale · S + bias."""
         return {}
 
-    def at(self, learnt: Mapping[str, float]) -> Objective:
+    def with_learnt(self, learnt: Mapping[str, float]) -> Objective:
         """The same at other values of what is learnt."""
         return self
 
-    def state(self) -> nn.Module | None:
+    def network(self) -> nn.Module | None:
         """What it learns in an outer step of its own (metastep.py), None for nearly all."""
         return None
 
@@ -136,7 +136,7 @@ class Loss(Objective):
             values, W = wide.new_zeros(len(wide)), torch.zeros_like(wide)
             if bool(usable.any()):
                 values[usable], W[usable] = self._derived(wide[usable], mask.rows(usable))
-        return Weights(W if mask.whole else W.masked_fill(~mask.valid, 0), values, usable, mask.number_usable)
+        return Weights(W if mask.all_valid else W.masked_fill(~mask.valid, 0), values, usable, mask.number_usable)
 
     def _derived(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         stated = self.closed_form(S, mask)
@@ -169,4 +169,4 @@ class Gradient(Objective):
             W = torch.zeros_like(wide)
             if bool(usable.any()):
                 W[usable] = self.weights(wide[usable], mask.rows(usable))
-        return Weights(W if mask.whole else W.masked_fill(~mask.valid, 0), None, usable, mask.number_usable)
+        return Weights(W if mask.all_valid else W.masked_fill(~mask.valid, 0), None, usable, mask.number_usable)

@@ -53,7 +53,7 @@ class InfoNCE(Loss):
         """The scale 1/tau."""
         return {"scale": 1 / self.tau} if self.learn else {}
 
-    def at(self, learnt: Mapping[str, float]) -> InfoNCE:
+    def with_learnt(self, learnt: Mapping[str, float]) -> InfoNCE:
         """The same at another scale, which is cut off at scale_max. Raises InputError unless it is > 0."""
         scale = learnt.get("scale")
         if scale is None:

@@ -47,7 +47,7 @@ class MetaSPN(Loss):
             got = f"{self.margin}, {self.hidden} and {self.meta_lr}"
             raise InputError(f"margin must be >= 0, hidden >= 1 and meta_lr > 0; got {got}")
 
-    def state(self) -> nn.Module:
+    def network(self) -> nn.Module:
         """The net, one and the same for this object."""
         return self._net
 

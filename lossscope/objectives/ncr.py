@@ -36,7 +36,7 @@ class NCR(Loss):
     base: float = 10.0
     map: Literal["exponential", "linear", "sine"] = "exponential"
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
-    reads: ClassVar[tuple[str, ...]] = ("label",)
+    optional_info: ClassVar[tuple[str, ...]] = ("label",)
     needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

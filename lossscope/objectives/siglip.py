@@ -45,7 +45,7 @@ class SigLIP(Loss):
         """Scale and bias."""
         return {"scale": self.scale, "bias": self.bias} if self.learn else {}
 
-    def at(self, learnt: Mapping[str, float]) -> SigLIP:
+    def with_learnt(self, learnt: Mapping[str, float]) -> SigLIP:
         """The same at another scale and bias. Raises InputError unless the scale is > 0."""
         return replace(self, scale=learnt.get("scale", self.scale), bias=learnt.get("bias", self.bias))
 

@@ -33,7 +33,7 @@ class Unified(Loss):
 
     margin: float = 0.2
     gamma: float = 60.0
-    reads: ClassVar[tuple[str, ...]] = ("margin", "weight")
+    optional_info: ClassVar[tuple[str, ...]] = ("margin", "weight")
 
     def __post_init__(self) -> None:
         if not (self.gamma > 0 and self.margin >= 0):

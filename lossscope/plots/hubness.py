@@ -21,8 +21,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
     Read across: share of the candidates, those that are hardest negatives most often first; up: share of the queries
     whose hardest negative is among them. On the thin diagonal all would be chosen alike; the earlier a line is at the
-    top, the fewer do all the work, and where it gets there is the share that is ever chosen. N_skew in the legend is
-    the skewness of the counts, mean (N - mean)³ / σ³: 0 for an even spread. Columns: label, count, one row per
+    top, the fewer do all the work, and where it gets there is the share that is ever chosen. hub_skewness in
+    the legend is the skewness of the counts, mean (N - mean)³ / σ³: 0 for an even spread. Columns: label, count, one row per
     candidate, those with 0 among them.
     """
     _checked(frame)
@@ -31,7 +31,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     tints = style.colours(labels)
     for place, (label, rows) in enumerate(frame.groupby("label", sort=False, observed=True)):
         across, up = _lorenz(rows["count"].to_numpy(np.float64))
-        name = f"{label}, N_skew {_skew(rows['count'].to_numpy(np.float64)):.3g}"
+        name = f"{label}, hub_skewness {_skew(rows['count'].to_numpy(np.float64)):.3g}"
         ax.plot(across, up, color=tints[str(label)], linestyle=_DASHES[place % len(_DASHES)], label=name)
     ax.axline((0, 0), slope=1, color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of candidates, most chosen first", ylabel="share of queries")
@@ -54,7 +54,7 @@ def alt(frame: pd.DataFrame) -> str:
         tenth = float(np.interp(0.1, across, up))
         parts.append(
             f"{label}: the tenth chosen most often is the hardest negative of {tenth:.0%} of the queries, "
-            f"{float((counts == 0).mean()):.0%} are never chosen, N_skew {_skew(counts):.3g}"
+            f"{float((counts == 0).mean()):.0%} are never chosen, hub_skewness {_skew(counts):.3g}"
         )
     return "How unevenly candidates are chosen as hardest negatives. " + "; ".join(parts) + "."
 

@@ -22,7 +22,7 @@ _STATISTICS = {
     "C_0": Statistic("C_0", "count", "zeros", "queries"),
     "C_neg": Statistic("C_neg", "count", "mean", "samples"),
     "W_neg": Statistic("W_neg", "mass_high", "mean", "weight"),
-    "W_low": Statistic("W_low", "mass_low", "mean", "weight"),
+    "W_low": Statistic("W_low", "mass_below", "mean", "weight"),
     "W_pos": Statistic("W_pos", "positive", "mean", "weight"),
     "N_eff": Statistic("N_eff", "n_eff", "mean", "samples"),
     "skipped": Statistic("skipped", "skipped", "true", "queries"),
@@ -63,7 +63,7 @@ class Cocos:
         columns = {
             "count": counts.above,
             "mass_high": counts.mass_above,
-            "mass_low": counts.mass_low,
+            "mass_below": counts.mass_below,
             "positive": counts.positive,
             "n_eff": counts.n_eff,
         }

@@ -14,9 +14,9 @@ from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
-    Statistic("N_max", "most", "mean", "queries"),
-    Statistic("N_skew", "skew", "mean", "1"),
-    Statistic("never", "never", "mean", "1"),
+    Statistic("hub_max_count", "most", "mean", "queries"),
+    Statistic("hub_skewness", "skew", "mean", "1"),
+    Statistic("never_hardest", "never_hardest", "mean", "1"),
     Statistic("hub_share", "hub_share", "mean", "1"),
 )
 _HUBS = 100  # one candidate in so many is a hub
@@ -54,7 +54,7 @@ class Hubness:
         columns = {
             "most": chosen.amax(1),
             "skew": apart.pow(3).mean(1) / apart.square().mean(1).pow(1.5),
-            "never": (chosen == 0).double().mean(1),
+            "never_hardest": (chosen == 0).double().mean(1),
             "hub_share": hubs / number,
         }
         return {name: value.where(number > 0, torch.nan) for name, value in columns.items()}

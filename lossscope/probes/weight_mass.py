@@ -16,7 +16,7 @@ from .views.view import View
 
 _STATISTICS = (
     Statistic("W_neg", "mass_high", "mean", "weight"),
-    Statistic("W_low", "mass_low", "mean", "weight"),
+    Statistic("W_low", "mass_below", "mean", "weight"),
     Statistic("W_pos", "positive", "mean", "weight"),
     Statistic("share_above", "share_above", "mean", "1"),
 )
@@ -49,13 +49,13 @@ class WeightMass:
         counts = view.counts(self.eps, self.convention)
         return {
             "mass_high": Accumulator(counts.mass_above),
-            "mass_low": Accumulator(counts.mass_low),
+            "mass_below": Accumulator(counts.mass_below),
             "positive": Accumulator(counts.positive),
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         found = {name: part.value for name, part in accumulators.items()}
-        return {**found, "share_above": found["mass_high"] / (found["mass_high"] + found["mass_low"])}
+        return {**found, "share_above": found["mass_high"] / (found["mass_high"] + found["mass_below"])}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS

@@ -16,10 +16,10 @@ from lossscope.io.frames import SUMMARY
 from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
 
-WHO = ("run", "data", "encoder", "trained", "spec", "dataset", "method")
+WHO = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
 KINDS = ("rows", "queries", "curves", "what_if", "singles", "chosen")
 _STUDY = "lossscope.study/1"
-_SYSTEM = ("data", "encoder", "trained")
+_SYSTEM = ("data", "encoder", "objective_label")
 _APART = ("data", "encoder", "objective", "seed", "init", "info", "offline")  # not what tells systems apart
 
 
@@ -103,7 +103,7 @@ def _of_study(path: Path, study: dict[str, Any]) -> list[dict[str, Any]]:
             state = {"status": "waiting", "reason": "trained, but other things are asked of it now"}
         if state["status"] == "done":
             _require_examined(folder / "run")
-        who = {name: cell[name] for name in ("data", "encoder", "trained", "dataset", "method")}
+        who = {name: cell[name] for name in ("data", "encoder", "objective_label", "dataset", "method")}
         told = {"seed": cell["recipe"]["seed"], "spec": cell["recipe"]["objective"], "path": folder / "run"}
         end = {"status": state["status"], "reason": state.get("reason", ""), "seconds": state.get("seconds")}
         found.append({"run": cell["key"], **who, **told, **end, "recipe": json.dumps(cell["recipe"])})
@@ -115,7 +115,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} must be the folder of a study or of a run; it has neither study.json nor config.toml")
     _require_examined(path)
     recipe = _recipe(path / "config.toml")
-    who = {"data": recipe["data"], "encoder": recipe["encoder"], "trained": recipe["objective"]}
+    who = {"data": recipe["data"], "encoder": recipe["encoder"], "objective_label": recipe["objective"]}
     told = {"dataset": None, "method": None, "seed": recipe.get("seed", 0), "spec": recipe["objective"], "path": path}
     end = {"status": "done", "reason": "", "seconds": None, "recipe": json.dumps(recipe)}
     return {"run": path.name, **who, **told, **end}
@@ -147,7 +147,7 @@ def _apart(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         differing = [name for name in names if len({str(recipe.get(name)) for recipe in same}) > 1]
         own = json.loads(run["recipe"])
         more = [f"{name.replace('_', '-')} {own.get(name)}" for name in differing]
-        named.append({**run, "trained": ", ".join([run["trained"], *more])})
+        named.append({**run, "objective_label": ", ".join([run["objective_label"], *more])})
     return named
 
 

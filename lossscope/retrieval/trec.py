@@ -70,7 +70,7 @@ def _scored(embedded: SplitEmbeddings, direction: str, progress: Progress | None
 
 
 def _block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
-    if matrix.embedded.scorer is None:
+    if matrix.embedded.pair_scorer is None:
         S = matrix.lines(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
     elif direction == "i2t":
         S = matrix.embedded.both(queries, matrix.caption_rows).i2t.nan_to_num(nan=-torch.inf)

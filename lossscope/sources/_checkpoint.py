@@ -68,9 +68,9 @@ def by_checkpoint(
         seed=checkpoint.training.get("seed"),
         split=split.name,
         notices=(*notices, *_notices(checkpoint, split, request)),
-        scorer=scorer,
+        pair_scorer=scorer,
         inputs=partial(keys_of, split, request.progress),
-        live=LayerGradients(make if scorer is None else lambda: (model, sentences)),
+        layer_gradients=LayerGradients(make if scorer is None else lambda: (model, sentences)),
         recipe=checkpoint.training,
     )
 

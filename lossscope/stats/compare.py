@@ -17,7 +17,7 @@ from .pairing import Block, System, group_blocks, pair_seeds
 from .per_image import METRICS, Metric, metric, per_image
 
 COLUMNS = (
-    "data", "encoder", "system", "against", "statistic", "direction", "unit", "mean", "mean_against", "difference",
+    "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "mean", "mean_baseline", "difference",
     "images", "ci_low", "ci_high", "p_images", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "t_low",
     "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds", "family", "family_seeds", "best", "left_out",
     "note", "resamples", "seed", "level",
@@ -46,10 +46,10 @@ def compare(
 ) -> pd.DataFrame:
     """Systems against the best of their block by mean, against a `baseline`, or every one against every other.
 
-    queries: rows of `per_query` with columns run, data, encoder, trained, seed. A system is what was `trained` with
+    queries: rows of `per_query` with columns run, data, encoder, objective_label, seed. A system is one objective_label with
     one data and encoder, which make a block; its runs are its seeds. Systems of different blocks are not compared,
     and a block with one system has no row.
-    Columns, a row per metric and pair: difference = mean − mean_against, over the seeds that both have (`seeds`;
+    Columns, a row per metric and pair: difference = mean − mean_baseline, over the seeds that both have (`seeds`;
     `left_out` names others; a pair that shares none is a row of NaN, unless each is a single run).
     Over images, after averaging each image over seeds: p_images of a paired permutation test, ci_low..ci_high the
     bootstrap interval, d_images = d_z. Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips by
@@ -79,10 +79,10 @@ def significance(frame: pd.DataFrame) -> pd.DataFrame:
     frame: of `compare` against the best (or every pair). Two rows per system that is not the best, test `images`
     (paired permutation) and `seeds` (paired t-test); p_holm is NaN where there is one seed.
     """
-    beside = frame[(frame["system"] == frame["best"]) | (frame["against"] == frame["best"])]
-    trained = beside["system"].where(beside["against"] == beside["best"], beside["against"])
-    told = {"against": beside["best"], "trained": trained}
-    columns = ["data", "encoder", "trained", "statistic", "direction", "p_holm", "against", "test"]
+    beside = frame[(frame["system"] == frame["best"]) | (frame["baseline"] == frame["best"])]
+    trained = beside["system"].where(beside["baseline"] == beside["best"], beside["baseline"])
+    told = {"baseline": beside["best"], "objective_label": trained}
+    columns = ["data", "encoder", "objective_label", "statistic", "direction", "p_holm", "baseline", "test"]
     tests = {"images": "p_images_holm", "seeds": "p_t_holm"}
     parts = [beside.assign(**told, test=test, p_holm=beside[column])[columns] for test, column in tests.items()]
     return pd.concat(parts, ignore_index=True)
@@ -120,9 +120,9 @@ def _ordered(one: System, other: System, reference: str) -> tuple[System, System
 
 def _row(pair: _Pair, a: Values, b: Values, chance: Resampling) -> dict[str, object]:
     return {
-        "data": pair.block.data, "encoder": pair.block.encoder, "system": pair.a.name, "against": pair.b.name,
+        "data": pair.block.data, "encoder": pair.block.encoder, "system": pair.a.name, "baseline": pair.b.name,
         "statistic": pair.what.statistic, "direction": pair.what.direction, "unit": pair.what.unit,
-        "mean": _mean(a), "mean_against": _mean(b), "difference": _mean(a) - _mean(b),
+        "mean": _mean(a), "mean_baseline": _mean(b), "difference": _mean(a) - _mean(b),
         "images": len(a), "best": pair.best, "shown": pair.shown,
         "resamples": chance.resamples, "seed": chance.seed, "level": chance.level,
     }  # fmt: skip
@@ -149,7 +149,7 @@ def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _require_some(found: pd.DataFrame) -> None:
     if found["p_images"].isna().all():
-        pairs = "; ".join(f"{row['system']} and {row['against']}: {row['left_out']}" for _, row in found.iterrows())
+        pairs = "; ".join(f"{row['system']} and {row['baseline']}: {row['left_out']}" for _, row in found.iterrows())
         raise InputError(f"systems must have a seed in common to be paired; got none. {pairs}. Train the missing seeds")
 
 

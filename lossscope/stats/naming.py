@@ -26,8 +26,8 @@ def name_systems(models: Sequence[TrainedModel], data: str | None = None) -> lis
     """Return run, data, encoder, trained and seed of each model, the columns that `compare` wants beside its queries.
 
     Models whose choices are the same are seeds of one system. The files that a training begins with (init, info,
-    offline) count as a difference only where two runs of one seed could not be told apart otherwise. `trained` is the
-    objective, then every other choice in which the systems differ; a model without choices is a system of its own
+    offline) count as a difference only where two runs of one seed could not be told apart otherwise. `objective_label` is
+    the objective, then every other choice in which the systems differ; a model without choices is a system of its own
     name, of unknown seed.
 
     Args:
@@ -55,7 +55,7 @@ def name_systems(models: Sequence[TrainedModel], data: str | None = None) -> lis
             "run": model.name,
             "data": tested,
             "encoder": encoder,
-            "trained": system_name(own, differing) if own else model.name,
+            "objective_label": system_name(own, differing) if own else model.name,
             "seed": model.seed if own else None,
         }
         for model, own in zip(models, choices, strict=True)

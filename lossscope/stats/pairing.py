@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 from .paired_tests import SeedTest
 from .per_image import SIDES
 
-NEEDED = ("run", "data", "encoder", "trained", "seed", "direction", "query", "image", "rank", "ap5", "relevant")
+NEEDED = ("run", "data", "encoder", "objective_label", "seed", "direction", "query", "image", "rank", "ap5", "relevant")
 _QUERY = ["direction", "query", "image", "relevant"]
 _UNSEEDED = "none"
 
@@ -70,7 +70,7 @@ def group_blocks(queries: pd.DataFrame) -> list[Block]:
     _require(queries)
     found = []
     for (data, encoder), part in queries.groupby(["data", "encoder"], sort=False, observed=True):
-        own = part.groupby("trained", sort=False, observed=True)
+        own = part.groupby("objective_label", sort=False, observed=True)
         systems = tuple(System(str(name), _runs(str(name), rows)) for name, rows in own)
         _require_same_queries(part)
         found.append(Block(str(data), str(encoder), systems, part))
@@ -114,7 +114,7 @@ def _require(queries: pd.DataFrame) -> None:
         raise InputError(f"queries must have the columns {', '.join(NEEDED)}; missing {', '.join(missing)}")
     if queries.empty:
         raise InputError("queries must have rows; got none")
-    for name in ("run", "data", "encoder", "trained"):
+    for name in ("run", "data", "encoder", "objective_label"):
         if queries[name].isna().any():
             raise InputError(f"{name} of every query must be known; {int(queries[name].isna().sum())} rows have none")
     unknown = sorted(set(queries["direction"]) - set(SIDES))
@@ -127,7 +127,7 @@ def _require(queries: pd.DataFrame) -> None:
                 f"{name} of every query must be a number of at least 0; {len(broken)} of run {broken.iloc[0]} are not. "
                 "Evaluate it again"
             )
-    named = queries.groupby("run", sort=False, observed=True)[["data", "encoder", "trained", "seed"]]
+    named = queries.groupby("run", sort=False, observed=True)[["data", "encoder", "objective_label", "seed"]]
     several = named.nunique(dropna=False).max(axis=1)
     if (several > 1).any():
         raise InputError(f"a run must have one data, encoder, objective and seed; {several.idxmax()} has several")

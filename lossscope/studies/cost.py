@@ -32,7 +32,7 @@ class Cost:
 
     data: str
     encoder: str
-    trained: str
+    objective_label: str
     cells: int
     steps: int
     seconds: float
@@ -59,7 +59,7 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
         if known or not left:
             steps, seconds, size = 0, sum(known) / max(len(known), 1), 0.0
         else:
-            kind = (cell.data, cell.encoder, cell.recipe.batch_size, cell.recipe.batches().how)
+            kind = (cell.data, cell.encoder, cell.recipe.batch_size, cell.recipe.batches().mode)
             if kind not in timed:
                 timed[kind] = _timed(cell, study.path, device)
             steps, seconds, size = timed[kind].of(cell)

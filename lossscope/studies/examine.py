@@ -87,7 +87,7 @@ def examine(
             _write(out / "what_if.parquet", other)
         if kept is not None and asked.singles:
             _write(out / "singles.parquet", kept.read("query"))
-        if train.scorer is None and any(spec.partition(":")[0] == "hubness" for spec in asked.probes):
+        if train.pair_scorer is None and any(spec.partition(":")[0] == "hubness" for spec in asked.probes):
             pairs = asked.batch_size or _BATCH
             both = (
                 hardest_negative_counts(train, pairs, recipe.seed, side).assign(direction=side)

@@ -96,7 +96,7 @@ def require_writable(out: Path) -> None:
 def _compared(results: Results, resamples: int) -> pd.DataFrame:
     """Every system against the best of its block; empty where no block has two."""
     queries = results.queries
-    systems = queries.groupby(["data", "encoder"], observed=True)["trained"].nunique()
+    systems = queries.groupby(["data", "encoder"], observed=True)["objective_label"].nunique()
     if not (systems > 1).any():
         return pd.DataFrame()
     several = systems[systems > 1].reset_index()[["data", "encoder"]]
@@ -106,7 +106,7 @@ def _compared(results: Results, resamples: int) -> pd.DataFrame:
 def _fields(results: Results) -> pd.DataFrame:
     """Weight fields of the objectives, called by their labels; those that can not be drawn alone are left out."""
     frames = []
-    for label, spec in results.cells.drop_duplicates("trained").set_index("trained")["spec"].items():
+    for label, spec in results.cells.drop_duplicates("objective_label").set_index("objective_label")["spec"].items():
         objective = build("objectives", str(spec))
         if not (objective.coupled and objective.relative):
             frames.append(weight_field(objective).assign(objective=str(label)))
@@ -119,12 +119,17 @@ def _lead(told: ReportData) -> str:
     done = cells[cells["status"] == "done"]
     runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
     parts = [f"{runs} of {len(cells)}" if len(done) < len(cells) else runs]
-    for name, what in (("trained", "objectives"), ("encoder", "models"), ("data", "data sets"), ("seed", "seeds")):
+    for name, what in (
+        ("objective_label", "objectives"),
+        ("encoder", "models"),
+        ("data", "data sets"),
+        ("seed", "seeds"),
+    ):
         parts.append(f"{done[name].nunique()} {what if done[name].nunique() > 1 else what[:-1]}")
     best = []
     rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
     for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
-        means = own.groupby("trained", observed=True)["mean"].mean().dropna()
+        means = own.groupby("objective_label", observed=True)["mean"].mean().dropna()
         best.append(
             f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}" if len(means) else f"{encoder} on {data}: –"
         )
@@ -135,7 +140,7 @@ def _provenance(results: Results, paths: Sequence[Path]) -> dict[str, str]:
     rows = results.rows
     counted = rows[rows["probe"] == "cocos"]
     batches = "; ".join(
-        f"{', '.join(map(str, own['trained'].unique()))}: {size:g}, sampling {sampling}"
+        f"{', '.join(map(str, own['objective_label'].unique()))}: {size:g}, sampling {sampling}"
         for (size, sampling), own in counted.groupby(["batch_size", "sampling"], observed=True)
     )
     seeds = ", ".join(str(seed) for seed in sorted(results.cells["seed"].unique()))

@@ -245,7 +245,7 @@ def _choices(document: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _cell(found: dict[str, Any]) -> StudyRun:
-    names = {key: found[key] for key in ("key", "data", "encoder", "trained", "features", "dataset", "method")}
+    names = {key: found[key] for key in ("key", "data", "encoder", "objective_label", "features", "dataset", "method")}
     return StudyRun(recipe=Recipe(**found["recipe"]), **names)
 
 

@@ -53,7 +53,7 @@ class StudyRun:
     key: str
     data: str
     encoder: str
-    trained: str
+    objective_label: str
     recipe: Recipe
     features: str | None = None
     dataset: str | None = None
@@ -67,7 +67,7 @@ class StudyRun:
     @property
     def group(self) -> tuple[str, str, str]:
         """What cells that differ in their seed alone share."""
-        return self.data, self.encoder, self.trained
+        return self.data, self.encoder, self.objective_label
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _cell(entries: Sequence[Mapping[str, Any]], seed: int, common: Mapping[str, 
         key="--".join([*(_slug(entry["name"]) for entry in entries), f"seed{seed}"]),
         data=data["name"],
         encoder=encoder["name"],
-        trained=objective["name"],
+        objective_label=objective["name"],
         recipe=recipe,
         features=None if features is None else spec_of(build("features", features)),
         dataset=data.get("published"),

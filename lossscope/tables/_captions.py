@@ -36,7 +36,7 @@ def parameters(lines: Sequence[Line]) -> str:
     own = [line for line in lines if line.spec]
     labels: dict[tuple[str | None, str], list[str]] = {}
     for line in own:
-        labels.setdefault((line.key[0], line.parameters), []).append(line.trained)
+        labels.setdefault((line.key[0], line.parameters), []).append(line.objective_label)
     told = []
     for (name, given), named in labels.items():
         label = str(name) if len(set(named)) > 1 else named[0]
@@ -83,7 +83,7 @@ def _differences(lines: Sequence[Line], printed: Printed) -> list[str]:
         row = line.rows.iloc[0]
         given = {column: shown(row[column]) for column in ("eps", "batch_size")}
         found = printed.differences(line.printed, line.spec, given)
-        told |= dict.fromkeys([f"{line.trained}: {', '.join(found)}"] if found else [])
+        told |= dict.fromkeys([f"{line.objective_label}: {', '.join(found)}"] if found else [])
     return [f"Parameters that differ from the published row: {'; '.join(told)}."] if told else []
 
 

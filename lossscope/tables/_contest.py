@@ -18,7 +18,7 @@ from .cells import Better, Cell, ranked
 
 LEVEL = 0.05
 SIGNS = "†‡§¶"
-_COLUMNS = ("data", "encoder", "trained", "statistic", "direction", "against", "p_holm")
+_COLUMNS = ("data", "encoder", "objective_label", "statistic", "direction", "baseline", "p_holm")
 _KINDS = {"images": "paired permutation test over images", "seeds": "paired t-test over seeds"}
 
 
@@ -90,8 +90,8 @@ def told(tests: pd.DataFrame | None, columns: set[tuple[str, str]]) -> str:
 
 
 def _signs(tests: pd.DataFrame, one: str, leaders: set[str], notes: Footnotes) -> list[str]:
-    there = (tests["trained"] == one) & tests["against"].isin(leaders)
-    back = (tests["against"] == one) & tests["trained"].isin(leaders)
+    there = (tests["objective_label"] == one) & tests["baseline"].isin(leaders)
+    back = (tests["baseline"] == one) & tests["objective_label"].isin(leaders)
     defined = tests[(there | back) & tests["p_holm"].notna()]
     if defined.empty:
         return [notes.letter(f"{one} was not tested against {' or '.join(sorted(leaders))}.")]

@@ -85,7 +85,7 @@ class Grid:
         columns = [Column(Measure(direction, "R@1", better="higher"), printed=p) for p in (False, True)]
         ours, theirs = (_cells(places, column, printed, letters) for column in columns)
         contest = Contest(found[0].data, found[0].encoder, "R@1", direction, "higher")
-        labels = [line.trained for line in places.values()]
+        labels = [line.objective_label for line in places.values()]
         ours = dict(zip(places, contest.judged(list(ours.values()), labels, tests, letters), strict=True))
         body = [
             (
@@ -123,7 +123,9 @@ def _printed_only(own: Sequence[Line], printed: Printed) -> list[Line]:
     first, row = own[0], own[0].rows.iloc[0]
     beside = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
     gone = {key: cells for key, cells in beside.items() if len(cells) and key not in {line.key for line in own}}
-    return [replace(first, key=key, trained="", spec="", rows=first.rows[:0], printed=c) for key, c in gone.items()]
+    return [
+        replace(first, key=key, objective_label="", spec="", rows=first.rows[:0], printed=c) for key, c in gone.items()
+    ]
 
 
 def _placed(found: Sequence[Line], what: str) -> dict[Key, Line]:
@@ -133,8 +135,8 @@ def _placed(found: Sequence[Line], what: str) -> dict[Key, Line]:
         other = places.setdefault(line.key, line)
         if other is not line:
             raise InputError(
-                f"each cell of table {what} must be of one objective; got {other.trained} and {line.trained} for "
-                f"{line.spec} ({line.encoder}, {line.data}). Leave one of them out"
+                f"each cell of table {what} must be of one objective; got {other.objective_label} and "
+                f"{line.objective_label} for {line.spec} ({line.encoder}, {line.data}). Leave one of them out"
             )
     return places
 

@@ -26,7 +26,7 @@ class Line:
 
     data: str
     encoder: str
-    trained: str
+    objective_label: str
     settings: dict[str, str]
     key: Key
     spec: str
@@ -74,9 +74,9 @@ def lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> list[Lin
     parts = rows.groupby(keys, sort=False, observed=True, dropna=False)
     found = [_line(part, dict(zip(keys, map(shown, key), strict=True)), printed) for key, part in parts]
     blocks = _places(zip(frame["data"].map(shown), frame["encoder"].map(shown), strict=True))
-    order, labels = _places(printed.objectives()), _places(frame["trained"].map(shown))
+    order, labels = _places(printed.objectives()), _places(frame["objective_label"].map(shown))
     return sorted(
-        found, key=lambda line: (blocks[line.block[:2]], order.get(line.key, len(order)), labels[line.trained])
+        found, key=lambda line: (blocks[line.block[:2]], order.get(line.key, len(order)), labels[line.objective_label])
     )
 
 
@@ -100,7 +100,7 @@ def belonging(
         wanted = " or ".join(label_of(key) for key in keys) or "any objective"
         raise NoRows(
             f"table {what} must have runs of {wanted} on {' or '.join(sorted(sets))} or on data without a "
-            f"published name; got {listed(rows['trained'])} on {listed(rows['dataset'])}. Build another table"
+            f"published name; got {listed(rows['objective_label'])} on {listed(rows['dataset'])}. Build another table"
         )
     return rows[fit]
 
@@ -108,7 +108,9 @@ def belonging(
 def left_out(rows: pd.DataFrame, kept: pd.DataFrame) -> list[str]:
     """A footnote on runs of the same objectives that are of other data or models than the table."""
     gone = rows[~rows["run"].isin(kept["run"]) & rows["spec"].isin(kept["spec"])]
-    labels = dict.fromkeys(f"{row['trained']} on {row['data']}" for _, row in gone.drop_duplicates("run").iterrows())
+    labels = dict.fromkeys(
+        f"{row['objective_label']} on {row['data']}" for _, row in gone.drop_duplicates("run").iterrows()
+    )
     return [f"Not in this table: {', '.join(labels)}."] if labels else []
 
 
@@ -144,4 +146,4 @@ def _line(part: pd.DataFrame, words: dict[str, str], printed: Printed) -> Line:
     beside = printed.line(row["dataset"], row["method"], key)
     counted = part["objective"].dropna().unique()
     spec = str(counted[0]) if (part["probe"] != "recall").all() and len(counted) == 1 else str(row["spec"])
-    return Line(words["data"], words["encoder"], words["trained"], settings, key, spec, part, beside)
+    return Line(words["data"], words["encoder"], words["objective_label"], settings, key, spec, part, beside)

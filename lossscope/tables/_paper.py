@@ -153,7 +153,7 @@ class _Part:
                 own = [k for k, line in enumerate(found) if line.block == block]
                 measure = column.measure
                 contest = Contest(block[0], block[1], measure.statistic, measure.direction, measure.better)
-                trained = [found[k].trained for k in own]
+                trained = [found[k].objective_label for k in own]
                 judged = contest.judged([body[k][place] for k in own], trained, self.tests, letters)
                 for k, one in zip(own, judged, strict=True):
                     body[k][place] = one
@@ -217,7 +217,7 @@ def _words(found: Sequence[Line]) -> Callable[[Line], dict[str, str]]:
     common = _common(found)
 
     def words(line: Line) -> dict[str, str]:
-        who = {"data": line.data, "encoder": line.encoder, "loss": line.trained, **line.settings}
+        who = {"data": line.data, "encoder": line.encoder, "loss": line.objective_label, **line.settings}
         return {key: word for key, word in who.items() if key not in common}
 
     return words

@@ -12,11 +12,11 @@ from .base import Table
 from .cells import Cell
 
 NEEDED = (
-    "data", "encoder", "system", "against", "statistic", "direction", "unit", "difference", "images", "ci_low",
+    "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "ci_low",
     "ci_high", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm", "d_seeds",
     "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
 )  # fmt: skip
-_WORDS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "against": "against"}
+_WORDS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MOST = 8  # decimals of a p
 _NOTES = (
     "p, images: paired permutation test, the sign of each image's difference flipped; CI: percentile bootstrap over "
@@ -34,7 +34,7 @@ def build(frame: pd.DataFrame) -> Table:
     """
     _require(frame)
     rows = frame.assign(metric=_metrics(frame))
-    words = [name for name in _WORDS if name in ("system", "against") or rows[name].nunique() > 1]
+    words = [name for name in _WORDS if name in ("system", "baseline") or rows[name].nunique() > 1]
     level = _percent(rows)
     heads = [
         *(("", _WORDS[name]) for name in words), ("", "difference"),
@@ -95,7 +95,7 @@ def _gaps(rows: pd.DataFrame) -> list[str]:
     for column, start in (("note", ""), ("left_out", "left out: ")):
         for _, row in rows[rows[column] != ""].iterrows():
             pairs = told.setdefault(f"{start}{row[column]}", [])
-            pairs.append(f"{row['system']} against {row['against']}")
+            pairs.append(f"{row['system']} against {row['baseline']}")
     return [f"{', '.join(dict.fromkeys(pairs))}: {words}." for words, pairs in told.items()]
 
 

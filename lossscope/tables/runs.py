@@ -18,7 +18,7 @@ from ._footnotes import Footnotes, joined
 from ._summary import listed, name_of, shown, whole_splits
 from .cells import Cell
 
-WHO = ("data", "encoder", "trained")
+WHO = ("data", "encoder", "objective_label")
 SETTINGS = ("eps", "batch_size", "sampling")
 COLUMNS = (*(c for c in SUMMARY if c != "n_defined"), "run", *WHO, "spec", "dataset", "method")
 _ONE = ("run", "objective", "direction", "probe", "statistic", "convention", *SETTINGS)

@@ -32,33 +32,33 @@ def encode_shared(
     words: what the captions of the whole batch were read as, so that all are padded alike. A process whose share is
     empty encodes one item that counts for nothing: towers refuse batches without items.
     """
-    world, model = task.world, state.model
-    images, own_images = _taken(world, len(batch.images))
-    captions, own_captions = _taken(world, len(batch.captions))
+    processes, model = task.processes, state.model
+    images, own_images = _taken(processes, len(batch.images))
+    captions, own_captions = _taken(processes, len(batch.captions))
     with _counted(model, own_images):
         first = model.encode_images(on_device(sentences.split.images.take(batch.images[images]), task.device))
     with _counted(model, own_captions):
         second = model.encode_texts(*(column[captions] for column in words))
-    return _whole(world, first, own_images), _whole(world, second, own_captions)
+    return _whole(processes, first, own_images), _whole(processes, second, own_captions)
 
 
-def sum_gradients(world: ProcessGroup, parameters: Sequence[nn.Parameter]) -> None:
+def sum_gradients(processes: ProcessGroup, parameters: Sequence[nn.Parameter]) -> None:
     """Add up the gradients over the processes; one that is None in all of them stays None."""
-    if world.size == 1:
+    if processes.size == 1:
         return
-    there = world.sum(torch.tensor([float(p.grad is not None) for p in parameters]))
+    there = processes.sum(torch.tensor([float(p.grad is not None) for p in parameters]))
     held = [p for p, number in zip(parameters, there.tolist(), strict=True) if number]
     own = [torch.zeros_like(p) if p.grad is None else p.grad for p in held]
-    for p, total in zip(held, sums(world, own), strict=True):
+    for p, total in zip(held, sums(processes, own), strict=True):
         p.grad = total
 
 
-def sums(world: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tensor]:
+def sums(processes: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tensor]:
     """The sum over processes of each tensor, in one message for all of one type."""
     found = list(tensors)
-    for kind in dict.fromkeys(x.dtype for x in tensors) if world.size > 1 else ():
+    for kind in dict.fromkeys(x.dtype for x in tensors) if processes.size > 1 else ():
         places = [place for place, x in enumerate(tensors) if x.dtype == kind]
-        flat = world.sum(torch.cat([tensors[place].flatten() for place in places]))
+        flat = processes.sum(torch.cat([tensors[place].flatten() for place in places]))
         for place, part in zip(places, torch.split(flat, [tensors[place].numel() for place in places]), strict=True):
             found[place] = part.view_as(tensors[place])
     return found
@@ -66,14 +66,14 @@ def sums(world: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def seed_per_rank(task: Task, state: TrainState) -> None:
     """Before a step of one of many processes: its random numbers depend on (seed, epoch, step, rank) alone."""
-    if task.world.size > 1:
-        torch.manual_seed(_seed(task, state, task.world.rank))
+    if task.processes.size > 1:
+        torch.manual_seed(_seed(task, state, task.processes.rank))
 
 
 @contextlib.contextmanager
 def shared_rng(task: Task, state: TrainState) -> Iterator[None]:
     """While inside, all processes draw the same random numbers, for what all of them compute alike."""
-    if task.world.size == 1:
+    if task.processes.size == 1:
         yield
         return
     with torch.random.fork_rng([task.device] if task.device.type == "cuda" else []):
@@ -83,10 +83,10 @@ def shared_rng(task: Task, state: TrainState) -> Iterator[None]:
 
 def require_agreement(task: Task, state: TrainState) -> None:
     """Raise InputError, naming the rank, unless all processes have the same parameters, words, data and place."""
-    if task.world.size == 1:
+    if task.processes.size == 1:
         return
     held = {**state.model.state_dict(), **(state.upstream.state_dict() if state.upstream else {})}
-    net = task.main.state()
+    net = task.main.network()
     held |= {} if net is None else {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
     sums = [int(x.detach().reshape(-1).view(torch.uint8).sum(dtype=torch.int64)) for x in held.values() if x.numel()]
     own = {
@@ -95,7 +95,7 @@ def require_agreement(task: Task, state: TrainState) -> None:
         "vocabulary": stored_tokens(task.words),
         "place in the run": (state.epoch, state.step),
     }
-    everybody = task.world.gather({what: _digest(value) for what, value in own.items()})
+    everybody = task.processes.gather({what: _digest(value) for what, value in own.items()})
     for rank, told in enumerate(everybody):
         for what, digest in told.items():
             if digest != everybody[0][what]:
@@ -105,9 +105,9 @@ def require_agreement(task: Task, state: TrainState) -> None:
                 )
 
 
-def _taken(world: ProcessGroup, n: int) -> tuple[slice, int]:
+def _taken(processes: ProcessGroup, n: int) -> tuple[slice, int]:
     """The rows to encode, never none, and how many of them are of this process's share: all of them, or none."""
-    own = world.share(n)
+    own = processes.share(n)
     return (own, own.stop - own.start) if own.stop > own.start else (slice(0, 1), 0)
 
 
@@ -115,14 +115,14 @@ def _counted(model: nn.Module, own: int) -> contextlib.AbstractContextManager[No
     return contextlib.nullcontext() if own else uncounted_batches(model)
 
 
-def _whole(world: ProcessGroup, side: EncodedBatch, own: int) -> EncodedBatch:
+def _whole(processes: ProcessGroup, side: EncodedBatch, own: int) -> EncodedBatch:
     """The rows of all processes, padded to the longest of all."""
-    if world.size == 1:
+    if processes.size == 1:
         return side
     lengths = torch.tensor([x.shape[1] if x.ndim > 1 else 0 for x in side.tensors.values()])
-    longest = world.max(lengths).tolist()
+    longest = processes.max(lengths).tolist()
     grown = {
-        name: world.rows(_longer(x[:own], length))
+        name: processes.rows(_longer(x[:own], length))
         for (name, x), length in zip(side.tensors.items(), longest, strict=True)
     }
     return EncodedBatch.of(grown)

@@ -30,7 +30,7 @@ def similarities(
     ids, lengths = sentences.take(batch.captions, task.device)
     with _precision(task.recipe.precision, task.device):
         sides = encode_shared(task, state, sentences, batch, (ids, lengths))
-    if objective.embeddings or (task.watcher is not None and task.watcher.embeddings):
+    if objective.needs_embeddings or (task.watcher is not None and task.watcher.needs_embeddings):
         vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
         mask = replace(mask, info={**mask.info, **vectors})
     with torch.autocast(task.device.type, enabled=False), shared_rng(task, state):

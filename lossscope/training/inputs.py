@@ -43,7 +43,7 @@ def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
     """Columns of the recipe's .npz, one finite number for each training caption. Raises InputError."""
     if not recipe.info:
         return {}
-    if recipe.batches().how != "pairs":
+    if recipe.batches().mode != "pairs":
         raise InputError("--info is of pairs; got images sampling. Take --sampling pairs")
     try:
         with np.load(require_file(recipe.info), allow_pickle=False) as file:
@@ -51,8 +51,8 @@ def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
     except (OSError, ValueError) as error:
         raise InputError(f"{recipe.info} must be an .npz of number columns; {error}") from error
     for name, column in columns.items():
-        if name not in main.reads:
-            known = f"reads {', '.join(main.reads)}" if main.reads else "reads none"
+        if name not in main.optional_info:
+            known = f"reads {', '.join(main.optional_info)}" if main.optional_info else "reads none"
             raise InputError(
                 f"columns of {recipe.info} must be of those that the objective reads; got {name!r}, and "
                 f"{recipe.objective} {known}"

@@ -22,12 +22,12 @@ class LearntScale(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(objective.learnable["scale"])))
         self.bias = nn.Parameter(torch.tensor(objective.learnable["bias"])) if "bias" in objective.learnable else None
 
-    def at(self, objective: Objective) -> Objective:
+    def with_learnt(self, objective: Objective) -> Objective:
         """The objective at the values of this moment."""
         values = {"scale": float(self.log_scale.detach().double().exp())}
         if self.bias is not None:
             values["bias"] = float(self.bias.detach())
-        return objective.at(values)
+        return objective.with_learnt(values)
 
     def receive(self, S: Tensor, G: Tensor, objective: Objective) -> None:
         """Set the gradients of what is learnt from G = dL/dS, at the objective that gave it."""

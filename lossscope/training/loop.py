@@ -55,7 +55,7 @@ def train(
     run.start()
     if probing is not None and run.writes:
         probing.canonical().write(run.probing)
-    told = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.world.size}
+    told = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
     run.event("started", versions=versions(), **told)
     return _go(task, state)
 
@@ -96,7 +96,7 @@ def resume(
         require_agreement(task, state)
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.cut(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
-        place = {"epoch": checkpoint.epoch, "step": checkpoint.step, "processes": task.world.size}
+        place = {"epoch": checkpoint.epoch, "step": checkpoint.step, "processes": task.processes.size}
         run.event("resumed", versions=versions(), **place)
     return _go(_watched(task, state, probing), state)
 
@@ -122,7 +122,7 @@ def _go(task: Task, state: TrainState) -> Run:
             require_agreement(task, state)
             validate_and_save(task, state)
             task.run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
-            if task.world.any(bool(stop)) and state.epoch < task.recipe.epochs:
+            if task.processes.any(bool(stop)) and state.epoch < task.recipe.epochs:
                 task.run.event("interrupted", epoch=state.epoch, step=0)
                 raise Interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}")
     task.run.event("finished", epochs=state.epoch)
@@ -146,14 +146,14 @@ def _epoch(task: Task, state: TrainState, stop: list[int]) -> None:
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
         if task.progress:
             task.progress(f"epoch {state.epoch + 1}/{task.recipe.epochs}", state.step, total)
-        unfinished, asked = state.step < total, task.world.any(bool(stop))
+        unfinished, asked = state.step < total, task.processes.any(bool(stop))
         if unfinished and task.run.writes and (asked or state.step % task.save_every == 0):
             task.run.append(task.run.trajectory, rows)
             rows = []
             snapshot(task, state, {}).save(task.run.last)
         if unfinished and asked:
             task.run.event("interrupted", epoch=state.epoch, step=state.step)
-            task.world.barrier()  # none leaves before the state is kept
+            task.processes.barrier()  # none leaves before the state is kept
             raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
     task.run.append(task.run.trajectory, rows)
 

@@ -69,10 +69,10 @@ def _validation_batch(task: Task, state: TrainState) -> Batch:
 
 def _gradient(task: Task, S: Tensor, G: Tensor, parameters: Sequence[Tensor], retain: bool = False) -> list[Tensor]:
     """The gradient of one process, also where many have a part of it each."""
-    part = G.to(S.dtype) / task.world.size
+    part = G.to(S.dtype) / task.processes.size
     found = torch.autograd.grad(S, parameters, part, retain_graph=retain, allow_unused=True)
     whole = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
-    return sums(task.world, whole)
+    return sums(task.processes, whole)
 
 
 def _norm(direction: Sequence[Tensor]) -> float:

@@ -71,7 +71,7 @@ class ProbeSchedule:
         for glance in glances:
             glance(S, pair_mask(S), *((S, S) if embeddings else ()))
         columns = tuple(dict.fromkeys(name for glance in glances for name in glance.columns))
-        return BatchMonitor(run, probes, self.every, columns, embeddings and glances[0].embeddings)
+        return BatchMonitor(run, probes, self.every, columns, embeddings and glances[0].needs_embeddings)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class BatchMonitor:
     probes: tuple[Probe, ...]
     every: int
     columns: tuple[str, ...]
-    embeddings: bool
+    needs_embeddings: bool
 
     def watch(self, epoch: int, step: int, objective: Objective, S: Tensor, mask: Mask) -> None:
         """Step `step` of epoch `epoch`, both from 0: the batch as it is trained, before the update.

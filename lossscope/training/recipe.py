@@ -124,7 +124,7 @@ class Recipe:
         if how == "images" and objective.positives == "one":
             what = f"{self.objective}, which takes one positive"
             raise InputError(f"sampling must be pairs or single for {what}; got images")
-        return Sampling(how, self.batch_size, self.seed, drop_last=self.drop_last, least=2)
+        return Sampling(how, self.batch_size, self.seed, drop_last=self.drop_last, min_batch_size=2)
 
     def steps_of(self, batches: int) -> int:
         """Steps of an epoch when the split has so many batches."""

@@ -93,13 +93,13 @@ def _begun(task: Task, start: Checkpoint) -> Encoder:
 
 def _with_optimisers(task: Task, model: Encoder) -> TrainState:
     """The optimiser over the encoder, and scale and bias where they are learnt; another for the objective's net."""
-    if task.main.embeddings and model.pairwise:
+    if task.main.needs_embeddings and model.pairwise:
         raise InputError(
             f"{task.recipe.objective} must be given embeddings; {task.recipe.encoder} scores pairs and has none"
         )
     model = model.to(task.device)
-    sync_batch_norms(model, task.world)
-    upstream, net = learnt_scale_of(task.main), task.main.state()
+    sync_batch_norms(model, task.processes)
+    upstream, net = learnt_scale_of(task.main), task.main.network()
     if upstream is not None:
         upstream.to(task.device)
     if net is not None:
@@ -112,7 +112,7 @@ def _with_optimisers(task: Task, model: Encoder) -> TrainState:
 
 def _learnt(task: Task, state: TrainState) -> nn.Module | None:
     """What is learnt beside the encoder: scale and bias, or the objective's net."""
-    return state.upstream if state.upstream is not None else task.main.state()
+    return state.upstream if state.upstream is not None else task.main.network()
 
 
 def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkpoint:
@@ -121,7 +121,7 @@ def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkp
     if task.device.type == "cuda":
         rng["cuda"] = torch.cuda.get_rng_state(task.device)
     learnt = _learnt(task, state)
-    main = task.main if state.upstream is None else state.upstream.at(task.main)
+    main = task.main if state.upstream is None else state.upstream.with_learnt(task.main)
     optimisers = {"adam": state.optimiser.state_dict(), "scaler": state.scaler.state_dict(), "best": state.best}
     if state.outer is not None:
         optimisers["outer"] = state.outer.state_dict()

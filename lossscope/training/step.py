@@ -42,8 +42,8 @@ def train_step(
         )
     upstream = state.upstream if objective.learnable else None
     if upstream is not None:
-        objective = upstream.at(objective)
-    if state.outer is not None and objective.state() is not None:
+        objective = upstream.with_learnt(objective)
+    if state.outer is not None and objective.network() is not None:
         meta_step(task, state, objective, S, mask, batch)
     if task.watcher is not None:
         task.watcher.watch(state.epoch, state.step, objective, S, mask)
@@ -51,12 +51,12 @@ def train_step(
     loss = replace(loss, value=plus(loss.value, further))
     state.optimiser.zero_grad(set_to_none=True)
     scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
-    scale = scale / task.world.size
+    scale = scale / task.processes.size
     backward(S, loss.gradient, scale, further)
     if upstream is not None:
         upstream.receive(S, loss.gradient * scale, objective)
     updated = _update(task, state, loss)
-    if not task.world.main:
+    if not task.processes.main:
         return updated
     return {**updated, **similarity_summary(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
 
@@ -68,7 +68,7 @@ def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
 
 def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
     beside = list(state.upstream.parameters()) if state.upstream is not None else []
-    sum_gradients(task.world, [*state.parameters(), *beside])
+    sum_gradients(task.processes, [*state.parameters(), *beside])
     state.scaler.unscale_(state.optimiser)
     clip = task.recipe.clip or float("inf")
     norm = torch.nn.utils.clip_grad_norm_(state.parameters(), clip)

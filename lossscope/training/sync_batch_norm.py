@@ -31,7 +31,7 @@ class _Normalised(torch.autograd.Function):
         mean, variance, ctx.count = moments
         eps = of.norm.eps
         ctx.save_for_backward(x, weight, mean, (variance + eps).rsqrt())
-        ctx.world, ctx.counted_weights = of.world, of.counted_weights
+        ctx.processes, ctx.counted_weights = of.processes, of.counted_weights
         return batch_norm(x, mean, variance, weight, bias, eps=eps)
 
     @staticmethod
@@ -42,18 +42,18 @@ class _Normalised(torch.autograd.Function):
         axes = _axes(x)
         db, dw = dy.sum(axes), (dy * normal).sum(axes)
         if ctx.counted_weights:
-            first, second = ctx.world.sum(torch.stack([db, dw])) / ctx.count
+            first, second = ctx.processes.sum(torch.stack([db, dw])) / ctx.count
             dy = dy - _wide(first, x) - normal * _wide(second, x)
         else:
-            ctx.world.sum(torch.stack([db, dw]))
+            ctx.processes.sum(torch.stack([db, dw]))
         return (dy * _wide(weight * scale, x)).to(x.dtype), dw, db, None, None
 
 
 class SyncForward:
     """What stands in for the forward of a batch norm. counted: whether what it is given is of the batch."""
 
-    def __init__(self, norm: _BatchNorm, world: ProcessGroup) -> None:
-        self.norm, self.world, self.counted_weights = norm, world, True
+    def __init__(self, norm: _BatchNorm, processes: ProcessGroup) -> None:
+        self.norm, self.processes, self.counted_weights = norm, processes, True
 
     def __call__(self, x: Tensor) -> Tensor:
         norm = self.norm
@@ -75,7 +75,7 @@ class SyncForward:
         own = wide.new_zeros(2, x.shape[1])
         if count:
             own[1], own[0] = torch.var_mean(wide, _axes(x), correction=0)
-        table = self.world.stack(torch.cat([own.flatten().double(), own.new_tensor([count], dtype=torch.float64)]))
+        table = self.processes.stack(torch.cat([own.flatten().double(), own.new_tensor([count], dtype=torch.float64)]))
         counts, means, variances = table[:, -1:], *table[:, :-1].chunk(2, 1)
         total = float(counts.sum())
         mean = (counts * means).sum(0) / max(total, 1)
@@ -94,11 +94,11 @@ class SyncForward:
             running.mul_(1 - rate).add_(seen.to(running.dtype), alpha=rate)
 
 
-def sync_batch_norms(model: nn.Module, world: ProcessGroup) -> None:
+def sync_batch_norms(model: nn.Module, processes: ProcessGroup) -> None:
     """Let the batch norms of a model see the batch of all processes; alone they stay as they are."""
-    for norm in model.modules() if world.size > 1 else ():
+    for norm in model.modules() if processes.size > 1 else ():
         if isinstance(norm, _BatchNorm):
-            norm.__dict__["forward"] = SyncForward(norm, world)
+            norm.__dict__["forward"] = SyncForward(norm, processes)
 
 
 @contextlib.contextmanager

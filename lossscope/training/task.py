@@ -57,7 +57,7 @@ class Task:
     offline: HardCandidates | None = None
     info: Mapping[str, Tensor] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
-    world: ProcessGroup = field(default_factory=process_group)
+    processes: ProcessGroup = field(default_factory=process_group)
     watcher: BatchMonitor | None = None
 
     def objective(self, epoch: int) -> Objective:

@@ -20,10 +20,10 @@ from .task import Task
 def validate_and_save(task: Task, state: TrainState) -> None:
     """After an epoch, or before the first: the first process does it all, the others wait. Raises InputError when
     similarities of the validation split are not finite."""
-    if task.world.main:
+    if task.processes.main:
         unknown = {"loss": float("nan"), "gradient_norm": float("nan")}
         _note(task, state, _averages(task, state.epoch) if state.epoch else unknown)
-    task.world.barrier()
+    task.processes.barrier()
 
 
 def _note(task: Task, state: TrainState, averages: dict[str, float]) -> None:

@@ -59,7 +59,7 @@ def test_rows_are_those_of_the_library() -> None:
     parts = []
     for name in ("ntxent", "triplet"):
         for seed in (0, 1):
-            who = {"run": f"{name}{seed}", "data": "d", "encoder": "e", "trained": name, "seed": seed}
+            who = {"run": f"{name}{seed}", "data": "d", "encoder": "e", "objective_label": name, "seed": seed}
             parts.append(per_query(load(f"{name}-{seed}.pt", split="test")).assign(**who))
     expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], chance=Resampling(199))
     numbers = expected.select_dtypes("number").columns
@@ -70,7 +70,7 @@ def test_rows_are_those_of_the_library() -> None:
 
 def test_json_is_one_document_and_a_table_goes_to_a_file() -> None:
     found = json.loads(lossscope(f"{ALL} --format json").stdout)
-    assert found["schema"] == "lossscope.comparison/1"
+    assert found["schema"] == "lossscope.comparison/2"
     assert found["command"]["metrics"] == ["rsum"]
     assert found["rows"][0]["n_seeds"] == 2
     result = lossscope(f"{ALL} --format latex --metric all --out tables/all.tex")
@@ -83,7 +83,7 @@ def test_json_is_one_document_and_a_table_goes_to_a_file() -> None:
 def test_a_baseline_is_a_system_or_one_of_its_runs() -> None:
     for name in ("triplet", "triplet-1.pt"):
         rows = json.loads(lossscope(f"{ALL} --baseline {name} --format json").stdout)["rows"]
-        assert [(row["system"], row["against"]) for row in rows] == [("ntxent", "triplet")]
+        assert [(row["system"], row["baseline"]) for row in rows] == [("ntxent", "triplet")]
 
 
 def test_a_missing_seed_is_named() -> None:
@@ -105,7 +105,7 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     dump("sgr.npz", 30, 1)
     result = lossscope("compare saf.npz sgr.npz --all-pairs --resamples 99 --format json --quiet")
     row = json.loads(result.stdout)["rows"][0]
-    assert {row["system"], row["against"]} == {"saf.npz", "sgr.npz"}
+    assert {row["system"], row["baseline"]} == {"saf.npz", "sgr.npz"}
     assert row["p_t"] is None
     assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
 

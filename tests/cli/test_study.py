@@ -77,9 +77,9 @@ def test_the_cost_is_told_and_nothing_is_run() -> None:
 def test_status_is_json_csv_or_a_table() -> None:
     key = fail()
     found = json.loads(lossscope("study status tiny.toml --format json").stdout)
-    assert found["schema"] == "lossscope.status/1" and len(found["cells"]) == 4
+    assert found["schema"] == "lossscope.status/2" and len(found["cells"]) == 4
     assert set(found["cells"][0]) == {
-        "cell", "data", "encoder", "trained", "seed", "status", "rsum", "seconds", "reason",
+        "cell", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason",
     }  # fmt: skip
     rsum = read_results(["runs/tiny"]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
     told = {one["cell"]: one["rsum"] for one in found["cells"] if one["status"] == "done"}

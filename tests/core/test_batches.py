@@ -44,7 +44,7 @@ def test_each_epoch_has_every_pair_once(size: int | None, epoch: int) -> None:
     assert sorted(captions_of(batches)) == list(range(30))
     assert len(batches) == sampling.count(OWNERS)
     for batch in batches:
-        assert batch.how == "pairs"
+        assert batch.mode == "pairs"
         assert np.array_equal(batch.images, OWNERS[batch.captions])
         assert size is None or len(batch.captions) <= size
 

@@ -90,9 +90,9 @@ def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings,
     if direction == "i2t":  # every caption is in the batch once, as the probe has its columns
         summary, _ = Sweep(("triplet",), ("hubness",), batch_size=None).run(embedded)
         told = summary[summary["direction"] == direction].set_index("statistic")["mean"]
-        assert told["N_max"] == found["count"].max()
-        assert told["never"] == pytest.approx((found["count"] == 0).mean())
-        assert told["N_skew"] == pytest.approx(stats.skew(found["count"]))
+        assert told["hub_max_count"] == found["count"].max()
+        assert told["never_hardest"] == pytest.approx((found["count"] == 0).mean())
+        assert told["hub_skewness"] == pytest.approx(stats.skew(found["count"]))
     else:
         assert len(found) == N
 

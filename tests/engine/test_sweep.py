@@ -107,7 +107,7 @@ def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: SplitEmbeddings,
 def test_parts_are_small_where_batches_take_long(
     objective: str, probe: str, scored: bool, batches: int, embedded: SplitEmbeddings
 ) -> None:
-    source = replace(embedded, scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
+    source = replace(embedded, pair_scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
     asked = Sweep((objective,), (probe,))
     ((sampling, _),) = asked.plans()
     assert asked._part_size(sampling, source) == batches

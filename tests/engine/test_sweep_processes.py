@@ -38,7 +38,7 @@ SWEEPS = {
     "panels of images": Sweep(("supcon",), ("cocos", "contributors"), sampling="images", **ALL),
     "fewer panels than processes": Sweep(("circle",), ("cocos", "tangent"), captions="first", **ALL),
 }
-COUNTS = ("C_q", "C_q_all", "C_B", "C_0", "C_neg", "skipped", "R@1", "medr", "ties", "N_max", "never")
+COUNTS = ("C_q", "C_q_all", "C_B", "C_0", "C_neg", "skipped", "R@1", "medr", "ties", "hub_max_count", "never_hardest")
 
 
 def dump(path: Path, images: int, d: int = 16) -> Path:
@@ -72,7 +72,7 @@ def work(folder: Path) -> None:
     here, embedded = process_group(), load(folder / "dump.npz", cache=False)
     for name, sweep in SWEEPS.items():
         large_batches.PANEL = 1 << 16 if name == "panels" else 1 << 21  # several for every process
-        sweep.run(embedded, Frame.open(folder / f"{name} {here.size}", {}) if here.main else None, world=here)
+        sweep.run(embedded, Frame.open(folder / f"{name} {here.size}", {}) if here.main else None, processes=here)
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
     assert frame.read("query")["q"].tolist() == [1]
     assert frame.keys() == {"pairs-0", "pairs-2"}
     manifest = frame.manifest()
-    assert manifest["schema"] == "lossscope.frame/2"
+    assert manifest["schema"] == "lossscope.frame/3"
     assert manifest["parts"] == [{"key": "pairs-0", "rows": 2}, {"key": "pairs-2", "rows": 1}]
     assert not manifest["done"]
     names = sorted(path.name for path in frame.path.iterdir())
@@ -72,9 +72,9 @@ def test_folders_of_other_things_are_refused(tmp_path: Path) -> None:
     [
         ("", "with a readable manifest.json"),
         ('{"schema": "loss', "with a readable manifest.json"),
-        ("[]", "must have the schema lossscope.frame/2; got None"),
-        ('{"schema": "lossscope.frame/3"}', "got 'lossscope.frame/3'"),
-        ('{"schema": "lossscope.frame/2"}', "must name the command and its parts"),
+        ("[]", "must have the schema lossscope.frame/3; got None"),
+        ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
+        ('{"schema": "lossscope.frame/3"}', "must name the command and its parts"),
     ],
 )
 def test_a_damaged_manifest_is_named(text: str, fragment: str, tmp_path: Path) -> None:

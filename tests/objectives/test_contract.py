@@ -231,7 +231,7 @@ def test_rows_without_positive_or_negative_are_skipped_with_zeros(objective: Obj
     assert (weights.W[[2, 4]] == 0).all()
     assert weights.values is None or (weights.values[[2, 4]] == 0).all()
     assert counts.skipped.nonzero().flatten().tolist() == [2, 4]
-    for column in (counts.above, counts.mass_above, counts.mass_low, counts.positive):
+    for column in (counts.above, counts.mass_above, counts.mass_below, counts.positive):
         assert (column[[2, 4]] == 0).all()
 
 
@@ -270,7 +270,7 @@ def test_invalid_candidates_change_nothing_whatever_their_similarity(objective: 
     assert before.values is None or after.values is None or torch.equal(before.values, after.values)
     for convention in objective.conventions:
         expected, counts = (objective.counts(s, mask, 0.01, convention) for s in (S, other))
-        for name in ("above", "mass_above", "mass_low", "positive"):
+        for name in ("above", "mass_above", "mass_below", "positive"):
             assert torch.equal(getattr(expected, name), getattr(counts, name)), (convention, name)
 
 
@@ -336,7 +336,7 @@ def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
     largest = float(weights.max())
     assert float(counted.threshold(largest).above.max()) == 0
     counts = counted.threshold(largest / 3)
-    assert_close(counts.mass_above + counts.mass_low, weights.sum((1, 2)) / counted.divisor)
+    assert_close(counts.mass_above + counts.mass_below, weights.sum((1, 2)) / counted.divisor)
     with pytest.raises(InputError, match="eps must be"):
         counted.threshold(-0.1)
 
@@ -347,7 +347,7 @@ def test_a_probability_equal_to_eps_is_low_weight_but_in_neither_part_of_the_rel
     S, mask = torch.zeros(1, 2, dtype=torch.float64), Mask(match, torch.ones_like(match))
     for convention, low in (("corrected", 0.5), ("text", 0.5), ("released", 0.0)):
         counts = ntxent.counts(S, mask, 0.5, convention)
-        assert (float(counts.above), float(counts.mass_above), float(counts.mass_low)) == (0, 0, low)
+        assert (float(counts.above), float(counts.mass_above), float(counts.mass_below)) == (0, 0, low)
 
 
 def test_conventions_it_does_not_know_raise(objective: Objective) -> None:
@@ -404,7 +404,7 @@ def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, wid
     expected = objective.counted_weights(S, mask).threshold(eps)
     found = objective.counting_rule.of(WholeRows.of(S, mask)).counts(eps)
     assert torch.equal(found.above.double(), expected.above.double())
-    for name in ("mass_above", "mass_low", "positive"):
+    for name in ("mass_above", "mass_below", "positive"):
         assert_close(getattr(found, name), getattr(expected, name), 1e-9)
     torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
 
@@ -470,7 +470,7 @@ def test_tiles_of_any_shape_count_what_whole_rows_count(
         assert torch.equal(found.above, expected.above)
         assert torch.equal(found.skipped, expected.skipped)
         size = max(1, float(expected.positive.max()))
-        for name in ("mass_above", "mass_low", "positive"):
+        for name in ("mass_above", "mass_below", "positive"):
             assert_close(getattr(found, name), getattr(expected, name), 2e-6 * size)
         torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 

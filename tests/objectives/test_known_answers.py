@@ -150,7 +150,7 @@ def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) ->
             if "W_pos" in probed:
                 assert float(counts.positive.mean()) == pytest.approx(probed["W_pos"])
                 assert float(counts.mass_above.mean()) == pytest.approx(probed["W_neg"])
-                assert float(counts.mass_low.mean()) == pytest.approx(probed["W_low"])
+                assert float(counts.mass_below.mean()) == pytest.approx(probed["W_low"])
 
 
 @published

@@ -231,7 +231,7 @@ def test_siglip_stays_exact_far_from_the_bend() -> None:
 @pytest.mark.parametrize("learnt", [{"scale": 3.0, "bias": 0.0}, {"scale": 40.0, "bias": -12.0}])
 def test_siglip_sees_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
     S, mask = similarities()
-    at = build("objectives", "siglip").at(learnt)
+    at = build("objectives", "siglip").with_learnt(learnt)
     moved, plain = at(S, mask), build("objectives", "siglip:scale=1,bias=0")
     expected = plain(learnt["scale"] * S + learnt["bias"], mask)
     assert (at.scale, at.bias, at.learnable) == (learnt["scale"], learnt["bias"], learnt)
@@ -242,7 +242,7 @@ def test_siglip_sees_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
 @pytest.mark.parametrize("scale", [0.5, 14.0, 100.0])
 def test_infonce_sees_scale_times_s(scale: float) -> None:
     S, mask = similarities()
-    at = build("objectives", "infonce").at({"scale": scale})
+    at = build("objectives", "infonce").with_learnt({"scale": scale})
     moved, expected = at(S, mask), build("objectives", "infonce:tau=1")(scale * S, mask)
     assert at.learnable == pytest.approx({"scale": scale})
     torch.testing.assert_close(moved.values, expected.values)
@@ -253,9 +253,11 @@ def test_infonce_sees_scale_times_s(scale: float) -> None:
 def test_at_what_is_learnt_is_the_same_again(spec: str) -> None:
     objective = build("objectives", spec)
     S, mask = similarities()
-    assert objective.at({}) == objective
+    assert objective.with_learnt({}) == objective
     assert set(objective.learnable) == ({"scale"} if spec.startswith("infonce") else {"scale", "bias"})
-    torch.testing.assert_close(objective.at(objective.learnable)(S, mask).W, objective(S, mask).W, rtol=1e-14, atol=0)
+    torch.testing.assert_close(
+        objective.with_learnt(objective.learnable)(S, mask).W, objective(S, mask).W, rtol=1e-14, atol=0
+    )
     kept = build("objectives", f"{spec}{',' if ':' in spec else ':'}learn=false")
     assert kept.learnable == {}
 
@@ -263,9 +265,9 @@ def test_at_what_is_learnt_is_the_same_again(spec: str) -> None:
 def test_the_scale_of_infonce_is_cut_off_and_can_be_set_there_again() -> None:
     for scale_max in (100.0, 49.0, 30.0, 3.0):
         start = build("objectives", f"infonce:tau=0.5,scale_max={scale_max}")
-        top = start.at({"scale": 1e6})
+        top = start.with_learnt({"scale": 1e6})
         assert top.learnable == pytest.approx({"scale": scale_max})
-        assert top.at(top.learnable) == top
+        assert top.with_learnt(top.learnable) == top
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_impossible_temperatures_and_scales_raise(spec: str, complaint: str) -> 
 def test_scales_that_are_not_positive_raise_and_a_fixed_temperature_may_be_as_small_as_one_likes() -> None:
     for name in ("infonce", "siglip"):
         with pytest.raises(InputError, match="scale must be > 0; got 0"):
-            build("objectives", name).at({"scale": 0.0})
+            build("objectives", name).with_learnt({"scale": 0.0})
     assert build("objectives", "infonce:tau=0.005,learn=false").tau == 0.005
 
 

@@ -60,15 +60,15 @@ def hubness(S: Array, match: Array, valid: Array) -> dict[str, float]:
         hardest = max(negatives.values())
         chosen[min(c for c, s in negatives.items() if s == hardest)] += 1
     if not usable:
-        return dict.fromkeys(("N_max", "N_skew", "never", "hub_share"), NAN)
+        return dict.fromkeys(("hub_max_count", "hub_skewness", "never_hardest", "hub_share"), NAN)
     middle = len(usable) / len(chosen)
     spread = math.sqrt(mean([(n - middle) ** 2 for n in chosen]))
     third = mean([(n - middle) ** 3 for n in chosen])
     hubs = sorted(chosen, reverse=True)[: max(1, len(chosen) // 100)]
     return {
-        "N_max": float(max(chosen)),
-        "N_skew": third / spread**3 if spread else NAN,
-        "never": chosen.count(0) / len(chosen),
+        "hub_max_count": float(max(chosen)),
+        "hub_skewness": third / spread**3 if spread else NAN,
+        "never_hardest": chosen.count(0) / len(chosen),
         "hub_share": sum(hubs) / len(usable),
     }
 

@@ -16,7 +16,7 @@ def _frame(counts, label="a.pt i2t"):
 
 
 def _curve(ax):
-    line = next(line for line in ax.lines if "N_skew" in str(line.get_label()))
+    line = next(line for line in ax.lines if "hub_skewness" in str(line.get_label()))
     return line.get_xdata(), line.get_ydata()
 
 
@@ -34,7 +34,7 @@ def test_even_counts_are_the_diagonal():
 def test_the_skewness_is_that_of_the_statisticians():
     counts = np.random.default_rng(0).poisson(1.5, 500)
     ax = hubness.draw(_frame(counts))
-    assert f"a.pt i2t, N_skew {stats.skew(counts):.3g}" in [line.get_label() for line in ax.lines]
+    assert f"a.pt i2t, hub_skewness {stats.skew(counts):.3g}" in [line.get_label() for line in ax.lines]
 
 
 def test_own_picture_has_its_legend_below_and_given_axes_within():

@@ -105,7 +105,7 @@ def test_columns_of_a_batch_by_hand() -> None:
     columns = found(Entrywise(), S, Mask(match, torch.ones_like(match))).columns()
     assert columns["count"].tolist() == [2, 1]
     assert columns["mass_high"].tolist() == pytest.approx([0.06, 0.03])
-    assert columns["mass_low"].tolist() == pytest.approx([0.005, 0.01])
+    assert columns["mass_below"].tolist() == pytest.approx([0.005, 0.01])
     assert columns["positive"].tolist() == [0.9, 0.8]
     assert columns["n_eff"].tolist() == pytest.approx([0.065**2 / 0.002025, 0.04**2 / 0.001])
 

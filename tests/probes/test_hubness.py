@@ -31,8 +31,8 @@ def test_by_hand(lab: Any) -> None:
     S = torch.tensor([[9, 1, 8, 0], [0, 9, 8, 1], [8, 1, 9, 0], [0, 1, 8, 9]], dtype=torch.float64) / 10
     one = replace(one, queries=S[None], candidates=torch.eye(4, dtype=torch.float64)[None])
     found = lab.ask("hubness", one)  # chosen: 1, 0, 3, 0
-    assert (found["N_max"], found["never"], found["hub_share"]) == (3, 0.5, 0.75)
-    assert found["N_skew"] == pytest.approx([(8 - 1 - 1) / 4 / 1.5**1.5])
+    assert (found["hub_max_count"], found["never_hardest"], found["hub_share"]) == (3, 0.5, 0.75)
+    assert found["hub_skewness"] == pytest.approx([(8 - 1 - 1) / 4 / 1.5**1.5])
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -52,5 +52,5 @@ def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request:
     if "all skipped" in request.node.name:
         assert all(np.isnan(values).all() for values in found.values())
     if "one negative" in request.node.name:
-        assert np.isnan(found["N_skew"]).all()
+        assert np.isnan(found["hub_skewness"]).all()
         assert found["hub_share"].tolist() == [0.5, 0.5]

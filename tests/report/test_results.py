@@ -51,11 +51,11 @@ def test_every_row_says_whose_it_is(tiny_study: Path) -> None:
         frame: pd.DataFrame = getattr(results, kind)
         assert {*WHO, "seed"} <= set(frame.columns), kind
         assert set(frame["run"]) == keys, kind
-        assert frame[["run", "trained", "spec", "seed"]].drop_duplicates().shape[0] == len(keys), kind
+        assert frame[["run", "objective_label", "spec", "seed"]].drop_duplicates().shape[0] == len(keys), kind
         assert set(frame["data"]) == {"scenes"} and set(frame["encoder"]) == {"VSE++"}, kind
     assert set(SUMMARY) <= set(results.rows.columns)
     assert (results.rows["source"] == results.rows["run"]).all()
-    assert set(results.rows.loc[results.rows["trained"] == "Triplet", "spec"]) == {"triplet:margin=0.2"}
+    assert set(results.rows.loc[results.rows["objective_label"] == "Triplet", "spec"]) == {"triplet:margin=0.2"}
     assert (results.name, results.paper, len(results.gaps)) == ("tiny", None, 0)
 
 
@@ -72,7 +72,7 @@ def test_a_run_folder_is_called_by_its_folder_and_its_specs(plain: Path) -> None
     results = read_results([plain])
     (cell,) = results.cells.to_dict("records")
     assert (cell["run"], cell["status"], cell["seed"]) == ("alone", "done", 0)
-    assert cell["trained"] == cell["spec"] == "ntxent:tau=0.1" and cell["dataset"] is None
+    assert cell["objective_label"] == cell["spec"] == "ntxent:tau=0.1" and cell["dataset"] is None
     assert cell["data"].startswith("scenes:train=60") and cell["encoder"].startswith("vsepp:")
     assert set(results.queries["run"]) == {"alone"} and results.curves.empty and results.singles.empty
     assert set(WHO) <= set(results.curves.columns) and set(SUMMARY) <= set(results.what_if.columns)
@@ -91,8 +91,12 @@ def test_choices_that_differ_are_part_of_the_name_of_what_was_trained(plain: Pat
         text = (run / "config.toml").read_text(encoding="utf-8")
         (run / "config.toml").write_text(text.replace("lr = 0.002", f"lr = {rate}"), encoding="utf-8")
     results = read_results([tmp_path / "slow", tmp_path / "fast"])
-    assert set(results.cells["trained"]) == {"ntxent:tau=0.1, lr 0.002", "ntxent:tau=0.1, lr 0.02"}
-    assert set(results.rows["trained"]) == set(results.epochs["trained"]) == set(results.cells["trained"])
+    assert set(results.cells["objective_label"]) == {"ntxent:tau=0.1, lr 0.002", "ntxent:tau=0.1, lr 0.02"}
+    assert (
+        set(results.rows["objective_label"])
+        == set(results.epochs["objective_label"])
+        == set(results.cells["objective_label"])
+    )
     assert set(results.cells["spec"]) == {"ntxent:tau=0.1"}
 
 
@@ -101,7 +105,7 @@ def test_runs_of_other_seeds_are_of_one_name(plain: Path, tmp_path: Path) -> Non
     text = (run / "config.toml").read_text(encoding="utf-8")
     (run / "config.toml").write_text(text.replace("seed = 0", "seed = 7"), encoding="utf-8")
     results = read_results([plain, run])
-    assert set(results.cells["trained"]) == {"ntxent:tau=0.1"} and set(results.rows["seed"]) == {0, 7}
+    assert set(results.cells["objective_label"]) == {"ntxent:tau=0.1"} and set(results.rows["seed"]) == {0, 7}
 
 
 def test_two_runs_of_one_seed_are_no_mean(plain: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def as_scorer() -> SplitEmbeddings:
     def score(images: Any, captions: Any) -> Pair[torch.Tensor]:
         return Pair(i2t[images][:, captions], t2i[captions][:, images])
 
-    return embedded(images=None, captions=None, scorer=score)
+    return embedded(images=None, captions=None, pair_scorer=score)
 
 
 SOURCES = {"vectors": embedded, "matrix": as_matrix, "scorer": as_scorer}

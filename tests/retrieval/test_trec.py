@@ -117,7 +117,7 @@ def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) 
     base = embedded(None, 2, 3)
     owner = np.array([0, 0, 1])
     scorer = lambda images, captions: Pair(i2t[images][:, captions], t2i[captions][:, images])  # noqa: E731
-    source = replace(base, images=None, captions=None, scorer=scorer, caption_image=owner)
+    source = replace(base, images=None, captions=None, pair_scorer=scorer, caption_image=owner)
     write_run_files(source, tmp_path, 2, "our tag")
     run, relevant = read(tmp_path, "i2t")
     assert run["image%200"] == [("2%25%C3%A9", 1, pytest.approx(0.3)), ("0%25%C3%A9", 2, pytest.approx(0.1))]

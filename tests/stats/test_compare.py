@@ -39,7 +39,7 @@ def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 
             rank = int(hard * rng.random() + shift)
             rows.append((direction, query, f"i{image}", rank, 1 / (1 + rank), 1))
     frame = pd.DataFrame(rows, columns=["direction", "query", "image", "rank", "ap5", "relevant"])
-    who = {"run": name, "data": "scenes", "encoder": "VSE++", "trained": trained, "seed": seed}
+    who = {"run": name, "data": "scenes", "encoder": "VSE++", "objective_label": trained, "seed": seed}
     return frame.assign(**{**who, **more})
 
 
@@ -113,7 +113,7 @@ def test_one_comparison_by_hand() -> None:
     """Three images, i2t hits at 1 of a: all, of b: none; every one of the 8 signs but two is nearer to 0."""
     frame = pd.concat([run("a", images=3).assign(rank=0), run("b", images=3).assign(rank=50)], ignore_index=True)
     row = only(compare(frame, ["i2t_R@1"]))
-    assert (row["system"], row["against"], row["mean"], row["mean_against"]) == ("b", "a", 0.0, 100.0)
+    assert (row["system"], row["baseline"], row["mean"], row["mean_baseline"]) == ("b", "a", 0.0, 100.0)
     assert (row["difference"], row["ci_low"], row["ci_high"]) == (-100.0, -100.0, -100.0)
     assert row["p_images"] == row["p_images_holm"] == 0.25
     assert np.isnan(row["d_images"])  # no deviation: infinite
@@ -131,13 +131,13 @@ def test_intervals_and_p_are_close_to_the_normal_ones() -> None:
 def test_rows_have_both_tests_and_say_what_was_done() -> None:
     found = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=Resampling(199, 4, 0.9))
     assert tuple(found.columns) == COLUMNS
-    assert list(zip(found["system"], found["against"], found["statistic"], strict=True)) == [
+    assert list(zip(found["system"], found["baseline"], found["statistic"], strict=True)) == [
         ("b", "a", "rsum"), ("c", "a", "rsum"), ("b", "a", "MRR"), ("c", "a", "MRR"),
     ]  # fmt: skip
     assert found[["p_images", "p_t", "p_flips", "d_images", "d_seeds", "sd_seeds"]].notna().to_numpy().all()
     told = found[["resamples", "seed", "level", "seeds", "n_seeds", "images", "best", "note"]].drop_duplicates()
     assert told.to_numpy().tolist() == [[199, 4, 0.9, "0, 1, 2", 3, 10, "a", ""]]
-    assert (found["difference"] == found["mean"] - found["mean_against"]).all()
+    assert (found["difference"] == found["mean"] - found["mean_baseline"]).all()
 
 
 def test_values_are_averaged_over_seeds_first_and_seeds_over_images() -> None:
@@ -197,7 +197,7 @@ def test_the_seed_of_chance_is_all_the_chance_there_is() -> None:
 
 
 def test_identical_systems_differ_by_nothing() -> None:
-    frame = pd.concat([runs("a"), runs("a").assign(trained="b", run=runs("a")["run"] + "'")], ignore_index=True)
+    frame = pd.concat([runs("a"), runs("a").assign(objective_label="b", run=runs("a")["run"] + "'")], ignore_index=True)
     row = only(compare(frame, chance=QUICK))
     assert [row[name] for name in (*TESTS, *(f"{name}_holm" for name in TESTS))] == [1.0] * 6
     zeros = ("difference", "ci_low", "ci_high", "t_low", "t_high", "d_images", "d_seeds", "sd_seeds")
@@ -241,7 +241,7 @@ def test_single_runs_without_a_common_seed_are_compared_over_images_only() -> No
 
 def test_a_pair_without_a_common_seed_is_a_gap_not_a_number() -> None:
     frame = pd.concat([runs("a"), run("b", 0, 4.0), run("c", 1, 8.0), run("c", 2, 8.0)], ignore_index=True)
-    row = only(compare(frame, every=True, chance=QUICK), system="b", against="c")
+    row = only(compare(frame, every=True, chance=QUICK), system="b", baseline="c")
     assert np.isnan([row[name] for name in ("difference", "ci_low", *TESTS, "p_images_holm")]).all()
     assert row["note"] == "no common seed: not compared"
     assert set(compare(frame, every=True, chance=QUICK)["family"]) == {2}
@@ -257,7 +257,7 @@ def test_the_best_is_found_by_looking_so_that_its_family_has_every_pair() -> Non
         assert (best[name].to_numpy() == against[name].to_numpy()).all()
         assert (best[f"{name}_holm"] >= against[f"{name}_holm"]).all()
         np.testing.assert_allclose(every[f"{name}_holm"], holm(every[name].to_numpy(float)))
-        shown = every[every["against"] == "a"]
+        shown = every[every["baseline"] == "a"]
         assert (best[f"{name}_holm"].to_numpy() == shown[f"{name}_holm"].to_numpy()).all()
 
 
@@ -276,14 +276,23 @@ def test_significance_is_about_the_best_of_each_block() -> None:
     frame = runs("a", "b", "c")
     for rows in (compare(frame, chance=QUICK), compare(frame, every=True, chance=QUICK)):
         found = significance(rows)
-        assert list(found) == ["data", "encoder", "trained", "statistic", "direction", "p_holm", "against", "test"]
-        assert found[["trained", "against", "test"]].to_numpy().tolist() == [
+        assert list(found) == [
+            "data",
+            "encoder",
+            "objective_label",
+            "statistic",
+            "direction",
+            "p_holm",
+            "baseline",
+            "test",
+        ]
+        assert found[["objective_label", "baseline", "test"]].to_numpy().tolist() == [
             ["b", "a", "images"], ["c", "a", "images"], ["b", "a", "seeds"], ["c", "a", "seeds"],
         ]  # fmt: skip
-        best = rows[rows["against"] == "a"]
+        best = rows[rows["baseline"] == "a"]
         assert found["p_holm"].tolist() == [*best["p_images_holm"], *best["p_t_holm"]]
     reverse = compare(frame, baseline="b", chance=QUICK)
-    assert significance(reverse)["trained"].tolist() == ["b", "b"]
+    assert significance(reverse)["objective_label"].tolist() == ["b", "b"]
 
 
 def broken(frame: pd.DataFrame, **values: Any) -> pd.DataFrame:
@@ -308,14 +317,20 @@ BAD = [
     (lambda f: broken(f, image="i0"), "the same queries to be paired; a-0 and b-2 were not"),
     (lambda f: pd.concat([f, f[-1:]]), "queries of a run must be unique; b-2 has 'i9-1' twice"),
     (lambda f: f[f["direction"] == "i2t"], "of both directions; a-0 has none of t2i"),
-    (lambda f: f[f["trained"] == "a"], "at least two systems with the same data and encoder; got a .scenes, VSE"),
-    (lambda f: f.assign(data=f["trained"]), "at least two systems with the same data and encoder; got a .a, .*; b .b"),
+    (
+        lambda f: f[f["objective_label"] == "a"],
+        "at least two systems with the same data and encoder; got a .scenes, VSE",
+    ),
+    (
+        lambda f: f.assign(data=f["objective_label"]),
+        "at least two systems with the same data and encoder; got a .a, .*; b .b",
+    ),
     (
         lambda f: f.assign(seed=f["seed"].replace(2, 1)),
         "runs of a must have different seeds; a-1 and a-2 both have 1",
     ),
     (
-        lambda f: f[(f["trained"] == "a") & (f["seed"] < 2) | (f["seed"] == 2) & (f["trained"] == "b")],
+        lambda f: f[(f["objective_label"] == "a") & (f["seed"] < 2) | (f["seed"] == 2) & (f["objective_label"] == "b")],
         "systems must have a seed in common to be paired; got none. b and a: seed 2 of b, seed 0 of a, seed 1 of a",
     ),
 ]
@@ -346,7 +361,7 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
     rows = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=QUICK)
     table = comparison.build(rows)
     assert table.headings == (
-        "metric", "system", "against", "difference", "images 95 % CI", "images p", "images d", "seeds difference",
+        "metric", "system", "baseline", "difference", "images 95 % CI", "images p", "images d", "seeds difference",
         "seeds p (t)", "seeds p (flips)", "seeds d", "seeds n",
     )  # fmt: skip
     frame = table.to_frame()

@@ -19,12 +19,12 @@ def model(name: str, **choices: Any) -> TrainedModel:
 
 
 def names(*models: TrainedModel, **more: Any) -> list[object]:
-    return [row["trained"] for row in name_systems(models, **more)]
+    return [row["objective_label"] for row in name_systems(models, **more)]
 
 
 def test_runs_that_differ_in_their_seed_alone_are_one_system() -> None:
     found = name_systems([model("a", seed=0), model("b", seed=1), model("c", seed=1, objective="triplet:margin=0.3")])
-    assert [row["trained"] for row in found] == ["ntxent", "ntxent", "triplet:margin=0.3"]
+    assert [row["objective_label"] for row in found] == ["ntxent", "ntxent", "triplet:margin=0.3"]
     assert [row["seed"] for row in found] == [0, 1, 1]
     assert [row["run"] for row in found] == ["a", "b", "c"]
     assert {row["encoder"] for row in found} == {"vsepp"}
@@ -36,7 +36,7 @@ def test_names_tell_whatever_differs() -> None:
         "ntxent, batch-size 128, lr 0.001", "ntxent, batch-size 128, lr 0.1", "ntxent, batch-size 64, lr 0.1",
     ]  # fmt: skip
     found = name_systems([model("a"), model("b", encoder="vsepp:dim=64")])
-    assert [row["trained"] for row in found] == ["ntxent, vsepp", "ntxent, vsepp:dim=64"]
+    assert [row["objective_label"] for row in found] == ["ntxent, vsepp", "ntxent, vsepp:dim=64"]
     assert {row["encoder"] for row in found} == {"several"}
 
 
@@ -63,7 +63,7 @@ def test_what_does_not_say_how_it_was_trained_is_named_after_itself() -> None:
     found = name_systems(
         [TrainedModel("saf.npz"), TrainedModel("sgr.npz", None, printed_choices({"converted_from": "x"}))]
     )
-    assert [row["trained"] for row in found] == ["saf.npz", "sgr.npz"]
+    assert [row["objective_label"] for row in found] == ["saf.npz", "sgr.npz"]
     assert [row["seed"] for row in found] == [None, None]
     assert {row["data"] for row in found} == {row["encoder"] for row in found} == {"unknown"}
 

@@ -86,7 +86,12 @@ def test_everything_a_paper_needs_is_there(page: Path, tiny_study: Path) -> None
 @pytest.mark.slow
 def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) -> None:
     kept = pd.read_csv(page.parent / "csv" / "retrieval.csv")
-    rsum = read_results([tiny_study]).rows.query("statistic == 'rsum'").groupby("trained", sort=False)["mean"].mean()
+    rsum = (
+        read_results([tiny_study])
+        .rows.query("statistic == 'rsum'")
+        .groupby("objective_label", sort=False)["mean"]
+        .mean()
+    )
     assert kept["rsum"].tolist() == pytest.approx(rsum.tolist())
 
 
@@ -110,7 +115,7 @@ def test_labels_that_mean_something_to_latex_or_html_stay_words(study: Path, tmp
     document = json.loads((study / "study.json").read_text(encoding="utf-8"))
     document["name"] = SPECIAL
     for cell in document["cells"]:
-        cell["trained"] = cell["trained"].replace("Triplet", SPECIAL)
+        cell["objective_label"] = cell["objective_label"].replace("Triplet", SPECIAL)
     (study / "study.json").write_text(json.dumps(document), encoding="utf-8")
     page = report([study], tmp_path / "out", resamples=99)
     log = latex(page.parent)
@@ -119,7 +124,7 @@ def test_labels_that_mean_something_to_latex_or_html_stay_words(study: Path, tmp
     assert "<e>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert "&lt;e&gt; τ" in text
     frame = pd.read_csv(page.parent / "csv" / "retrieval.csv")
-    assert SPECIAL in set(frame["trained"])
+    assert SPECIAL in set(frame["objective_label"])
 
 
 @pytest.mark.slow
@@ -165,7 +170,7 @@ def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_p
     for cell in cells(study)[:2]:  # both seeds of NT-Xent
         rewritten(cell, gone)
     page = report([study], tmp_path / "out", resamples=99)
-    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("trained")
+    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective_label")
     assert math.isnan(kept.loc["NT-Xent", "rsum"]) and kept.loc["Triplet", "rsum"] > 0
     visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)

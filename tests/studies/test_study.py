@@ -102,7 +102,7 @@ def test_every_cell_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     assert again.started == []
     results = read_results([study.path])
     assert results.rows["run"].nunique() == 4 and results.gaps.empty
-    assert set(results.rows["trained"]) == {"NT-Xent", "Triplet"} and set(results.rows["seed"]) == {0, 1}
+    assert set(results.rows["objective_label"]) == {"NT-Xent", "Triplet"} and set(results.rows["seed"]) == {0, 1}
     rsum = results.rows[results.rows["statistic"] == "rsum"].set_index("run")["mean"]
     assert {state.cell.key: state.rsum for state in states} == rsum.to_dict()
     assert set(results.queries["direction"]) == {"i2t", "t2i"}
@@ -124,7 +124,7 @@ def test_a_study_may_gain_seeds_and_be_asked_more_but_not_change_what_was_begun(
     before = {path: path.stat().st_mtime_ns for path in asked.path.glob("cells/*/run/best.pt")}
     asked.run(Here())
     assert {path: path.stat().st_mtime_ns for path in before} == before  # asked again, not trained again
-    assert "N_max" in set(read_results([asked.path]).rows["statistic"])
+    assert "hub_max_count" in set(read_results([asked.path]).rows["statistic"])
     with pytest.raises(InputError, match="must go on with the choices it began with; got another lr"):
         begun(tmp_path, TINY.replace("lr = 0.01", "lr = 0.02"))
 
@@ -188,14 +188,14 @@ def test_a_study_that_was_moved_is_asked_again_where_it_is_now(tmp_path: Path) -
     file.write_text(text.replace('"similarity"]', '"similarity", "hubness"]'), encoding="utf-8")
     states = Study.begun(tmp_path / "elsewhere", read_study_file(file)).run(Here())
     assert [state.status for state in states] == ["done"] * 2
-    assert "N_max" in set(read_results([tmp_path / "elsewhere"]).rows["statistic"])
+    assert "hub_max_count" in set(read_results([tmp_path / "elsewhere"]).rows["statistic"])
 
 
 @pytest.mark.slow
 def test_the_cost_is_measured_and_finished_cells_tell_their_own(tmp_path: Path) -> None:
     study = begun(tmp_path)
     costs = estimate(study)
-    assert [(cost.trained, cost.cells, cost.measured) for cost in costs] == [
+    assert [(cost.objective_label, cost.cells, cost.measured) for cost in costs] == [
         ("NT-Xent", 2, False),
         ("Triplet", 2, False),
     ]

@@ -54,7 +54,7 @@ def test_a_cell_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> Non
 
 
 def test_choices_of_an_entry_come_before_those_in_common(tmp_path: Path) -> None:
-    cells = {(cell.trained, cell.seed): cell for cell in read_study_file(written(tmp_path)).cells}
+    cells = {(cell.objective_label, cell.seed): cell for cell in read_study_file(written(tmp_path)).cells}
     ours, other = cells["smoothap", 0].recipe, cells["Triplet SH", 0].recipe
     assert (ours.batch_size, ours.lr, ours.epochs) == (4, 1.0, 2)
     assert (other.batch_size, other.lr, other.epochs) == (16, 0.01, 2)

@@ -61,7 +61,7 @@ def study() -> Study:
                 for place, (trained, spec) in enumerate(specs.items()):
                     for seed in seeds:
                         run = f"{label}/{encoder}/{trained}/{seed}"
-                        who = {"run": run, "source": run, "data": label, "encoder": encoder, "trained": trained}
+                        who = {"run": run, "source": run, "data": label, "encoder": encoder, "objective_label": trained}
                         told = {"spec": spec, "objective": spec, "dataset": dataset, "method": method, "seed": seed}
                         found += rows_of_run({**who, **told}, place)
         return pd.DataFrame(found)

@@ -20,7 +20,7 @@ BEST = "SmoothAP"  # of the rows of the fixture
 def _tests(p: dict[str, float], against: str = BEST, **more: str) -> pd.DataFrame:
     where = {"data": "scenes, ambiguity 0.1", "encoder": "VSE++", "statistic": "rsum", "direction": "both"}
     return pd.DataFrame(
-        [{**where, "trained": one, "against": against, "p_holm": value, **more} for one, value in p.items()]
+        [{**where, "objective_label": one, "baseline": against, "p_holm": value, **more} for one, value in p.items()]
     )
 
 

@@ -63,7 +63,7 @@ def test_the_best_is_of_the_whole_grid_whatever_the_order(study: Study) -> None:
 
 def test_combinations_without_a_run_are_dashes(study: Study) -> None:
     frame = _grid(study)
-    table, _ = xuan2023_3.build(frame[frame["trained"].isin(["con, con", "cir, sig-ms"])])
+    table, _ = xuan2023_3.build(frame[frame["objective_label"].isin(["con, con", "cir, sig-ms"])])
     dashes = [
         (row[0].text, head)
         for row in table.rows
@@ -124,8 +124,8 @@ def test_a_missing_seed_marks_its_cell(study: Study) -> None:
 
 
 def test_tests_mark_cells_of_the_grid(study: Study) -> None:
-    where = {"data": "COCO", "encoder": "VSE++ R152", "statistic": "R@1", "direction": "i2t", "against": "cir, sig-ms"}
-    tests = pd.DataFrame([{**where, "trained": name, "p_holm": 0.01} for name in GOAL if name != "cir, sig-ms"])
+    where = {"data": "COCO", "encoder": "VSE++ R152", "statistic": "R@1", "direction": "i2t", "baseline": "cir, sig-ms"}
+    tests = pd.DataFrame([{**where, "objective_label": name, "p_holm": 0.01} for name in GOAL if name != "cir, sig-ms"])
     i2t, t2i = xuan2023_3.build(_grid(study), tests)
     assert sum("†" in cell.mark for row in i2t.rows for cell in row) == 14
     assert "Differs from the best" in i2t.caption and "No significance test of these" in t2i.caption

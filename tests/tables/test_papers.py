@@ -211,7 +211,7 @@ def test_the_best_combination_of_each_block_is_added(study: Study) -> None:
     frame = study(
         {"SH": "triplet_sh:margin=0.2", **goal}, {"BUTD": "VSE∞ (BUTD)", "WSL": "VSE∞ (WSL)"}, {"COCO": "mscoco"}
     )
-    frame.loc[(frame["encoder"] == "WSL") & (frame["trained"] == "con/con"), "mean"] += 50
+    frame.loc[(frame["encoder"] == "WSL") & (frame["objective_label"] == "con/con"), "mean"] += 50
     i2t, _ = xuan2023_6.build(frame)
     assert [(row[0].text, row[1].text) for row in i2t.rows] == [
         ("BUTD", "SH"), ("BUTD", "cir/sig-ms"), ("BUTD", "nca/sig"),

@@ -138,7 +138,7 @@ def test_two_objectives_of_one_name_are_refused(study: Study) -> None:
 
 def test_what_is_missing_is_named(study: Study) -> None:
     frame = study(NTXENT)
-    _refused(frame.drop(columns=["trained", "seed"]), r"must have the columns .* Add seed, trained")
+    _refused(frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label")
     _refused(frame.assign(encoder=None), "encoder of rows of runs must be words")
     _refused(frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`")
     _refused(frame[:0], "rows of the probe 'cocos'.*got no rows")

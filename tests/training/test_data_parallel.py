@@ -106,7 +106,7 @@ def captions() -> Tensor:
 
 def job(model: nn.Module, here: ProcessGroup) -> tuple[Any, Any]:
     """As much of a task and a state as sharing looks at."""
-    task = SimpleNamespace(world=here, device=torch.device("cpu"), recipe=SimpleNamespace(seed=3))
+    task = SimpleNamespace(processes=here, device=torch.device("cpu"), recipe=SimpleNamespace(seed=3))
     return task, SimpleNamespace(model=model, epoch=0, step=4, upstream=None)
 
 

@@ -32,7 +32,7 @@ TINY = Recipe(
 @pytest.fixture(name="task")
 def made(tmp_path: Path) -> Task:
     task = prepare_task(TINY.canonical(), Run(tmp_path / "run"), "cpu", 500, None, None, None)
-    net: Any = task.main.state()
+    net: Any = task.main.network()
     with torch.no_grad():  # away from the flat beginning, so that all of its weights matter
         for parameter in net.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
@@ -65,7 +65,7 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
     batch = next(task.recipe.batches().batches(task.train.caption_image))
     mask = batch.mask(task.train.caption_image)
     S, _, _ = similarities(task, state, task.sentences, batch, task.main, mask)
-    net: Any = task.main.state()
+    net: Any = task.main.network()
     before = [p.detach().clone() for p in net.parameters()]
     kept = {name: value.clone() for name, value in state.model.state_dict().items()}
     assert state.outer is not None

@@ -171,8 +171,8 @@ def test_probes_that_can_not_look_are_told_of_before_anything_is_written(
 
 def test_a_model_that_scores_pairs_has_no_embeddings_to_probe(tmp_path: Path) -> None:
     main = build("objectives", "ntxent")
-    assert ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
-    assert not ProbeSchedule(("cocos",)).watcher(Run(tmp_path), [main], embeddings=True).embeddings
+    assert ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=True).needs_embeddings
+    assert not ProbeSchedule(("cocos",)).watcher(Run(tmp_path), [main], embeddings=True).needs_embeddings
     with pytest.raises(InputError, match="this probe needs embeddings"):
         ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=False)
 

@@ -105,9 +105,9 @@ def test_the_warm_up_objective_comes_first() -> None:
 
 
 def test_sampling_is_the_objectives_own_unless_stated() -> None:
-    assert Recipe(objective="ntxent").batches().how == "pairs"
-    assert Recipe(objective="smoothap").batches().how == "images"
-    assert Recipe(objective="smoothap", sampling="pairs").batches().how == "pairs"
+    assert Recipe(objective="ntxent").batches().mode == "pairs"
+    assert Recipe(objective="smoothap").batches().mode == "images"
+    assert Recipe(objective="smoothap", sampling="pairs").batches().mode == "pairs"
     with pytest.raises(InputError, match="sampling must be pairs or single for triplet"):
         Recipe(objective="triplet", sampling="images").batches()
 

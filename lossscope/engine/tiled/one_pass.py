@@ -72,7 +72,7 @@ class TilePass:
     extremes: bool = False
     rows: int = ROWS
     columns: int = COLUMNS
-    world: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))
+    processes: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))
     tick: Tick | None = None
     precision: Literal["float32", "bf16"] = "float32"
 
@@ -111,8 +111,8 @@ class TilePass:
                 for side, dim in again:
                     side.recount(tile.S, tile.rows if dim == 1 else tile.columns, dim)
             for side, _ in again:
-                if self.world.size > 1:
-                    side.merge_again(self.world.gather(side.state()))
+                if self.processes.size > 1:
+                    side.merge_again(self.processes.gather(side.state()))
         return passed
 
     def _begun(self, known: QueryPositives, shape: BatchShape, space: Buffers) -> TiledRows:
@@ -132,7 +132,7 @@ class TilePass:
     ) -> Iterator[Tile]:
         """Tiles with −inf where there is no negative."""
         rows, columns = row_slices(relation.queries, self.rows), row_slices(relation.candidates, self.columns)
-        mine = rows[self.world.share(len(rows))]
+        mine = rows[self.processes.share(len(rows))]
         for done, tile in enumerate(made.tiles(mine, columns, space)):
             space.next_tile()
             hide(tile)
@@ -141,13 +141,13 @@ class TilePass:
                 self.tick(done + 1, len(mine) * len(columns))
 
     def _merge(self, passed: Pair[TiledRows]) -> None:
-        if self.world.size == 1:
+        if self.processes.size == 1:
             return
         for look in passed:
             for side in look.sides.values():
-                side.merge(self.world.gather(side.state()))
+                side.merge(self.processes.gather(side.state()))
             if look.top is not None:
-                look.top.merge(self.world.gather(look.top.state()))
+                look.top.merge(self.processes.gather(look.top.state()))
 
     def _correct(self, passed: Pair[TiledRows], matrix: TiledMatrix, relation: SparseMask, off: list[Tensor]) -> None:
         """Rank those anew whose positive came out with other last bits in its tile than it was compared with.
@@ -155,7 +155,7 @@ class TilePass:
         A positive must not outrank itself: they are compared with the negatives of one product.
         """
         none = torch.zeros(0, dtype=torch.int64)
-        places = torch.cat([none, *(place for part in self.world.gather(off) for place in part)])
+        places = torch.cat([none, *(place for part in self.processes.gather(off) for place in part)])
         rows, columns = (torch.unique(c[places]) for c in (relation.positives.rows, relation.positives.columns))
         for look, queries, side in ((passed.i2t, rows, relation), (passed.t2i, columns, relation.t())):
             for part in torch.split(queries, self.rows):

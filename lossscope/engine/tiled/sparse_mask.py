@@ -68,7 +68,7 @@ class SparseMask:
     def of(cls, batch: Batch, caption_image: Rows, same_image: SameImage) -> SparseMask:
         """i2t of a batch, as `Batch.mask` has it."""
         images, captions = batch.images, batch.captions
-        if batch.how == "images":
+        if batch.mode == "images":
             place = {int(image): row for row, image in enumerate(images)}
             owners = np.array([place[int(image)] for image in caption_image[captions]], dtype=np.int64)
             cells = SparseEntries.of(owners, np.arange(len(captions)))

@@ -108,5 +108,11 @@ def _twos(rows: int, device: torch.device) -> Mask:
         match = torch.zeros(rows, 2, dtype=torch.bool, device=device)
         match[:, 0] = True
         mask = Mask(match, torch.ones_like(match))
-        _ = mask.negative_bias, mask.number_usable, mask.whole, mask.first_positive, mask.first_row_with_two_positives
+        _ = (
+            mask.negative_bias,
+            mask.number_usable,
+            mask.all_valid,
+            mask.first_positive,
+            mask.first_row_with_two_positives,
+        )
         return mask

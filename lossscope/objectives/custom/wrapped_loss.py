@@ -53,7 +53,7 @@ class WrappedLoss(Objective):
         return tuple(n for n, p in made.named_parameters() if p.requires_grad) if isinstance(made, nn.Module) else ()
 
     @property
-    def embeddings(self) -> bool:  # type: ignore[override]
+    def needs_embeddings(self) -> bool:  # type: ignore[override]
         """Whether it is to be given embeddings in `mask.info`; without them, some with the same S are made."""
         return self.takes != "S"
 
@@ -89,14 +89,14 @@ class WrappedLoss(Objective):
             return {}
         return {name.removeprefix("logit_"): getattr(self, name) for name in self.per_call}
 
-    def at(self, learnt: Mapping[str, float]) -> Objective:
+    def with_learnt(self, learnt: Mapping[str, float]) -> Objective:
         return replace(self, **{f"logit_{name}": value for name, value in learnt.items()})
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """dF/dS of the whole batch, in float64; every query has an equal share of the value."""
         with torch.inference_mode(False), torch.enable_grad():
             usable = check_inputs(S, mask, self.positives)
-            if len(S) != S.shape[1] or not mask.whole or not bool(mask.match.diagonal().all()):
+            if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
                 raise InputError(
                     f"{self._told} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
                     "other positives or candidates left out. Use pairs sampling and --same-image keep"

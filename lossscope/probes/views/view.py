@@ -145,7 +145,11 @@ class DenseRows(RowsOfS):
 
     def _answer(self, objective: Objective, convention: Convention) -> RowCounts | None:
         """What the objective's form says of the rows; None where only its weights do."""
-        if convention != "corrected" or objective.counting_rule is None or set(objective.reads) & self.mask.info.keys():
+        if (
+            convention != "corrected"
+            or objective.counting_rule is None
+            or set(objective.optional_info) & self.mask.info.keys()
+        ):
             return None
         if objective not in self._answers:
             self.whole.check(objective.positives)
@@ -171,7 +175,7 @@ class DenseRows(RowsOfS):
 
     def _separable(self, objective: Objective) -> bool:
         """Whether rows may be handed over together: one batch, or rows that do not influence each other."""
-        return self.shape.batches == 1 or not (objective.coupled or objective.square or objective.embeddings)
+        return self.shape.batches == 1 or not (objective.coupled or objective.square or objective.needs_embeddings)
 
     @cached_property
     def _batches(self) -> list[tuple[Tensor, Mask]]:

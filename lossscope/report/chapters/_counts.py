@@ -22,8 +22,8 @@ def counts(material: ReportData) -> pd.DataFrame:
     recall = material.results.rows
     rsum = recall[(recall["statistic"] == "rsum") & (recall["probe"] == "recall")].set_index("run")["mean"]
     return pd.DataFrame({
-        "label": beside["trained"], "panel": panel(beside), "direction": beside["direction"], "seed": beside["seed"],
-        "run": beside["run"], "count": beside["mean"], "rsum": beside["run"].map(rsum),
+        "label": beside["objective_label"], "panel": panel(beside), "direction": beside["direction"],
+        "seed": beside["seed"],        "run": beside["run"], "count": beside["mean"], "rsum": beside["run"].map(rsum),
     }).reset_index(drop=True)  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def batches_of(rows: pd.DataFrame) -> str:
     """`Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.` The candidates of a query are those of its batch."""
     known = rows.dropna(subset=["batch_size"])
     each = [
-        f"{', '.join(map(str, own['trained'].unique()))} {size:g} {sampling}"
+        f"{', '.join(map(str, own['objective_label'].unique()))} {size:g} {sampling}"
         for (size, sampling), own in known.groupby(["batch_size", "sampling"], sort=False, observed=True)
     ]
     mixed = " Counts of different batches are of different numbers of candidates." if len(each) > 1 else ""
@@ -43,7 +43,7 @@ def _require_alike(rows: pd.DataFrame) -> None:
     if len(several) > 1:
         told = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in several)
         raise InputError(f"runs in one picture must be counted with one eps; got {told}. Report them apart")
-    for label, column in (("trained", "spec"), ("data", "data_fingerprint")):
+    for label, column in (("objective_label", "spec"), ("data", "data_fingerprint")):
         for name, own in rows.groupby(label, sort=False, observed=True):
             if column in own and own[column].nunique() > 1:
                 told = ", ".join(map(str, own[column].unique()[:3]))

@@ -16,11 +16,11 @@ def lines(rows: pd.DataFrame, along: str, told: str = "{}") -> tuple[tuple[float
     told: how a line is called, around the label of its loss. Deviations are sample deviations over runs.
     """
     scale = np.sort(rows[along].unique())
-    tints = style.colours(list(map(str, rows["trained"].unique())))
+    tints = style.colours(list(map(str, rows["objective_label"].unique())))
     panels: dict[str, tuple[Series, ...]] = {}
     for panel, own in rows.groupby("panel", sort=False):
         found = []
-        for (label, direction), part in own.groupby(["trained", "direction"], sort=False, observed=True):
+        for (label, direction), part in own.groupby(["objective_label", "direction"], sort=False, observed=True):
             wide = part.pivot_table(index=along, columns="run", values="mean").reindex(scale)
             std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
             name, mean = told.format(label), tuple(wide.mean(axis=1))

@@ -53,7 +53,7 @@ def _mass(material: ReportData) -> pd.DataFrame:
     rows = material.corrected("weight_mass")
     rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
     rows = rows[rows["eps"] == rows["eps"].min()]  # of one threshold, where several were asked for
-    named = rows.assign(label=rows["trained"], panel=panel(rows))
+    named = rows.assign(label=rows["objective_label"], panel=panel(rows))
     keys = ["panel", "label", "direction", "statistic"]
     means: pd.DataFrame = named.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
     return means

@@ -58,7 +58,7 @@ def _clouds(material: ReportData) -> dict[str, pd.DataFrame]:
         return {}
     rows = singles[(singles["probe"] == "similarity")].dropna(subset=["positive", "hardest"])
     rows = rows[rows["seed"] == rows["seed"].min()]
-    named = rows.assign(cloud=rows["trained"].astype(str) + ", " + panel(rows))
+    named = rows.assign(cloud=rows["objective_label"].astype(str) + ", " + panel(rows))
     found = {}
     for name, own in named.groupby("cloud", sort=False):
         some = own.iloc[:: max(1, len(own) // _QUERIES)]

@@ -19,7 +19,15 @@ _TEXT = (
     "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
     "on the sphere, and how unevenly candidates are chosen as hardest negative. Split {split}, frozen models. {batches}"
 )
-_STATISTICS = {"s_pos": 3, "s_neg": 3, "margin": 3, "inverted": 3, "N_max": 1, "N_skew": 2, "never": 3}
+_STATISTICS = {
+    "s_pos": 3,
+    "s_neg": 3,
+    "margin": 3,
+    "inverted": 3,
+    "hub_max_count": 1,
+    "hub_skewness": 2,
+    "never_hardest": 3,
+}
 
 
 def build(material: ReportData) -> Sequence[Section]:
@@ -30,7 +38,7 @@ def build(material: ReportData) -> Sequence[Section]:
     if "tangent" in norms and norms["tangent"].notna().any():
         norms = norms.assign(panel=panel(norms))
         for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
-            frame = pd.DataFrame({"label": own["trained"], "value": own["tangent"]}).dropna()
+            frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
             caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
     items += _hubs(material)
@@ -47,7 +55,7 @@ def _hubs(material: ReportData) -> list[Item]:
         return []
     rows, items = rows[rows["direction"] == "i2t"], list[Item]()
     for place, (name, own) in enumerate(rows.assign(panel=panel(rows)).groupby("panel", sort=False), 1):
-        frame = own[own["seed"] == own["seed"].min()].assign(label=own["trained"])
+        frame = own[own["seed"] == own["seed"].min()].assign(label=own["objective_label"])
         pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
         caption = (
             f"{name}, first seed. How often a caption is the hardest negative of an image in batches of {pairs} pairs."
@@ -64,14 +72,16 @@ def _table(material: ReportData) -> Table | None:
         return None
     lines = []
     rows = rows.assign(panel=panel(rows))
-    for (name, label, direction), own in rows.groupby(["panel", "trained", "direction"], sort=False, observed=True):
+    for (name, label, direction), own in rows.groupby(
+        ["panel", "objective_label", "direction"], sort=False, observed=True
+    ):
         words = [Cell(text=str(word)) for word in (name, label, direction)]
         lines.append((*words, *(_cell(own[own["statistic"] == one], _STATISTICS[one]) for one in names)))
     columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
     caption = (
         "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "
-        "inverted: share of queries that rank a negative first; N_max, N_skew: how often the most chosen candidate is "
-        "a hardest negative, and the skewness; never: share of candidates that never are. Mean ± sample "
+        "inverted: share of queries that rank a negative first; hub_max_count, hub_skewness: how often the most "
+        "chosen candidate is a hardest negative, and the skewness; never_hardest: share of candidates that never are. Mean ± sample "
         "deviation over seeds."
     )
     return Table("geometry", caption, columns, tuple(lines))

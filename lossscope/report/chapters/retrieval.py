@@ -15,7 +15,7 @@ from ..papers import papers
 from .base import ReportData, split_of
 
 ORDER = 10
-_SYSTEM = ("data", "encoder", "trained")
+_SYSTEM = ("data", "encoder", "objective_label")
 _TEXT = (
     "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and "
     "towers; where these are others they stand for orientation."

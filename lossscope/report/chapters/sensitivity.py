@@ -33,7 +33,7 @@ def build(material: ReportData) -> Sequence[Section]:
         if swept.empty:
             continue
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
-        reference = pd.DataFrame({"label": others["trained"], "rsum": others["rsum"]}) if len(others) else None
+        reference = pd.DataFrame({"label": others["objective_label"], "rsum": others["rsum"]}) if len(others) else None
         drawn = sensitivity.draw_many(swept, reference)
         told = f"{name}, {model}. {_CAPTION}"
         items.append(Picture(f"sensitivity-{place}", told, sensitivity.alt(swept, reference), drawn))

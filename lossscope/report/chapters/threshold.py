@@ -30,8 +30,10 @@ def build(material: ReportData) -> Sequence[Section]:
     curves = curves.assign(panel=panel(curves))
     items: list[Item] = [_dial(curves, material.eps)]
     for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
-        mean = own.groupby(["trained", "direction", "eps"], sort=False, observed=True)["mean"].mean().reset_index()
-        frame = mean.rename(columns={"trained": "objective"}).assign(source=str(name))
+        mean = (
+            own.groupby(["objective_label", "direction", "eps"], sort=False, observed=True)["mean"].mean().reset_index()
+        )
+        frame = mean.rename(columns={"objective_label": "objective"}).assign(source=str(name))
         drawn = eps_curve.draw(frame, at=material.eps).figure
         items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, material.eps), drawn))
     return [Section("How many count at every eps", _TEXT, *folded(items))]

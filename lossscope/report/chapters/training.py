@@ -24,7 +24,7 @@ def build(material: ReportData) -> Sequence[Section]:
     epochs = material.results.epochs.assign(panel=panel(material.results.epochs))
     items: list[Item] = []
     for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
-        labelled = own.assign(label=own["trained"])
+        labelled = own.assign(label=own["objective_label"])
         caption = f"{name}. Training loss and validation rsum against epochs, a line per run."
         items.append(Picture(f"training-{place}", caption, training.alt(labelled), training.draw_many(labelled)))
         first = _first(own)
@@ -36,4 +36,4 @@ def build(material: ReportData) -> Sequence[Section]:
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs of the smallest seed, each called by its loss."""
     own: pd.DataFrame = rows[rows["seed"] == rows["seed"].min()]
-    return own.assign(run=own["trained"])
+    return own.assign(run=own["objective_label"])

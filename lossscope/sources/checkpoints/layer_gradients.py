@@ -44,14 +44,14 @@ class LayerGradients:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    live: LayerGradients
+    layer_gradients: LayerGradients
     image_rows: Rows
     caption_rows: Rows
 
     @cached_property
     def similarities(self) -> Pair[Tensor]:
         """S of both directions, queries as rows, with its graph."""
-        model, sentences = self.live.made
+        model, sentences = self.layer_gradients.made
         device = next(model.parameters()).device
         training = model.training
         model.eval()
@@ -66,7 +66,7 @@ class _Batch:
         """Layer -> () norm of its gradient."""
         with torch.inference_mode(False), torch.enable_grad(), _plain_recurrence():
             S: Tensor = getattr(self.similarities, direction)
-            named = [(name, p) for name, p in self.live.made[0].named_parameters() if p.requires_grad]
+            named = [(name, p) for name, p in self.layer_gradients.made[0].named_parameters() if p.requires_grad]
             parameters = [p for _, p in named]
             found = torch.autograd.grad(S, parameters, G.to(S).clone(), retain_graph=True, allow_unused=True)
         squares: dict[str, Tensor] = {}

@@ -80,7 +80,7 @@ def assert_same(plain: Pair[TiledRows], rounded: Pair[TiledRows], exactly: bool 
             torch.testing.assert_close(found, expected, rtol=0, atol=tolerance, msg=name)
         for objective in a.sides:
             x, y = (look.counts(objective, 0.01, "corrected") for look in (a, b))
-            for name in ("above", "mass_above", "mass_low", "positive", "skipped"):
+            for name in ("above", "mass_above", "mass_below", "positive", "skipped"):
                 torch.testing.assert_close(getattr(x, name), getattr(y, name), rtol=0, atol=0 if exactly else 1e-4)
 
 

@@ -77,7 +77,7 @@ def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Object
         assert torch.equal(found.above, expected.above), (objective, threshold)
         assert torch.equal(found.skipped, expected.skipped)
         torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
-        for name in ("mass_above", "mass_low", "positive"):
+        for name in ("mass_above", "mass_below", "positive"):
             a, b = getattr(found, name).double(), getattr(expected, name).double()
             torch.testing.assert_close(a, b, rtol=3e-6, atol=3e-6 * max(1.0, float(expected.positive.max())))
 

@@ -30,10 +30,10 @@ class Evil:
     """Runs a command when an ordinary reader opens it."""
 
     def __init__(self, function: Any, *arguments: Any) -> None:
-        self.how = (function, arguments)
+        self.mode = (function, arguments)
 
     def __reduce__(self) -> Any:
-        return self.how
+        return self.mode
 
 
 def written(path: Path, content: object, protocol: int = 4) -> Path:
@@ -146,10 +146,10 @@ class Made:
     """What it is told, called with what it is told, then given a state: as a crafted file would have it."""
 
     def __init__(self, function: Any, arguments: tuple[Any, ...], state: Any = None) -> None:
-        self.how = (function, arguments, state)
+        self.mode = (function, arguments, state)
 
     def __reduce__(self) -> Any:
-        return self.how
+        return self.mode
 
 
 def dtype(code: str = "f8", order: str = "<", parts: Any = None, itemsize: int = -1, flags: int = 0) -> Made:

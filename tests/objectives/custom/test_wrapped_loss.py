@@ -293,5 +293,5 @@ def test_it_is_not_trained_with_candidates_left_out(losses: Path, tmp_path: Path
 def test_a_scale_is_learnt_where_it_is_asked_for(losses: Path) -> None:
     found = build("objectives", f"{losses}:SigLipLoss:learn=true")
     assert found.learnable == {"scale": 10.0, "bias": -10.0}
-    assert found.at({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
+    assert found.with_learnt({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
     assert build("objectives", f"{losses}:SigLipLoss").learnable == {}

@@ -29,7 +29,7 @@ def test_the_eps_dial_is_the_mean_curve_over_seeds(told: ReportData) -> None:
     ]  # fmt: skip
     assert found.x[found.start] == pytest.approx(0.01, rel=0.2)
     line = found.panels["VSE++"][3]
-    own = curves[(curves["trained"] == "Triplet") & (curves["direction"] == line.direction)]
+    own = curves[(curves["objective_label"] == "Triplet") & (curves["direction"] == line.direction)]
     own = own[(own["convention"] == "corrected") & (own["eps"] == found.x[found.start])]
     assert len(own) == 2 and line.std is not None
     assert line.y[found.start] == pytest.approx(own["mean"].mean())
@@ -41,7 +41,9 @@ def test_the_temperature_dial_is_of_every_temperature_that_was_asked(told: Repor
     found, rows = dial(told, temperature), told.results.what_if
     assert found.x == (0.05, 0.125, 0.2) and found.x[found.start] == 0.125  # nearest to 0.1 on the scale of logarithms
     line = found.panels["VSE++"][0]
-    own = rows[(rows["trained"] == "NT-Xent") & (rows["direction"] == line.direction) & (rows["statistic"] == "N_eff")]
+    own = rows[
+        (rows["objective_label"] == "NT-Xent") & (rows["direction"] == line.direction) & (rows["statistic"] == "N_eff")
+    ]
     expected = (
         own.assign(tau=own["objective"].str.extract(r"tau=([\d.]+)")[0].astype(float)).groupby("tau")["mean"].mean()
     )
@@ -71,7 +73,9 @@ def test_the_field_is_the_weight_of_what_was_trained(told: ReportData) -> None:
     assert (shown == expected.loc[shown.index]).all()
     assert list(field.clouds) == ["NT-Xent, VSE++", "Triplet, VSE++"]
     singles = told.results.singles
-    own = singles[(singles["probe"] == "similarity") & (singles["trained"] == "Triplet") & (singles["seed"] == 0)]
+    own = singles[
+        (singles["probe"] == "similarity") & (singles["objective_label"] == "Triplet") & (singles["seed"] == 0)
+    ]
     assert set(field.clouds["Triplet, VSE++"]["s_pos"]) <= set(own["positive"])
 
 
@@ -92,7 +96,7 @@ def test_without_single_queries_there_are_no_clouds(told: ReportData) -> None:
 
 def test_a_curve_that_a_run_lacks_is_a_hole_not_a_zero(told: ReportData) -> None:
     curves = told.results.curves.copy()
-    curves.loc[curves["trained"] == "Triplet", "mean"] = math.nan
+    curves.loc[curves["objective_label"] == "Triplet", "mean"] = math.nan
     found = dial(replace(told, results=replace(told.results, curves=curves)), threshold)
     for line in found.panels["VSE++"]:
         assert all(map(math.isnan, line.y)) == (line.label == "Triplet")
@@ -107,5 +111,5 @@ def test_hubness_is_drawn_of_the_first_seed_of_every_loss(told: ReportData) -> N
     assert isinstance(picture, Picture) and "batches of 128 pairs" in picture.caption
     (ax,) = picture.figure.axes  # type: ignore[attr-defined]
     labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]  # type: ignore[attr-defined]
-    assert {label.partition(",")[0] for label in labels} == set(told.results.rows["trained"])
+    assert {label.partition(",")[0] for label in labels} == set(told.results.rows["objective_label"])
     assert ax.get_ylabel() == "share of queries"

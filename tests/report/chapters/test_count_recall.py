@@ -58,7 +58,7 @@ def test_a_loss_without_numbers_is_no_second_loss(changed: Changed, statistic: s
     """The picture needs marks of two losses; where one has none there is nothing to compare, and no crash."""
 
     def gone(rows: pd.DataFrame) -> pd.DataFrame:
-        rows.loc[(rows["statistic"] == statistic) & (rows["trained"] == "NT-Xent"), "mean"] = math.nan
+        rows.loc[(rows["statistic"] == statistic) & (rows["objective_label"] == "NT-Xent"), "mean"] = math.nan
         return rows
 
     assert count_recall.build(changed(gone)) == []
@@ -66,9 +66,9 @@ def test_a_loss_without_numbers_is_no_second_loss(changed: Changed, statistic: s
 
 def test_a_run_without_its_number_is_left_out_and_counted_so(changed: Changed) -> None:
     def gone(rows: pd.DataFrame) -> pd.DataFrame:
-        rows.loc[(rows["statistic"] == "rsum") & (rows["trained"] == "NT-Xent") & (rows["seed"] == 1), "mean"] = (
-            math.nan
-        )
+        rows.loc[
+            (rows["statistic"] == "rsum") & (rows["objective_label"] == "NT-Xent") & (rows["seed"] == 1), "mean"
+        ] = math.nan
         return rows
 
     (section,) = count_recall.build(changed(gone))
@@ -81,7 +81,7 @@ def test_a_run_without_its_number_is_left_out_and_counted_so(changed: Changed) -
 
 def test_counts_at_two_thresholds_are_not_drawn_as_one(changed: Changed) -> None:
     def other(rows: pd.DataFrame) -> pd.DataFrame:
-        rows.loc[(rows["probe"] == "cocos") & (rows["trained"] == "Triplet"), "eps"] = 0.1
+        rows.loc[(rows["probe"] == "cocos") & (rows["objective_label"] == "Triplet"), "eps"] = 0.1
         return rows
 
     with pytest.raises(InputError, match=r"must be counted with one eps; got 0\.01 \(.*nt-xent.*0\.1 \(.*triplet"):
@@ -90,7 +90,7 @@ def test_counts_at_two_thresholds_are_not_drawn_as_one(changed: Changed) -> None
 
 def test_counts_on_other_data_of_the_same_name_are_not_drawn_as_one(changed: Changed) -> None:
     def other(rows: pd.DataFrame) -> pd.DataFrame:
-        rows.loc[rows["trained"] == "Triplet", "data_fingerprint"] = "another"
+        rows.loc[rows["objective_label"] == "Triplet", "data_fingerprint"] = "another"
         return rows
 
     with pytest.raises(InputError, match=r"data_fingerprint of 'scenes' must be one; got .*another"):

@@ -23,7 +23,9 @@ def of(told: ReportData, specs: dict[str, float]) -> ReportData:
     """One rsum for each spec."""
     rows = told.results.rows
     one = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")].iloc[:1]
-    made = [one.assign(run=spec, source=spec, spec=spec, trained=spec, mean=rsum) for spec, rsum in specs.items()]
+    made = [
+        one.assign(run=spec, source=spec, spec=spec, objective_label=spec, mean=rsum) for spec, rsum in specs.items()
+    ]
     return replace(told, results=replace(told.results, rows=pd.concat(made, ignore_index=True)))
 
 

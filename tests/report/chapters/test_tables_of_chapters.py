@@ -30,14 +30,14 @@ def column(table: Table, heading: str) -> list[float | None]:
 
 def test_recall_is_the_mean_over_seeds(told: ReportData) -> None:
     table, rows = tables(retrieval.build(told))["retrieval"], told.results.rows
-    rsum = rows[rows["statistic"] == "rsum"].groupby("trained", sort=False)["mean"].mean()
+    rsum = rows[rows["statistic"] == "rsum"].groupby("objective_label", sort=False)["mean"].mean()
     assert column(table, "rsum") == pytest.approx(rsum.tolist())
     assert "n = 2 runs (seeds)" in table.caption
 
 
 def test_a_seed_that_is_missing_is_told(changed: Changed) -> None:
     """One loss has a seed less than the other: its mean is of other trainings, which must be seen."""
-    material = changed(lambda rows: rows[~((rows["trained"] == "Triplet") & (rows["seed"] == 1))])
+    material = changed(lambda rows: rows[~((rows["objective_label"] == "Triplet") & (rows["seed"] == 1))])
     table = tables(retrieval.build(material))["retrieval"]
     assert "n = 1 to 2 runs" in table.caption
     assert any("seed 1 of scenes, VSE++, Triplet missing: n = 1" in note for note in table.notes)
@@ -57,7 +57,9 @@ def test_counts_stand_in_the_layout_of_the_paper(told: ReportData) -> None:
     found = tables(contributors.build(told))
     assert set(found) == {"cocos_triplet", "cocos_softmax"}
     rows = told.results.rows
-    own = rows[(rows["probe"] == "cocos") & (rows["trained"] == "Triplet") & (rows["convention"] == "corrected")]
+    own = rows[
+        (rows["probe"] == "cocos") & (rows["objective_label"] == "Triplet") & (rows["convention"] == "corrected")
+    ]
     expected = set(own.loc[own["statistic"] == "C_q", "mean"].dropna())
     assert len(expected) == 4 and expected <= {cell.mean for row in found["cocos_triplet"].rows for cell in row}
 
@@ -80,7 +82,9 @@ def test_tests_of_the_sum_are_shown_and_those_of_each_recall_folded(told: Report
 
 def test_geometry_is_the_mean_over_seeds_and_a_gap_where_nothing_is_known(told: ReportData, changed: Changed) -> None:
     table, rows = tables(geometry.build(told))["geometry"], told.results.rows
-    own = rows[(rows["statistic"] == "s_pos") & (rows["trained"] == "Triplet") & (rows["direction"] == "i2t")]["mean"]
+    own = rows[(rows["statistic"] == "s_pos") & (rows["objective_label"] == "Triplet") & (rows["direction"] == "i2t")][
+        "mean"
+    ]
     (line,) = [row for row in table.rows if (row[1].text, row[2].text) == ("Triplet", "i2t")]
     cell = line[table.headings.index("s_pos")]
     assert cell.mean == pytest.approx(own.mean()) and cell.std == pytest.approx(own.std())

@@ -154,7 +154,7 @@ def test_the_first_images_alone_can_be_seen(split: Split) -> None:
 
 def embedded(split: Split, found: PairScorer) -> SplitEmbeddings:
     return SplitEmbeddings(
-        "pairs", None, None, None, split.caption_image, split.image_ids, split.caption_ids, "0", scorer=found
+        "pairs", None, None, None, split.caption_image, split.image_ids, split.caption_ids, "0", pair_scorer=found
     )
 
 
@@ -193,7 +193,7 @@ def test_training_scores_pairs_and_its_checkpoint_is_probed(tmp_path: Path) -> N
     losses = [float(line.split(",")[1]) for line in run.metrics.read_text().splitlines()[2:]]
     assert losses[1] < losses[0]
     found = load(run.path, split="test", trust_code=True)
-    assert found.scorer is not None and found.images is None
+    assert found.pair_scorer is not None and found.images is None
     assert found.block(*(np.arange(3), np.arange(4))).shape == (3, 4)
     assert Sweep(("ntxent",), batch_size=8).run(found)[0]["mean"].notna().all()
 
