@@ -52,7 +52,7 @@ class Case:
 def told(case: Case) -> tuple[int, int]:
     """Rounded tiles that were settled, and cells made again in them."""
     settled, again = 0, 0
-    places = Bfloat16Tiles._places
+    places = Bfloat16Tiles._undecided_indices
 
     def counted(self: Bfloat16Tiles, S: torch.Tensor, undecided: Any) -> torch.Tensor | None:
         nonlocal settled, again
@@ -61,11 +61,11 @@ def told(case: Case) -> tuple[int, int]:
             settled, again = settled + 1, again + len(found)
         return found
 
-    Bfloat16Tiles._places = counted  # type: ignore[method-assign]
+    Bfloat16Tiles._undecided_indices = counted  # type: ignore[method-assign]
     try:
         case.passed("bf16")
     finally:
-        Bfloat16Tiles._places = places  # type: ignore[method-assign]
+        Bfloat16Tiles._undecided_indices = places  # type: ignore[method-assign]
     return settled, again
 
 

@@ -132,7 +132,7 @@ def scoring(spec: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for n in reversed(IMAGES):
         images, texts = sides(encoder, n, torch.full((CAPTIONS,), WORDS))
-        some = texts.rows(slice(0, LOOPED))
+        some = texts.select(slice(0, LOOPED))
         # rounding decides what a focal step keeps where an element lies on its threshold
         assert float(((ours(images, some) - loop(images, some)).abs() > 1e-5).float().mean()) < 0.01
         (mine, looped), bare = medians([partial(ours, images, texts), partial(loop, images, some)])
@@ -152,7 +152,7 @@ def training(spec: str, what: str) -> dict[str, float]:
 
     def step(score: Score, size: int = BATCH) -> None:
         images, texts = sides(encoder, size, lengths[:size]) if what == "whole" else leaves
-        backward(score(images.rows(slice(0, size)), texts.rows(slice(0, size))), W[:size, :size])
+        backward(score(images.select(slice(0, size)), texts.select(slice(0, size))), W[:size, :size])
 
     if what == "both":
         (mine, looped), bare = medians([partial(step, ours), partial(step, loop)])

@@ -19,9 +19,10 @@ from measuring import machine, medians, peak, source, table
 from plain import FIVE, NTXENT, Key, summary
 from plain import sweep as plain_sweep
 
-from lossscope.core.batches import Rows, Sampling
+from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.engine.plan import Sweep
+from lossscope.core.types import Rows
+from lossscope.engine.sweep import Sweep
 from lossscope.io.frames import Frame
 from lossscope.registry import load, names
 
@@ -72,7 +73,7 @@ class Case:
 def compared(embedded: SplitEmbeddings) -> int:
     """How many means and deviations of the plain way are ours, to 1e-4. Raises AssertionError when one is not."""
     theirs = plainly(embedded, FIVE, everything=True)
-    rows = Sweep(FIVE, CHEAP).run(embedded)[0]
+    rows = Sweep(FIVE, CHEAP).run(embedded).summary
     specs = dict(zip(rows["objective"].dropna().unique(), FIVE, strict=True))
     for row in rows.to_dict("records"):
         key = (specs.get(row["objective"]), row["direction"], row["statistic"])

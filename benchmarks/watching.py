@@ -14,8 +14,9 @@ from pathlib import Path
 
 import torch
 
-from lossscope.io.run_folder import Run
 from lossscope.live.monitor import LossScope
+from lossscope.training.batching import epoch_batches
+from lossscope.training.components import resolve
 from lossscope.training.recipe import Recipe
 from lossscope.training.state import new_state
 from lossscope.training.step import train_step
@@ -32,12 +33,13 @@ def training_step(folder: Path) -> Callable[[], object]:
         encoder="vsepp:image=cnn-small",
         objective="ntxent:tau=0.05",
         batch_size=PAIRS,
-    ).canonical()
-    task = prepare_task(recipe, Run(folder / "run"), "cpu", 500, None, None, None)
+    )
+    task = prepare_task(resolve(recipe), folder, "cpu")
     state = new_state(task)
     state.model.train()
-    batch = next(recipe.epoch_of(recipe.batches(), task.train.caption_image, 0, 0))
-    return lambda: train_step(task, state, task.objective(1), batch)
+    batch = next(epoch_batches(task.sampling, task.train.caption_image, 0, 0, 0))
+    return lambda: train_step(task, state, task.objective_of(1), batch, folder)
+
 
 
 def milliseconds(function: Callable[[], object], repeats: int) -> float:

@@ -13,7 +13,7 @@ import torch
 from measuring import machine, medians, peak, source, table
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.engine.tiled.matrix import row_slices
 from lossscope.registry import expand
 
@@ -23,7 +23,7 @@ MANY = tuple(expand("objectives", "ntxent:tau=0.02..0.2/20"))
 
 def swept(embedded: SplitEmbeddings, objectives: tuple[str, ...]) -> pd.DataFrame:
     """Summary rows of everything in one batch."""
-    return Sweep(objectives, batch_size=None).run(embedded)[0]
+    return Sweep(objectives, batch_size=None).run(embedded).summary
 
 
 def bare(embedded: SplitEmbeddings, room: torch.Tensor) -> None:

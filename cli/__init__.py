@@ -13,8 +13,8 @@ from . import (
     diagram,
     evaluate,
     listing,
+    mine,
     probe,
-    rank,
     report,
     study,
     train,
@@ -23,7 +23,7 @@ from . import (
 )
 from .app import app, main
 
-probe.register_all()
+probe.register_probes()
 
 __all__ = [
     "app",
@@ -38,8 +38,8 @@ __all__ = [
     "evaluate",
     "listing",
     "main",
+    "mine",
     "probe",
-    "rank",
     "report",
     "study",
     "train",

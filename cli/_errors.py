@@ -1,4 +1,4 @@
-"""What a user is told of an error, and the exit code it deserves."""
+"""The message of an error, and the exit code that it ends with."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
 def explain(error: BaseException) -> int:
-    """Say what went wrong on stderr, and give the exit code."""
+    """Write on stderr what went wrong; return the exit code."""
     if isinstance(error, SpecError):
-        return _say(f"Error: {error}", USAGE)
+        return _write(f"Error: {error}", USAGE)
     if isinstance(error, InputError):
-        return _say(f"Error: {error}", FAILED)
+        return _write(f"Error: {error}", FAILED)
     if isinstance(error, KeyboardInterrupt):
-        return _say("Interrupted; what was finished is kept.", INTERRUPTED)
+        return _write("Interrupted; what was finished is kept.", INTERRUPTED)
     if isinstance(error, Interrupted):
-        return _say(f"Interrupted: {error}.", INTERRUPTED)
+        return _write(f"Interrupted: {error}.", INTERRUPTED)
     if is_memory(error):
-        return _say("Error: not enough memory; use a smaller --batch-size", FAILED)
-    return _say(f"Error: {error}", FAILED)
+        return _write("Error: not enough memory; use a smaller --batch-size", FAILED)
+    return _write(f"Error: {error}", FAILED)
 
 
 def is_memory(error: BaseException) -> bool:
-    """Whether memory ran out."""
+    """Return whether memory ran out."""
     if not isinstance(error, MemoryError | RuntimeError):
         return False
     from lossscope.core.memory import is_out_of_memory
@@ -35,7 +35,7 @@ def is_memory(error: BaseException) -> bool:
     return is_out_of_memory(error)
 
 
-def _say(message: str, code: int) -> int:
-    if code != INTERRUPTED or _processes.speaks():
-        typer.echo(_processes.named(message), err=True)
+def _write(message: str, code: int) -> int:
+    if code != INTERRUPTED or _processes.writes_results():
+        typer.echo(_processes.with_rank(message), err=True)
     return code

@@ -1,4 +1,4 @@
-"""What commands have in common when they open sources: overrides, notices, objectives, frames."""
+"""Commands that open sources: embeddings, notices, objectives, frames."""
 
 from __future__ import annotations
 
@@ -6,60 +6,69 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _output
-from .app import device_of
+from ._options import resolve_device
+from ._output import notice
 
 if TYPE_CHECKING:
     from lossscope.core.embedded import SplitEmbeddings
-    from lossscope.engine.plan import Sweep
+    from lossscope.core.types import Progress
+    from lossscope.engine.sweep import Sweep
     from lossscope.io.frames import Frame
 
 
-USUAL = ("triplet", "triplet-sh", "ntxent")
+def load_source(source: Path, progress: Progress | None, quiet: bool, device: str, **request: Any) -> SplitEmbeddings:
+    """Return the source's embeddings on the device; what the user should know of them goes to stderr.
 
+    Of many processes the first one reads and caches what the others then read; without a cache each one reads it.
 
-def embedded(source: Path, bar: _output.Progress | None, quiet: bool, device: str, **asked: Any) -> SplitEmbeddings:
-    """The source's embeddings on the device; what the user should know of them goes to stderr.
-
-    asked: fields of lossscope.sources.base.Request. Of many processes the first one reads and keeps what the others
-    then find; with cache=False each reads for itself.
+    Args:
+        source: path of the source.
+        progress: called with (label, done, of).
+        quiet: no notices.
+        device: as typed.
+        request: fields of lossscope.sources.base.Request.
     """
     import torch
 
     from lossscope.core.distributed import process_group
     from lossscope.sources.base import load
 
-    place, here, kept = device_of(device), process_group(), asked.get("cache", True)
-    if kept and not here.main:
-        here.barrier()
-    found = load(source, device=place, progress=bar, **asked)
-    if kept and here.main:
-        here.barrier()
-    for text in found.notices:
-        _output.notice(f"Note: {text}.", quiet)
-    return found.to(torch.device(place))
+    place, processes, cached = resolve_device(device), process_group(), request.get("cache", True)
+    if cached and not processes.main:
+        processes.barrier()
+    embedded = load(source, device=place, progress=progress, **request)
+    if cached and processes.main:
+        processes.barrier()
+    for text in embedded.notices:
+        notice(f"Note: {text}.", quiet)
+    return embedded.to(torch.device(place))
 
 
-def objectives(
-    given: list[str] | None, own: str | None, source: Path, trust_code: bool, quiet: bool = False
+def objectives_for(
+    given: list[str] | None, trained_with: str | None, source: Path, trust_code: bool, quiet: bool = False
 ) -> tuple[str, ...]:
-    """Specs in full: those given, ranges written out, or the one the source was trained with.
+    """Return canonical objective specs: those typed, or the one the source was trained with, or the usual ones.
 
-    A source that does not say is looked at through the three losses that the field began with.
+    Args:
+        given: as typed; ranges are expanded.
+        trained_with: spec that the source names, or None.
+        source: for the notice.
+        trust_code: import a Python file that the source names.
+        quiet: no notice where the usual objectives are taken.
     """
-    from lossscope.registry import build, expand, require_trusted, spec_of
+    from lossscope.engine.selection import USUAL_OBJECTIVES, objective_specs
+    from lossscope.registry import require_trusted
 
-    if not given and own is None:
-        told = f"{source} does not say what it was trained with: counting for {', '.join(USUAL)}"
-        _output.notice(f"Note: {told}; --objective names others.", quiet)
-    if not given and own is not None:
-        require_trusted(own, trust_code)
-    specs = [one for spec in given or ([own] if own else USUAL) for one in expand("objectives", spec)]
-    return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in specs))
+    if not given and trained_with is None:
+        text = f"{source} does not say what it was trained with: counting for {', '.join(USUAL_OBJECTIVES)}"
+        notice(f"Note: {text}; --objective names others.", quiet)
+    if not given and trained_with is not None:
+        require_trusted(trained_with, trust_code)
+    return objective_specs(given, trained_with)
 
 
-def frame(folder: Path | None, name: str, source: Path, sweep: Sweep, found: SplitEmbeddings) -> Frame | None:
-    """The frame folder of this very command, new or to be gone on with; None without a folder."""
+def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embedded: SplitEmbeddings) -> Frame | None:
+    """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
 
     if folder is None:
@@ -67,8 +76,8 @@ def frame(folder: Path | None, name: str, source: Path, sweep: Sweep, found: Spl
     command = {
         "name": name,
         "source": str(source),
-        "origin": found.fingerprint,
-        "split": found.split,
+        "origin": embedded.fingerprint,
+        "split": embedded.split,
         **asdict(sweep),
     }
     return Frame.open(folder, command)

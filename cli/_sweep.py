@@ -1,24 +1,23 @@
-"""What commands that sweep a source share: their options, stated once, and the work."""
+"""Commands that sweep a source: their options, and the work."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from . import _output, _processes, _sources
-from .app import (
+from . import _processes
+from ._options import (
     CaptionImage,
     DataSpec,
     Debug,
     Device,
     EncoderOptions,
     Format,
+    NoCache,
     Objectives,
     Quiet,
     Seed,
@@ -26,44 +25,69 @@ from .app import (
     TrustCode,
     Verbose,
     VocabularyFile,
-    batch_size_of,
-    chosen,
+    parse_batch_size,
+    require_choice,
     usage,
 )
+from ._output import FORMATS, notice, print_results
+from ._progress import progress
+from ._sources import load_source, objectives_for, open_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lossscope.engine.selection import Selection
 
+_ACROSS = 10  # statistics of one probe that stand side by side
+_BATCHES, _OUTPUT = "Batches", "Output"
+
 
 @dataclass(frozen=True)
-class Asked:
+class SweepArguments:
     """The options of every sweep, as they are typed."""
 
     sources: Sources
     objective: Objectives = None
     data: DataSpec = None
     split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "train"
-    batch_size: Annotated[str, typer.Option(help="Pairs or images of a batch, or `all`.")] = "128"
-    sampling: Annotated[
-        str | None, typer.Option(help="pairs or images; default: images for objectives with many positives.")
-    ] = None
-    captions: Annotated[str, typer.Option(help="all, or the first of each image.")] = "all"
-    keep_last: Annotated[bool, typer.Option("--keep-last/--drop-last", help="The last, shorter batch.")] = True
-    shuffle: Annotated[bool, typer.Option("--shuffle/--no-shuffle", help="Or file order.")] = True
-    same_image: Annotated[str, typer.Option(help="Another caption of the same image: keep as negative, or mask.")] = (
-        "keep"
+    batch_size: Annotated[str, typer.Option(help="Pairs or images of a batch, or `all`.", rich_help_panel=_BATCHES)] = (
+        "128"
     )
+    sampling: Annotated[
+        Literal["pairs", "images"] | None,
+        typer.Option(help="What a batch is made of.", show_default="what objectives need", rich_help_panel=_BATCHES),
+    ] = None
+    captions: Annotated[
+        Literal["all", "first"], typer.Option(help="All, or the first of each image.", rich_help_panel=_BATCHES)
+    ] = "all"
+    keep_last: Annotated[
+        bool, typer.Option("--keep-last/--drop-last", help="The last, shorter batch.", rich_help_panel=_BATCHES)
+    ] = True
+    shuffle: Annotated[
+        bool, typer.Option("--shuffle/--no-shuffle", help="Or file order.", rich_help_panel=_BATCHES)
+    ] = True
+    same_image: Annotated[
+        Literal["keep", "mask"],
+        typer.Option(help="Another caption of the image: a negative, or left out.", rich_help_panel=_BATCHES),
+    ] = "keep"
     precision: Annotated[
-        str, typer.Option(help="Of tiles of large batches: float32, or bf16 with what it leaves undecided made again.")
+        Literal["float32", "bf16"],
+        typer.Option(
+            help="Of tiles of large batches; what bf16 leaves undecided is computed again exactly.",
+            rich_help_panel=_BATCHES,
+        ),
     ] = "float32"
-    per_query: Annotated[bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.")] = False
     seed: Seed = 0
-    device: Device = "auto"
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.", rich_help_panel=_OUTPUT)
+    ] = False
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Frame folder to write; the same command resumes it.", rich_help_panel=_OUTPUT),
+    ] = None
     format: Format = "table"
-    out: Annotated[Path | None, typer.Option(help="Frame folder to write; the same command goes on with it.")] = None
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False
+    device: Device = "auto"
+    no_cache: NoCache = False
     vocabulary: VocabularyFile = None
     caption_image: CaptionImage = None
     encoder_option: EncoderOptions = None
@@ -72,24 +96,19 @@ class Asked:
     verbose: Verbose = False
     debug: Debug = False
 
-    def sweep(self, probes: Sequence[str]) -> dict[str, Any]:
-        """Fields of a Sweep, all but its objectives. Raises a usage error for words that are none of those known."""
-        chosen(self.same_image, ("keep", "mask"), "--same-image")
-        chosen(self.captions, ("all", "first"), "--captions")
-        chosen(self.precision, ("float32", "bf16"), "--precision")
-        if self.sampling is not None:
-            chosen(self.sampling, ("pairs", "images"), "--sampling")
+    def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
         if self.per_query and self.out is None:
             raise usage("--per-query needs --out, the frame that keeps the rows")
-        chosen(self.format, _output.FORMATS, "--format")
+        require_choice(self.format, FORMATS, "--format")
         return {
-            "probes": tuple(probes), "sampling": self.sampling, "batch_size": batch_size_of(self.batch_size),
+            "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self.batch_size),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
             "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
         }  # fmt: skip
 
     def request(self) -> dict[str, Any]:
-        """Fields of a Request to a source."""
+        """Return the fields of a Request to a source."""
         return {
             "data": self.data, "split": self.split, "cache": not self.no_cache, "trust_code": self.trust_code,
             "vocabulary": self.vocabulary, "caption_image": self.caption_image,
@@ -97,91 +116,55 @@ class Asked:
         }  # fmt: skip
 
 
-Own = Sequence[inspect.Parameter]
-_ACROSS = 10  # statistics of one probe that stand side by side
+def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return summary rows and rows of batches of every source; of many processes the first one has all of them.
 
-
-def sweeping(function: Callable[..., None], own: Own | None = None) -> Callable[..., None]:
-    """function(asked, **own) as a command with the options of every sweep beside its own, which come first."""
-    own = _own(function) if own is None else own
-    sources, *shared = _shared()
-
-    @functools.wraps(function)
-    def run(**given: Any) -> None:
-        asked = Asked(**{field.name: given.pop(field.name) for field in fields(Asked)})
-        return function(asked, **given)
-
-    parameters = [sources, *own, *shared]
-    del run.__wrapped__
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
-def swept(asked: Asked, name: str, selection: Selection) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Summary rows and rows of batches of every source, which of many processes the first one has all of.
-
-    name: the command, for its frames.
+    `name` is the command, for its frames.
     """
     import pandas as pd
 
     from lossscope.core.distributed import process_group
-    from lossscope.engine.plan import Sweep
+    from lossscope.engine.sweep import Sweep
     from lossscope.io.frames import join
 
-    shared = asked.sweep(selection.named)
-    if asked.objective:  # refuse what can not work before anything is encoded
-        Sweep(objectives=_objectives(asked, None, asked.sources[0], True), **shared).plans()
-    found = []
-    with _output.progress(asked.quiet, asked.verbose) as bar:
-        for place, source in enumerate(asked.sources):
-            embedded = _sources.embedded(source, bar, asked.quiet, asked.device, **asked.request())
-            specs = _objectives(asked, embedded.objective, source, asked.quiet or not selection.needs_objective)
-            sweep, left = selection.fitting(Sweep(objectives=specs, **shared), embedded)
-            for told in left:
-                _output.notice(f"Note: {told}.", asked.quiet)
-            if sweep.precision == "bf16" and not sweep.in_tiles(embedded):
-                _output.notice(
-                    "Note: --precision bf16 is for large batches, looked at in tiles; these are looked at in float32.",
-                    asked.quiet,
+    shared = options.sweep_options(selection.required)
+    if options.objective:  # refuse what cannot work before anything is encoded
+        _ = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared).plan
+    results = []
+    with progress(options.quiet, options.verbose) as report:
+        for place, source in enumerate(options.sources):
+            embedded = load_source(source, report, options.quiet, options.device, **options.request())
+            silent = options.quiet or not selection.needs_objective
+            specs = _objectives(options, embedded.objective, source, silent)
+            sweep, left_out = selection.fit(Sweep(objectives=specs, **shared), embedded)
+            for reason in left_out:
+                notice(f"Note: {reason}.", options.quiet)
+            if sweep.precision == "bf16" and not sweep.uses_tiles(embedded):
+                notice(
+                    "Note: --precision bf16 is for large batches, computed in tiles; these are computed in float32.",
+                    options.quiet,
                 )
-            folder = asked.out
-            if folder is not None and len(asked.sources) > 1:
+            folder = options.out
+            if folder is not None and len(options.sources) > 1:
                 folder = folder / f"{place:02d}-{source.stem}"
-            frame = _sources.frame(folder, name, source, sweep, embedded) if _processes.speaks() else None
-            found.append(sweep.run(embedded, frame, bar, process_group()))
-    return join(summary for summary, _ in found), pd.concat([rows for _, rows in found], ignore_index=True)
+            writes = _processes.writes_results()
+            frame = open_frame(folder, name, source, sweep, embedded) if writes else None
+            results.append(sweep.run(embedded, frame, report, process_group()))
+    summary = join(one.summary for one in results)
+    return summary, pd.concat([one.batches for one in results], ignore_index=True)
 
 
-def presented(asked: Asked, rows: pd.DataFrame, command: Mapping[str, Any]) -> None:
-    """The summary in the format that was asked for."""
+def print_summary(options: SweepArguments, rows: pd.DataFrame, command: Mapping[str, Any]) -> None:
+    """Write summary rows in the format that --format names."""
     from lossscope.tables import probes, statistics
 
     def tables() -> Any:
         one = rows["probe"].nunique() == 1 and rows["statistic"].nunique() <= _ACROSS
         return statistics.build(rows, str(rows["probe"].iloc[0])) if one else probes.build(rows)
 
-    told = {"name": command["name"], "sources": [str(source) for source in asked.sources], "split": asked.split}
-    _output.results(rows, tables, {**told, **command}, asked.format)
+    named = {"name": command["name"], "sources": [str(source) for source in options.sources], "split": options.split}
+    print_results(rows, tables, {**named, **command}, options.format)
 
 
-def _objectives(asked: Asked, own: str | None, source: Path, quiet: bool) -> tuple[str, ...]:
-    return _sources.objectives(asked.objective, own, source, asked.trust_code, quiet)
-
-
-@functools.cache
-def _shared() -> tuple[inspect.Parameter, ...]:
-    """The fields of Asked as parameters."""
-    hints, found = get_type_hints(Asked, include_extras=True), []
-    for field in fields(Asked):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        kind = inspect.Parameter.KEYWORD_ONLY
-        found.append(inspect.Parameter(field.name, kind, default=default, annotation=hints[field.name]))
-    return tuple(found)
-
-
-def _own(function: Callable[..., None]) -> list[inspect.Parameter]:
-    hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters.values()
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [p.replace(kind=keyword, annotation=hints[p.name]) for p in found if p.name != "asked"]
+def _objectives(options: SweepArguments, trained_with: str | None, source: Path, quiet: bool) -> tuple[str, ...]:
+    return objectives_for(options.objective, trained_with, source, options.trust_code, quiet)

@@ -1,20 +1,23 @@
-"""How every command starts and ends: options that mean the same everywhere, messages, exit codes."""
+"""How every command starts and ends: registration, messages, exit codes, processes of one job."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 import sys
-from collections.abc import Callable
-from pathlib import Path
+import time
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import typer
 
 from lossscope.errors import InputError, Interrupted
 
-from . import _processes
-from ._errors import FAILED as FAILED
 from ._errors import explain, is_memory
+from ._options import resolve_device, usage
+from ._processes import is_one_of_many, with_rank, writes_results
 
 app = typer.Typer(
     name="lossscope",
@@ -27,17 +30,7 @@ app = typer.Typer(
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _names(kind: str) -> Callable[[str], list[str]]:
-    """Shell completion of names, from the file names alone."""
-
-    def complete(incomplete: str) -> list[str]:
-        from lossscope.registry import names
-
-        return [name for name in names(kind) if name.startswith(incomplete)]
-
-    return complete
+_GRACE = 2.0  # seconds in which the process that failed first can tell why, before others say that they lost it
 
 
 def _version(wanted: bool) -> None:
@@ -46,47 +39,6 @@ def _version(wanted: bool) -> None:
 
         typer.echo(__version__)
         raise typer.Exit
-
-
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
-Seed = Annotated[int, typer.Option(help="Seed of batches and of initial weights.", min=0)]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:INDEX.")]
-Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
-Objectives = Annotated[
-    list[str] | None,
-    typer.Option("--objective", help="Objective spec; repeat for several.", autocompletion=_names("objectives")),
-]
-ObjectiveSpec = Annotated[
-    str | None, typer.Option("--objective", help="Objective spec.", autocompletion=_names("objectives"))
-]
-ProbeSpecs = Annotated[
-    list[str] | None,
-    typer.Option("--probe", help="Probe of batches, to probes.csv; repeat.", autocompletion=_names("probes")),
-]
-EncoderSpec = Annotated[str | None, typer.Option("--encoder", help="Encoder spec.", autocompletion=_names("encoders"))]
-DataSpec = Annotated[str | None, typer.Option("--data", help="Data set spec.", autocompletion=_names("datasets"))]
-Sources = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Checkpoint, run folder, original file, Hugging Face folder, embedding or similarity dump.",
-        show_default=False,
-    ),
-]
-VocabularyFile = Annotated[
-    Path | None,
-    typer.Option("--vocabulary", help="Words (.json, .pkl) or tokeniser folder of a foreign model, if not beside it."),
-]
-EncoderOptions = Annotated[
-    list[str] | None,
-    typer.Option("--encoder-option", help="KEY=VALUE to change in the encoder's spec, e.g. score=itm; repeat."),
-]
-CaptionImage = Annotated[
-    Path | None,
-    typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
-]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Import Python files that a checkpoint names.")]
 
 
 @app.callback()
@@ -107,16 +59,20 @@ def command(
 ) -> Callable[[F], F]:
     """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
 
-    processes: whether torchrun may start many of it; the work is then within their group. panel: heading under
-    which --help lists it. hidden: whether --help leaves it out.
+    Args:
+        name: of the command; None: that of the function.
+        group: of commands.
+        processes: whether torchrun may start many of it, which then share the work.
+        panel: heading under which --help lists it.
+        hidden: whether --help leaves it out.
     """
 
     def register(function: F) -> F:
         @functools.wraps(function)
-        @_processes.ending()
+        @end_process()
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                with _processes.member(processes, kwargs) as given:
+                with join_job(processes, kwargs) as given:
                     return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
@@ -134,54 +90,61 @@ def command(
     return register
 
 
-def usage(message: str) -> typer.BadParameter:
-    """An error of the command line itself: exit code 2."""
-    return typer.BadParameter(message)
-
-
-def device_of(text: str) -> str:
-    """`auto` -> the device there is; of many processes each has its own GPU. Raises InputError for one that is not."""
-    import re
-
-    import torch
-
-    if _processes.many() and text.startswith("cuda:"):
-        raise usage(f"--device must be auto, cpu or cuda where torchrun starts many processes; got {text!r}")
-    if text == "auto":
-        text = "cuda" if torch.cuda.is_available() else "cpu"
-    if _processes.many() and text == "cuda":
-        from lossscope.core.distributed import local_rank
-
-        text = f"cuda:{local_rank()}"
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", text):
-        raise usage(f"--device must be auto, cpu, cuda or cuda:INDEX; got {text!r}")
-    if text.startswith("cuda"):
-        index = int(text.partition(":")[2] or 0)
-        if index >= torch.cuda.device_count():
-            raise InputError(
-                f"--device must be one that is there; {text} is not ({torch.cuda.device_count()} GPUs found)"
-            )
-    return text
-
-
-def batch_size_of(text: str) -> int | None:
-    """`all` -> None, a number -> itself."""
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 2:
-        raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
-    return int(text)
-
-
-def chosen(value: str, known: tuple[str, ...], option: str) -> str:
-    """The value, which must be one of `known`. Raises a usage error otherwise."""
-    if value not in known:
-        raise usage(f"{option} must be one of {', '.join(known)}; got {value!r}")
-    return value
-
-
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     app()
+
+
+@contextlib.contextmanager
+def end_process() -> Iterator[None]:
+    """End one of many processes at once, with the reason when it fails: torchrun then ends the others."""
+    if not is_one_of_many():
+        yield
+        return
+    try:
+        yield
+        _end(0)
+    except (typer.BadParameter, BrokenPipeError):
+        raise  # click knows what to do
+    except typer.Exit as done:
+        _end(done.exit_code)
+    except Exception as error:
+        from lossscope.core.distributed import is_lost_process
+
+        if is_lost_process(str(error)):
+            time.sleep(_GRACE)
+            typer.echo(with_rank(f"lost another process, whose own message says why ({error})"), err=True)
+        else:
+            typer.echo(with_rank(traceback.format_exc()), err=True)
+        _end(1)
+
+
+@contextlib.contextmanager
+def join_job(able: bool, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give the options of a command, within the group of all processes; those that do not write are silent.
+
+    Args:
+        able: whether the command can share its work; a usage error where it cannot and there are many processes.
+        given: its options.
+    """
+    if not is_one_of_many():
+        yield given
+        return
+    from lossscope.core.distributed import join_group
+
+    if not able:
+        raise usage("this command runs in one process; leave torchrun out")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(join_group(resolve_device(given.get("device", "cpu"))))
+        if not writes_results():
+            given = {name: True if name == "quiet" else value for name, value in given.items()}
+            stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
+        yield given
+
+
+def _end(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of torch's that wait for the others, or outlive them, could hold the process or abort it

@@ -1,4 +1,4 @@
-"""`lossscope check`: is an objective what it claims to be."""
+"""`lossscope check`: is an objective what it claims to be?"""
 
 from __future__ import annotations
 
@@ -9,71 +9,67 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .app import FAILED, Debug, Format, Seed, chosen, command
+from ._errors import FAILED
+from ._options import Debug, Seed, complete_names
+from .app import command
 
 if TYPE_CHECKING:
     from lossscope.objectives.checks.verdict import Verdict
 
 SCHEMA = "lossscope.check/1"
 COLOURS = {"pass": "green", "fail": "red", "note": "cyan", "skipped": "bright_black"}
-COUNTED = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "skipped"}
-
-
-def _known(incomplete: str) -> list[str]:
-    """Shell completion of names, from the file names alone."""
-    from lossscope.registry import names
-
-    return [name for name in names("objectives") if name.startswith(incomplete)]
+SUMMARISED = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "skipped"}
 
 
 @command()
 def check(
     specs: Annotated[
         list[str],
-        typer.Argument(metavar="SPEC...", help="Objective specs.", show_default=False, autocompletion=_known),
+        typer.Argument(
+            metavar="SPEC...",
+            help="Objective specs.",
+            show_default=False,
+            autocompletion=complete_names("objectives"),
+        ),
     ],
-    ranks: Annotated[int, typer.Option(min=1, max=16, help="Processes to spread a batch over; 1: none.")] = 2,
+    processes: Annotated[int, typer.Option(min=1, max=16, help="Processes to share a batch; 1: none.")] = 2,
     seed: Seed = 0,
-    format: Format = "table",
+    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     debug: Debug = False,
 ) -> None:
-    """Is this objective right: shapes, corners, gradients, ties, scale, one process against many.
+    """Is this objective right: shapes, edge cases, gradients, ties, scale, one process against many.
 
     **Examples**
 
     `lossscope check ntxent`
 
-    `lossscope check ./my_loss.py:MyLoss --ranks 4`
+    `lossscope check ./my_loss.py:MyLoss --processes 4`
 
     Each line is one promise and what was measured of it on small random batches. A file that a spec names is run.
     Exit code 1 when a check fails; notes are worth reading, and fail nothing.
     """
-    from lossscope.objectives.checks.suite import check as verdicts_of
+    from lossscope.objectives.checks.suite import check as run_checks
     from lossscope.registry import build, expand, spec_of
 
-    chosen(format, ("table", "json"), "--format")
-    found: dict[str, list[Verdict]] = {}
+    verdicts: dict[str, list[Verdict]] = {}
     with contextlib.redirect_stdout(sys.stderr):  # what a loss prints is no result
         for objective in [build("objectives", one) for spec in specs for one in expand("objectives", spec)]:
-            found[spec_of(objective)] = []
-    for spec in found:
+            verdicts[spec_of(objective)] = []
+    for spec in verdicts:
         with contextlib.redirect_stdout(sys.stderr):
-            found[spec] = verdicts_of(spec, ranks, seed)
+            verdicts[spec] = run_checks(spec, processes, seed)
         if format == "table":
-            _show(spec, found[spec])
-    if format == "json":
-        typer.echo(json.dumps(_document(found), indent=1))
-    else:
-        typer.echo(_summary(found))
-    if any(_failed(verdicts) for verdicts in found.values()):
+            _print(spec, verdicts[spec])
+    typer.echo(json.dumps(_document(verdicts), indent=1) if format == "json" else _summary(verdicts))
+    if any(_failed(own) for own in verdicts.values()):
         raise typer.Exit(FAILED)
 
 
-def _show(spec: str, verdicts: Sequence[Verdict]) -> None:
+def _print(spec: str, verdicts: Sequence[Verdict]) -> None:
     """One line a verdict, wrapped under its evidence on a terminal."""
     typer.secho(spec, bold=True)
     width = max(len(verdict.name) for verdict in verdicts)
@@ -84,13 +80,13 @@ def _show(spec: str, verdicts: Sequence[Verdict]) -> None:
         typer.echo(f"  {mark}  {verdict.name:<{width}}  " + ("\n" + " " * (width + 13)).join(lines))
 
 
-def _summary(found: dict[str, list[Verdict]]) -> str:
+def _summary(verdicts: dict[str, list[Verdict]]) -> str:
     """`2 objectives: 24 passed, 1 failed, ...`, and which failed."""
-    outcomes: Counter[str] = Counter(verdict.outcome for verdicts in found.values() for verdict in verdicts)
-    counted = ", ".join(f"{outcomes[kind]} {told}" for kind, told in COUNTED.items() if outcomes[kind])
-    objectives = "1 objective" if len(found) == 1 else f"{len(found)} objectives"
-    wrong = [f"{spec} ({', '.join(names)})" for spec, verdicts in found.items() if (names := _failed(verdicts))]
-    return f"{objectives}: {counted}" + (f". Failed: {'; '.join(wrong)}" if wrong else "")
+    outcomes: Counter[str] = Counter(one.outcome for own in verdicts.values() for one in own)
+    numbers = ", ".join(f"{outcomes[kind]} {word}" for kind, word in SUMMARISED.items() if outcomes[kind])
+    objectives = "1 objective" if len(verdicts) == 1 else f"{len(verdicts)} objectives"
+    wrong = [f"{spec} ({', '.join(names)})" for spec, own in verdicts.items() if (names := _failed(own))]
+    return f"{objectives}: {numbers}" + (f". Failed: {'; '.join(wrong)}" if wrong else "")
 
 
 def _failed(verdicts: Sequence[Verdict]) -> list[str]:
@@ -98,13 +94,13 @@ def _failed(verdicts: Sequence[Verdict]) -> list[str]:
     return list(dict.fromkeys(verdict.name for verdict in verdicts if verdict.outcome == "fail"))
 
 
-def _document(found: dict[str, list[Verdict]]) -> dict[str, object]:
+def _document(verdicts: dict[str, list[Verdict]]) -> dict[str, object]:
     objectives = [
         {
             "objective": spec,
-            "verdicts": [{"name": v.name, "outcome": v.outcome, "evidence": v.evidence} for v in verdicts],
-            "failed": sum(v.outcome == "fail" for v in verdicts),
+            "verdicts": [{"name": v.name, "outcome": v.outcome, "evidence": v.evidence} for v in own],
+            "failed": sum(v.outcome == "fail" for v in own),
         }
-        for spec, verdicts in found.items()
+        for spec, own in verdicts.items()
     ]
     return {"schema": SCHEMA, "objectives": objectives}

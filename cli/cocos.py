@@ -1,4 +1,4 @@
-"""`lossscope cocos`: which samples carry the gradient, how many, how much."""
+"""`lossscope cocos`: which samples carry the gradient, how many, how much?"""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import _output, _processes, _sweep
-from ._sweep import Asked
-from .app import chosen, command, usage
+from lossscope.core.types import Convention
+
+from ._options import usage, with_options
+from ._output import notice
+from ._processes import writes_results
+from ._sweep import SweepArguments, print_summary, run_sweep
+from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,11 +22,13 @@ PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
 @command(processes=True)
-@_sweep.sweeping
+@with_options(SweepArguments)
 def cocos(
-    asked: Asked,
-    eps: Annotated[list[float] | None, typer.Option(help="Threshold; repeat for several. Default 0.01.")] = None,
-    convention: Annotated[str, typer.Option(help="corrected, released or text.")] = "corrected",
+    options: SweepArguments,
+    eps: Annotated[
+        list[float], typer.Option(help="Threshold: what is strictly above it counts; repeat for several.")
+    ] = [0.01],  # noqa: B006 - read by typer, never changed
+    convention: Annotated[Convention, typer.Option(help="Way of counting.")] = "corrected",
     curve: Annotated[
         Path | None, typer.Option(help="Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")
     ] = None,
@@ -44,32 +50,31 @@ def cocos(
     """
     from lossscope.engine.selection import Selection
 
-    chosen(convention, ("corrected", "released", "text"), "--convention")
-    for value in eps or []:
+    for value in eps:
         if not 0 <= value < float("inf"):
             raise usage(f"--eps must be a finite number >= 0; got {value:g}")
     if curve is not None and curve.suffix.lower() not in PICTURES:
         raise usage(f"--curve must end in .csv, .pdf, .png or .svg; got {curve.name!r}")
-    specs = [f"cocos:eps={value!r},convention={convention}" for value in dict.fromkeys(eps or [0.01])]
+    specs = [f"cocos:eps={value!r},convention={convention}" for value in dict.fromkeys(eps)]
     if curve is not None:
         specs[0] += ",curve=true"
-    rows, batches = _sweep.swept(asked, "cocos", Selection.of(specs))
-    if curve is not None and _processes.speaks():
-        _write(batches, curve, eps[0] if eps else 0.01)
-        _output.notice(f"Wrote {curve}.", asked.quiet)
-    _sweep.presented(asked, rows, {"name": "cocos", "convention": convention})
+    rows, batches = run_sweep(options, "cocos", Selection.of(specs))
+    if curve is not None and writes_results():
+        _write_curve(batches, curve, eps[0])
+        notice(f"Wrote {curve}.", options.quiet)
+    print_summary(options, rows, {"name": "cocos", "convention": convention})
 
 
-def _write(batches: pd.DataFrame, path: Path, at: float) -> None:
+def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:
     """C(eps) as a picture in which one eps is marked, or as numbers."""
     from lossscope.engine.eps_curves import eps_curves
     from lossscope.io.files import write_text
 
-    found: Any = eps_curves(batches)
+    curves: Any = eps_curves(batches)
     if path.suffix.lower() == ".csv":
-        write_text(path, found.to_csv(index=False, lineterminator="\n"))
+        write_text(path, curves.to_csv(index=False, lineterminator="\n"))
         return
     from lossscope.plots import eps_curve, style
 
     with style.screen():
-        style.save(eps_curve.draw(found, at=at).figure, path)  # type: ignore[arg-type]
+        style.save(eps_curve.draw(curves, at=at).figure, path)  # type: ignore[arg-type]

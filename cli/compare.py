@@ -1,4 +1,4 @@
-"""`lossscope compare`: which of several models is better, and could it be chance?"""
+"""`lossscope compare`: which differences between systems are more than chance?"""
 
 from __future__ import annotations
 
@@ -8,31 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import _output, _sources
-from .app import (
+from lossscope.stats.metric_names import METRICS
+
+from ._options import (
     CaptionImage,
     DataSpec,
     Debug,
     Device,
     EncoderOptions,
     Format,
+    NoCache,
     Quiet,
     TrustCode,
     VocabularyFile,
-    chosen,
-    command,
+    require_choice,
     usage,
 )
+from ._output import FORMATS, notice, print_results
+from ._progress import progress
+from ._sources import load_source
+from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = ("rsum", *(f"{side}_{name}" for side in ("i2t", "t2i") for name in ("R@1", "R@5", "R@10", "MRR", "mAP@5")))
+    from lossscope.core.types import Progress
+
 SCHEMA = "lossscope.comparison/2"
 
 
-def _metrics(incomplete: str) -> list[str]:
-    return [name for name in METRICS if name.startswith(incomplete)]
+def _complete_metrics(incomplete: str) -> list[str]:
+    return [name for name in (*METRICS, "all") if name.startswith(incomplete)]
 
 
 @command()
@@ -45,9 +51,9 @@ def compare(
         ),
     ],
     metric: Annotated[
-        list[str] | None,
-        typer.Option(help="rsum (default), i2t_R@1, t2i_MRR, ..., or all; repeat.", autocompletion=_metrics),
-    ] = None,
+        list[str],
+        typer.Option(help="rsum, i2t_R@1, t2i_MRR, ..., or all; repeat for several.", autocompletion=_complete_metrics),
+    ] = ["rsum"],  # noqa: B006 - read by typer, never changed
     baseline: Annotated[
         str | None, typer.Option(help="System, or one of its runs, that all others are compared with.")
     ] = None,
@@ -60,7 +66,7 @@ def compare(
     device: Device = "auto",
     format: Format = "table",
     out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
+    no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
     encoder_option: EncoderOptions = None,
@@ -83,36 +89,36 @@ def compare(
     file. What is tested, and what three seeds can show: docs/compare.md.
     """
     from lossscope.stats.compare import Resampling
-    from lossscope.stats.compare import compare as compared
+    from lossscope.stats.compare import compare as compare_systems
     from lossscope.tables import comparison
 
-    chosen(format, _output.FORMATS, "--format")
+    require_choice(format, FORMATS, "--format")
     if baseline is not None and all_pairs:
         raise usage("--baseline and --all-pairs exclude each other; give one of them")
-    metrics = METRICS if "all" in (metric or ()) else tuple(metric or ("rsum",))
-    for name in metrics:
-        chosen(name, (*METRICS, "all"), "--metric")
-    chance = Resampling(resamples, seed, level)
-    asked: dict[str, Any] = {
+    for name in metric:
+        require_choice(name, (*METRICS, "all"), "--metric")
+    metrics = METRICS if "all" in metric else tuple(metric)
+    resampling = Resampling(resamples, seed, level)
+    request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
-    with _output.progress(quiet) as bar:
-        queries = _queries(runs, bar, quiet, device, asked)
-    rows = compared(queries, metrics, _system(baseline, queries), all_pairs, chance)
-    for told in dict.fromkeys(f"{row['left_out']}" for _, row in rows.iterrows() if row["left_out"]):
-        _output.notice(f"Note: left out, because the other system has no such seed: {told}.", quiet)
+    with progress(quiet) as report:
+        queries = _queries(runs, report, quiet, device, request)
+    rows = compare_systems(queries, metrics, _system(baseline, queries), all_pairs, resampling)
+    for left_out in dict.fromkeys(str(row["left_out"]) for _, row in rows.iterrows() if row["left_out"]):
+        notice(f"Note: left out, because the other system has no such seed: {left_out}.", quiet)
     arguments = {
         "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics), "baseline": baseline,
         "all_pairs": all_pairs, "split": split, "resamples": resamples, "level": level, "seed": seed,
     }  # fmt: skip
-    _output.results(rows, lambda: [comparison.build(rows)], arguments, format, out, SCHEMA)
+    print_results(rows, lambda: [comparison.build(rows)], arguments, format, out, SCHEMA)
 
 
 def _queries(
-    runs: Iterable[Path], bar: _output.Progress | None, quiet: bool, device: str, asked: dict[str, Any]
+    runs: Iterable[Path], report: Progress | None, quiet: bool, device: str, request: dict[str, Any]
 ) -> pd.DataFrame:
-    """Every query of every run, beside who the run is. One model at a time is kept."""
+    """Every query of every run, beside what the run is. One model at a time is kept."""
     import pandas as pd
 
     from lossscope.retrieval.per_query import per_query
@@ -120,20 +126,20 @@ def _queries(
     from lossscope.training.recipe_files import printed_choices
 
     models: list[TrainedModel] = []
-    found: list[pd.DataFrame] = []
+    parts: list[pd.DataFrame] = []
     for run in runs:
-        embedded = _sources.embedded(run, bar, quiet, device, **asked)
+        embedded = load_source(run, report, quiet, device, **request)
         models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
-        found.append(per_query(embedded, bar))
-    told = name_systems(models, asked["data"])
-    return pd.concat([rows.assign(**who) for rows, who in zip(found, told, strict=True)], ignore_index=True)
+        parts.append(per_query(embedded, report))
+    systems = name_systems(models, request["data"])
+    return pd.concat([rows.assign(**own) for rows, own in zip(parts, systems, strict=True)], ignore_index=True)
 
 
 def _system(baseline: str | None, queries: pd.DataFrame) -> str | None:
     """The system that is meant: by its name, with - or _, or by one of its runs."""
     if baseline is None:
         return None
-    for run, trained in queries[["run", "objective_label"]].drop_duplicates().itertuples(index=False):
-        if baseline.rstrip("/") == run or baseline.replace("-", "_") == trained.replace("-", "_"):
-            return str(trained)
+    for run, label in queries[["run", "objective_label"]].drop_duplicates().itertuples(index=False):
+        if baseline.rstrip("/") == run or baseline.replace("-", "_") == label.replace("-", "_"):
+            return str(label)
     return baseline

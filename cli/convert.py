@@ -1,4 +1,4 @@
-"""`lossscope convert`: an original checkpoint as one of ours."""
+"""`lossscope convert`: a released checkpoint as a lossscope checkpoint."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Annotated
 
 import typer
 
-from . import _output
-from .app import DataSpec, Debug, Quiet, VocabularyFile, command, usage
+from ._options import DataSpec, Debug, Quiet, VocabularyFile, usage
+from ._output import notice
+from .app import command
 
 
 @command()
 def convert(
-    foreign: Annotated[Path, typer.Argument(help="Original file, or Hugging Face folder.", show_default=False)],
+    foreign: Annotated[Path, typer.Argument(help="Released file, or Hugging Face folder.", show_default=False)],
     out: Annotated[Path, typer.Argument(help="Checkpoint to write: .pt, or .safetensors.", show_default=False)],
     vocabulary: VocabularyFile = None,
     data: DataSpec = None,
     old_pickle: Annotated[
         bool, typer.Option("--old-pickle", help="Read with our restricted unpickler: files of Python 2 torch refuses.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -32,7 +33,7 @@ def convert(
 
     `lossscope convert clip-vit-large-patch14-336 clip.safetensors`
 
-    Every tensor must find its place, or nothing is written. Objects in the file other than data are never made.
+    Every tensor must find its place, or nothing is written. Nothing in the file but data is ever built.
     """
     from lossscope.registry import build, spec_of
     from lossscope.sources.checkpoints.conversion import describe, open_released
@@ -40,12 +41,12 @@ def convert(
     if out.suffix not in (".pt", ".safetensors"):
         raise usage(f"OUT must end in .pt or .safetensors; got {out}")
     if out.exists() and not force:
-        raise usage(f"OUT must be a new file; {out} is there. Choose another, or pass --force")
-    stated = "" if data is None else spec_of(build("datasets", data))
-    checkpoint, notices = open_released(foreign, vocabulary, stated, old_pickle)
+        raise usage(f"OUT must be a new file; {out} exists. Choose another, or pass --force")
+    spec = "" if data is None else spec_of(build("datasets", data))
+    checkpoint, notices = open_released(foreign, vocabulary, spec, old_pickle)
     checkpoint.save(out)
-    for notice in notices:
-        _output.notice(f"Note: {notice}.", quiet)
+    for text in notices:
+        notice(f"Note: {text}.", quiet)
     for name, value in describe(checkpoint).items():
-        _output.notice(f"{name:<11} {value}", quiet)
+        notice(f"{name:<11} {value}", quiet)
     typer.echo(out)

@@ -1,18 +1,20 @@
-"""`lossscope data`: features of pictures, and what others store, in forms that data sets read."""
+"""`lossscope data`: features of pictures, and files of other programs, in formats that data sets read."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from . import _output
-from .app import Debug, Device, Quiet, app, chosen, command, device_of
+from ._options import Debug, Device, Quiet, complete_names, require_choice, resolve_device
+from ._output import notice
+from ._progress import progress
+from .app import app, command
 
 data = typer.Typer(
     name="data",
-    help="Features of pictures, and what others store, in forms that data sets read.",
+    help="Features of pictures, and files of other programs, in formats that data sets read.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -23,20 +25,15 @@ KINDS = ("expert", "words", "captions", "chosen")
 _New = Annotated[Path, typer.Argument(help="What to write.", show_default=False)]
 
 
-def _backbones(incomplete: str) -> list[str]:
-    """Shell completion of names, from the file names alone."""
-    from lossscope.registry import names
-
-    return [name for name in names("features") if name.startswith(incomplete)]
-
-
 @command(group=data)
 def features(
     pictures: Annotated[str, typer.Option("--data", help="Data set of pictures.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder to write; the same command goes on with it.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],
     backbone: Annotated[
         str,
-        typer.Option("--with", help="hog-grid, transformers:path=..., resnet:weights=...", autocompletion=_backbones),
+        typer.Option(
+            help="hog-grid, transformers:path=..., resnet:weights=...", autocompletion=complete_names("features")
+        ),
     ] = "hog-grid",
     split: Annotated[list[str] | None, typer.Option(help="Split; repeat for several. Default: all there are.")] = None,
     device: Device = "auto",
@@ -49,21 +46,21 @@ def features(
 
     `lossscope data features --data karpathy:root=DIR,name=flickr8k,size=128 --out flickr8k_hog`
 
-    `lossscope data features --data coco:root=DIR --out coco_vit --with transformers:path=VIT,drop=1`
+    `lossscope data features --data coco:root=DIR --out coco_vit --backbone transformers:path=VIT,drop=1`
 
-    Every image must have five captions, or every one a single one: the format can say nothing else. A run that was
-    stopped goes on with the same command; at most 256 pictures are done again.
+    Every image must have five captions, or every image exactly one: the format cannot hold anything else. The same
+    command resumes a run that was stopped; at most 256 pictures are processed again.
     """
     from lossscope.datasets.conversion.feature_extraction import Extraction
     from lossscope.registry import build, spec_of
 
     dataset = build("datasets", pictures)
-    with _output.progress(quiet) as bar:
+    with progress(quiet) as report:
         work = Extraction(
-            spec_of(dataset), dataset, build("features", backbone), out, tuple(split or ()), device_of(device)
+            spec_of(dataset), dataset, build("features", backbone), out, tuple(split or ()), resolve_device(device)
         )
-        names = work.run(bar)
-    _output.notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
+        names = work.run(report)
+    notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
     typer.echo(out)
 
 
@@ -83,10 +80,12 @@ def ecir(
     """
     from lossscope.datasets.conversion.ecir import convert
 
-    with _output.progress(quiet) as bar:
-        done = convert(source, out, name, bar)
-    told = f"{done.images} images, {done.captions} captions; dropped {done.lost} caption ids without a caption"
-    _output.notice(f"{told} and {done.images_without} images without any", quiet)
+    with progress(quiet) as report:
+        done = convert(source, out, name, report)
+    text = (
+        f"{done.images} images, {done.captions} captions; dropped {done.dropped_captions} caption ids without a caption"
+    )
+    notice(f"{text} and {done.dropped_images} images without any", quiet)
     typer.echo(out)
 
 
@@ -112,11 +111,10 @@ def msrvtt(
     """
     from lossscope.datasets.conversion.msrvtt import convert
 
-    chosen(kind, KINDS, "KIND")
-    with _output.progress(quiet) as bar:
-        report: Any = None if bar is None else lambda done, total: bar(kind, done, total)
+    require_choice(kind, KINDS, "KIND")
+    with progress(quiet) as report:
         written = convert(kind, source, out, report)  # type: ignore[arg-type]
-    _output.notice(f"{written} entries", quiet)
+    notice(f"{written} entries", quiet)
     typer.echo(out)
 
 
@@ -136,5 +134,5 @@ def similarity(
     from lossscope.datasets.conversion.vse_infinity import convert
 
     images, captions = convert(source, out)
-    _output.notice(f"{images} images x {captions} captions", quiet)
+    notice(f"{images} images x {captions} captions", quiet)
     typer.echo(out)

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from . import _output
-from .app import Debug, Device, Quiet, Seed, command, device_of
+from ._options import Debug, Device, Quiet, Seed, resolve_device
+from ._output import notice
+from ._progress import progress
+from .app import command
 
 
 @command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write; a demo that was stopped goes on.")] = Path("demo"),
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller, in under a minute.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller, in about a minute.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
     quiet: Quiet = False,
@@ -28,15 +30,27 @@ def demo(
 
     `lossscope demo --quick --out /tmp/demo`
 
-    Everything is rendered and trained here, from a seed; nothing is downloaded.
+    It is the study lossscope/studies/demo.toml and its report. Everything is rendered and trained here, from a seed;
+    nothing is downloaded.
     """
     import time
 
-    from lossscope.studies.demo import Demo
-    from lossscope.studies.demo import demo as make
+    from lossscope.errors import InputError
+    from lossscope.registry import build
+    from lossscope.studies.report import report
+    from lossscope.studies.study import Study
+    from lossscope.studies.study_file import demo_file, read_study_file
 
     begun = time.monotonic()
-    with _output.progress(quiet) as bar:
-        page = make(out, Demo(seed=seed, quick=quick), device_of(device), bar, lambda line: _output.notice(line, quiet))
-    _output.notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
+    place = resolve_device(device)
+    study = Study.begin(out / "study", read_study_file(demo_file(quick), seeds=(seed,)))
+    notice(f"Training {len(study.grid.runs)} models, each with its own process", quiet)
+    with progress(quiet) as bar:
+        statuses = study.run(build("launchers", "local"), place, True, lambda line: notice(line, quiet), bar)
+        failed = [one for one in statuses if one.status == "failed"]
+        if failed:
+            raise InputError(f"{failed[0].run.key} failed: {failed[0].reason}")
+        notice("Drawing the report", quiet)
+        page = report([study.path], out / "report", "What four losses do to the same model", progress=bar)
+    notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
     typer.echo(page)

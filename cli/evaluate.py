@@ -1,4 +1,4 @@
-"""`lossscope eval`: how well a model retrieves."""
+"""`lossscope eval`: how well does a model retrieve?"""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import _output, _sources
-from .app import (
+from ._options import (
     CaptionImage,
     DataSpec,
     Debug,
     Device,
     EncoderOptions,
     Format,
+    NoCache,
     Quiet,
     Sources,
     TrustCode,
     VocabularyFile,
-    chosen,
-    command,
+    require_choice,
     usage,
 )
+from ._output import FORMATS, notice, print_results
+from ._progress import progress
+from ._sources import load_source
+from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lossscope.core.embedded import SplitEmbeddings
+    from lossscope.core.types import Progress
 
 
 @command("eval")
@@ -35,9 +39,7 @@ def evaluate(
     sources: Sources,
     data: DataSpec = None,
     split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "test",
-    folds: Annotated[
-        int, typer.Option(help="Cut the images in so many equal runs and average (COCO 1K: 5).", min=1)
-    ] = 1,
+    folds: Annotated[int, typer.Option(help="Cut the images into N equal folds and average (COCO 1K: 5).", min=1)] = 1,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
     device: Device = "auto",
     format: Format = "table",
@@ -46,7 +48,7 @@ def evaluate(
         Path | None, typer.Option(help="Folder for TREC run files and qrels, to check the numbers elsewhere.")
     ] = None,
     run_top: Annotated[str, typer.Option(help="Candidates of each query in them, or `all`.")] = "100",
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")] = False,
+    no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
     encoder_option: EncoderOptions = None,
@@ -66,39 +68,41 @@ def evaluate(
 
     `lossscope eval ckpt.pt --run-files trec --run-top all`
 
-    Ranks count strictly higher candidates; `ties` tells how many queries have a non-relevant candidate exactly as
-    high as the best relevant one.
+    Ranks count strictly higher candidates; `ties` is the number of queries that have a non-relevant candidate exactly
+    as high as the best relevant one.
     """
     from lossscope.io.frames import join
-    from lossscope.retrieval.evaluate import evaluate as measure
+    from lossscope.retrieval.evaluate import evaluate as evaluate_sources
     from lossscope.tables import retrieval
 
-    chosen(format, _output.FORMATS, "--format")
+    require_choice(format, FORMATS, "--format")
     if run_files is not None and (ensemble or folds > 1):
         raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
-    top = _top(run_top)
-    asked: dict[str, Any] = {
+    top = _parse_top(run_top)
+    request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
     }  # fmt: skip
-    with _output.progress(quiet) as bar:
-        found = [_sources.embedded(source, bar, quiet, device, **asked) for source in sources]
-        groups = [found] if ensemble else [[one] for one in found]
-        rows = join(measure(group, folds) for group in groups)
-        for place, one in enumerate(found if run_files is not None else ()):
-            _write_run_files(one, Path(str(run_files)), top, place if len(found) > 1 else None, bar, quiet)
-    _tell_ties(rows, quiet)
+    with progress(quiet) as report:
+        loaded = [load_source(source, report, quiet, device, **request) for source in sources]
+        groups = [loaded] if ensemble else [[one] for one in loaded]
+        rows = join(evaluate_sources(group, folds) for group in groups)
+        for place, one in enumerate(loaded if run_files is not None else ()):
+            folder = Path(str(run_files))
+            own = folder / f"{place:02d}-{Path(one.name).stem}" if len(loaded) > 1 else folder
+            _write_run_files(one, own, top, report, quiet)
+    _report_ties(rows, quiet)
     arguments = {
         "name": "eval",
-        "sources": [str(s) for s in sources],
+        "sources": [str(source) for source in sources],
         "split": split,
         "folds": folds,
         "ensemble": ensemble,
     }
-    _output.results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
+    print_results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
 
 
-def _top(text: str) -> int | None:
+def _parse_top(text: str) -> int | None:
     if text == "all":
         return None
     if not text.isdecimal() or int(text) < 1:
@@ -107,20 +111,16 @@ def _top(text: str) -> int | None:
 
 
 def _write_run_files(
-    one: SplitEmbeddings, folder: Path, top: int | None, place: int | None, bar: _output.Progress | None, quiet: bool
+    embedded: SplitEmbeddings, folder: Path, top: int | None, report: Progress | None, quiet: bool
 ) -> None:
-    """Into the folder; of several sources each into a folder of its own."""
     from lossscope.retrieval.trec import write_run_files
 
-    own = folder if place is None else folder / f"{place:02d}-{Path(one.name).stem}"
-    write_run_files(one, own, top, Path(one.name).stem, bar)
-    _output.notice(f"Wrote {own}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
+    write_run_files(embedded, folder, top, Path(embedded.name).stem, report)
+    notice(f"Wrote {folder}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
 
 
-def _tell_ties(rows: pd.DataFrame, quiet: bool) -> None:
+def _report_ties(rows: pd.DataFrame, quiet: bool) -> None:
     tied = rows[(rows["statistic"] == "ties") & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
-        _output.notice(
-            f"Note: {row['mean']:g} {row['direction']} queries of {row['source']} have ties at their rank.",
-            quiet,
-        )
+        queries = f"{row['mean']:g} {row['direction']} queries of {row['source']}"
+        notice(f"Note: {queries} have ties at their rank.", quiet)

@@ -1,14 +1,16 @@
-"""`lossscope list`: what exists."""
+"""`lossscope list`: what exists, with its options and its source."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from ._declared import Declared, declared, declared_tables
-from .app import Debug, Format, chosen, command
+from lossscope.declarations import Declaration, declarations, table_declarations
+
+from ._options import Debug, require_choice
+from .app import command
 
 KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "features", "presets")
 
@@ -16,7 +18,7 @@ KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "f
 @command("list")
 def listing(
     kind: Annotated[str, typer.Argument(help=", ".join(KINDS), autocompletion=lambda: list(KINDS))],
-    format: Format = "table",
+    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     debug: Debug = False,
 ) -> None:
     """What exists of a kind, with its options and where it comes from.
@@ -25,18 +27,19 @@ def listing(
 
     `lossscope list objectives`
 
-    Read from the files themselves without importing them.
+    `lossscope list datasets`
+
+    `lossscope list presets`
     """
-    chosen(kind, KINDS, "KIND")
-    chosen(format, ("table", "json"), "--format")
+    require_choice(kind, KINDS, "KIND")
     if kind == "presets":
-        found = _presets()
+        items = _presets()
     else:
-        found = [_described(item) for item in (declared_tables() if kind == "tables" else declared(kind))]
+        items = [_described(item) for item in (table_declarations() if kind == "tables" else declarations(kind))]
     if format == "json":
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(items, indent=1))
         return
-    for item in found:
+    for item in items:
         options = f":{item['options']}" if item["options"] else ""
         typer.secho(f"{item['name']}{options}", bold=True)
         typer.echo(f"    {item['what']}")
@@ -44,11 +47,11 @@ def listing(
             typer.echo(f"    Source: {item['source']}")
 
 
-def _described(item: Declared) -> dict[str, str]:
-    return {"name": item.name, "what": item.what, "options": item.options, "source": item.source}
+def _described(item: Declaration) -> dict[str, str]:
+    return {"name": item.name, "what": item.question, "options": item.options, "source": item.source}
 
 
 def _presets() -> list[dict[str, str]]:
-    from lossscope.training.recipes import presets
+    from lossscope.training.recipe_files import presets
 
     return [{"name": name, "what": what, "options": "", "source": ""} for name, what in presets().items()]

@@ -1,4 +1,4 @@
-"""`lossscope probe`, several probes in one sweep, and a command for each of them, made of what its file declares."""
+"""`lossscope probe`, several probes in one sweep, and a command for each probe, made of what its file declares."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from typing import Annotated, Any
 
 import typer
 
-from . import _sweep
-from ._declared import Declared, Field, declared
-from ._sweep import Asked
+from lossscope.declarations import Declaration, OptionField, declarations
+
+from ._options import complete_names, with_options
+from ._sweep import SweepArguments, print_summary, run_sweep
 from .app import app, command
 
-_TOLD = {"eps": "Threshold: what is strictly above it counts", "convention": "corrected, released or text"}
-
-
-def probe_names(incomplete: str) -> list[str]:
-    """Shell completion, from the file names alone."""
-    from lossscope.registry import names
-
-    return [name for name in ("all", "cheap", *names("probes")) if name.startswith(incomplete)]
+_PANEL = "Probe"
 
 
 @command("probe", processes=True)
-@_sweep.sweeping
+@with_options(SweepArguments)
 def probe(
-    asked: Asked,
+    options: SweepArguments,
     probes: Annotated[
-        list[str] | None,
-        typer.Option(help="all, cheap, or NAME[:key=value,...]; repeat. Default cheap.", autocompletion=probe_names),
-    ] = None,
+        list[str],
+        typer.Option(
+            help="all, cheap, or NAME[:key=value,...]; repeat for several.",
+            autocompletion=complete_names("probes", "all", "cheap"),
+        ),
+    ] = ["cheap"],  # noqa: B006 - read by typer, never changed
 ) -> None:
-    """Look at a source with several probes in one sweep: those that cost little, all, or those named.
+    """Run several probes on a source in one sweep: those that cost little, all, or those named.
 
     **Examples**
 
@@ -42,64 +39,65 @@ def probe(
 
     `lossscope probe embeddings.npz --objective triplet --probes similarity --probes tangent --out frame/`
 
-    Of `all` and `cheap` those that can not look at the source are left out, and named on stderr. What each of them
-    asks is said by `lossscope list probes`.
+    Of `all` and `cheap` those that cannot work on the source are left out, and named on stderr. `lossscope list probes`
+    says what each of them reports.
     """
     from lossscope.engine.selection import Selection
 
-    selection = Selection.of(probes or ["cheap"])
-    rows, _ = _sweep.swept(asked, "probe", selection)
-    _sweep.presented(asked, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
+    rows, _ = run_sweep(options, "probe", Selection.of(probes))
+    print_summary(options, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
 
 
-def register_all() -> None:
-    """A command for each probe that has none yet."""
-    for item in declared("probes"):
-        if item.name.replace("_", "-") not in _taken():
+def register_probes() -> None:
+    """Make a command for each probe that has none yet."""
+    for item in declarations("probes"):
+        if item.name.replace("_", "-") not in _registered():
             register(item)
 
 
-def register(item: Declared) -> None:
-    """The command of one probe: its options are the fields of its class."""
+def register(item: Declaration) -> None:
+    """Make the command of one probe: its options are the fields of its class."""
 
-    def run(asked: Asked, **given: Any) -> None:
+    def run(options: SweepArguments, **fields: Any) -> None:
         from lossscope.engine.selection import Selection
-        from lossscope.spec import Spec, written
+        from lossscope.spec import Spec, format_value
 
-        spec = Spec(item.name, {name: "none" if value is None else written(value) for name, value in given.items()})
-        rows, _ = _sweep.swept(asked, item.name, Selection.of([str(spec)]))
-        _sweep.presented(asked, rows, {"name": item.name, **given})
+        values = {name: "none" if value is None else format_value(value) for name, value in fields.items()}
+        rows, _ = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
+        print_summary(options, rows, {"name": item.name, **fields})
 
     run.__name__, run.__doc__ = item.name, _help(item)
+    own = [_option(field) for field in item.fields]
     command(item.name.replace("_", "-"), processes=True, panel="Probes, one by one")(
-        _sweep.sweeping(run, [_option(field) for field in item.fields])
+        with_options(SweepArguments, own)(run)
     )
 
 
-def _option(field: Field) -> inspect.Parameter:
-    usual: Any = field.default
-    kind: Any = type(usual) if isinstance(usual, bool | int | float | str) else str | None
-    told = field.told or _TOLD.get(field.name) or " or ".join(field.choices)
-    annotation = Annotated[kind, typer.Option(help=f"{told}." if told else None, autocompletion=_words(field.choices))]
-    default = inspect.Parameter.empty if usual is ... else usual
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _option(field: OptionField) -> inspect.Parameter:
+    default: Any = field.default
+    kind: Any = type(default) if isinstance(default, bool | int | float | str) else str | None
+    help = f"{field.help[:1].upper()}{field.help[1:]}." if field.help else " or ".join(field.choices)
+    option = typer.Option(help=help, rich_help_panel=_PANEL, autocompletion=_complete(field.choices))
+    default = inspect.Parameter.empty if default is ... else default
+    kind = Annotated[kind, option]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _words(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+def _complete(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
     def complete(incomplete: str) -> list[str]:
         return [word for word in choices if word.startswith(incomplete)]
 
     return complete
 
 
-def _help(item: Declared) -> str:
+def _help(item: Declaration) -> str:
     name = item.name.replace("_", "-")
-    value, _, rest = item.told.partition("\n")
-    lines = [item.what, "**Examples**", f"`lossscope {name} ckpt.pt`"]
-    lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`", f"`{value}`", rest.strip()]
+    formula, _, rest = item.text.partition("\n")
+    lines = [item.question, "**Examples**", f"`lossscope {name} ckpt.pt`"]
+    lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`", f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)
 
 
-def _taken() -> set[str]:
-    """Names of the commands that are there."""
+def _registered() -> set[str]:
+    """Names of the commands that there are."""
     return {str(one.name or getattr(one.callback, "__name__", "")) for one in app.registered_commands}

@@ -7,17 +7,21 @@ from typing import Annotated
 
 import typer
 
-from . import _output
-from .app import Debug, Device, Quiet, TrustCode, Verbose, command, device_of
+from ._options import Debug, Device, Quiet, TrustCode, Verbose, resolve_device
+from ._output import notice
+from ._progress import progress
+from .app import command
 
 
 @command()
 def report(
     paths: Annotated[list[Path], typer.Argument(help="Folders of studies or runs.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("report"),
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of run folders that is counted. Default train.")] = None,
-    test: Annotated[str | None, typer.Option(help="Split of run folders that is ranked. Default test.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.", show_default="the study's name")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Split of run folders that is counted.", show_default="train")
+    ] = None,
+    test: Annotated[str | None, typer.Option(help="Split of run folders that is ranked.", show_default="test")] = None,
     resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
     device: Device = "auto",
     trust_code: TrustCode = False,
@@ -33,14 +37,14 @@ def report(
 
     `lossscope report runs/scenes-triplet-seed0 runs/scenes-ntxent-seed0 --title "Two losses"`
 
-    Runs of a study were examined when they were trained; run folders that were not, or have another best checkpoint
-    since, are examined first.
+    Runs of a study were evaluated when they were trained; run folders that were not, or have another best checkpoint
+    since, are evaluated first.
     """
-    from lossscope.studies.report import report as make
+    from lossscope.studies.report import report as write_report
     from lossscope.studies.study_file import ExamineConfig
 
-    asked = ExamineConfig(split=split or "train", test=test or "test") if split or test else None
-    with _output.progress(quiet, verbose) as bar:
-        page = make(paths, out, title, asked, device_of(device), bar, trust_code, resamples)
-    _output.notice("Open the page in a browser:", quiet)
+    config = ExamineConfig(split=split or "train", test=test or "test") if split or test else None
+    with progress(quiet, verbose) as bar:
+        page = write_report(paths, out, title, config, resolve_device(device), bar, trust_code, resamples)
+    notice("Open the page in a browser:", quiet)
     typer.echo(page)

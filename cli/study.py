@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from . import _output
-from .app import Debug, Device, Format, Quiet, Verbose, app, chosen, command, device_of, usage
+from ._options import Debug, Device, Format, Quiet, Verbose, complete_names, require_choice, resolve_device, usage
+from ._output import FORMATS, notice, print_results
+from ._progress import progress
+from .app import app, command
 
 if TYPE_CHECKING:
+    from lossscope.core.types import Progress
     from lossscope.studies.study import RunStatus, Study
     from lossscope.tables.base import Table
 
 study = typer.Typer(
     name="study",
-    help="A grid of trainings and probes from one TOML file: run it, look where it is, print its tables.",
+    help="A grid of trainings and probes from one TOML file: run it, see how far it is, print its tables.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,7 +27,7 @@ study = typer.Typer(
 app.add_typer(study)
 
 File = Annotated[Path, typer.Argument(help="TOML file of the study, or the folder of one.", show_default=False)]
-Out = Annotated[Path | None, typer.Option(help="Folder of the study; default runs/NAME.")]
+Out = Annotated[Path | None, typer.Option(help="Folder of the study.", show_default="runs/NAME")]
 
 
 @command(group=study)
@@ -32,7 +35,11 @@ def run(
     file: File,
     out: Out = None,
     launcher: Annotated[
-        str, typer.Option(help="local:jobs=2, torchrun:processes=2, or slurm:minutes=120,partition=gpu.")
+        str,
+        typer.Option(
+            help="local:jobs=2, torchrun:processes=2, or slurm:minutes=120,partition=gpu.",
+            autocompletion=complete_names("launchers"),
+        ),
     ] = "local",
     data: Annotated[
         list[str] | None, typer.Option(help="NAME=SPEC: where a data entry's files are on this machine; repeat.")
@@ -40,13 +47,13 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would run and what it costs, then stop.")
     ] = False,
-    retry: Annotated[bool, typer.Option("--retry-failed", help="Run cells again that failed.")] = False,
+    retry: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
     debug: Debug = False,
 ) -> None:
-    """Train and examine every cell of the grid; the same command goes on where it was stopped.
+    """Train and evaluate every run of the grid; the same command resumes a study that was stopped.
 
     **Examples**
 
@@ -58,32 +65,37 @@ def run(
 
     `lossscope study run studies/bleeker2022-vsepp.toml --launcher slurm:partition=gpu,minutes=600`
 
-    A cell that fails does not stop the others; `lossscope study status` says why it did.
+    A run that fails does not stop the others; `lossscope study status` says why it did.
     """
     from lossscope.registry import build
     from lossscope.studies.worker import prepare
 
-    started = build("launchers", launcher)
-    place = device_of(device)
-    work = _begun(file, out, data or [])
-    with _output.progress(quiet, verbose) as bar:
+    starter = build("launchers", launcher)
+    place = resolve_device(device)
+    work = _begin(file, out, data or [])
+    with progress(quiet, verbose) as bar:
         prepare(work, place, bar)
         if dry_run:
-            _costs(work, started.at_once, place, bar)
+            _print_costs(work, starter.at_once, place, bar)
             return
-        states = work.run(started, place, retry, lambda line: _output.notice(line, quiet), bar)
-    failed = [state for state in states if state.status == "failed"]
-    for state in failed:
-        _output.notice(f"Failed: {state.cell.key}: {state.reason}")
+        statuses = work.run(starter, place, retry, lambda line: notice(line, quiet), bar)
+    failed = [one for one in statuses if one.status == "failed"]
+    for one in failed:
+        notice(f"Failed: {one.run.key}: {one.reason}")
     typer.echo(work.path)
     if failed:
-        _output.notice(f"{len(failed)} of {len(states)} cells failed; --retry-failed runs them again.")
+        notice(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
         raise typer.Exit(1)
 
 
 @command(group=study)
-def status(file: File, out: Out = None, format: Format = "table", debug: Debug = False) -> None:
-    """Which cells are done, under way, waiting, or failed and why.
+def status(
+    file: File,
+    out: Out = None,
+    format: Annotated[Literal["table", "json", "csv"], typer.Option(help="Of the list of runs.")] = "table",
+    debug: Debug = False,
+) -> None:
+    """Which runs are done, running, waiting, or failed and why.
 
     **Examples**
 
@@ -93,18 +105,17 @@ def status(file: File, out: Out = None, format: Format = "table", debug: Debug =
     """
     import json
 
-    chosen(format, ("table", "json", "csv"), "--format")
-    states = _opened(file, out).states()
-    rows = [_row(state) for state in states]
+    statuses = _open(file, out).statuses()
+    rows = [_row(one) for one in statuses]
     if format == "json":
-        typer.echo(json.dumps({"schema": "lossscope.status/2", "cells": rows}, indent=1))
+        typer.echo(json.dumps({"schema": "lossscope.status/2", "runs": rows}, indent=1))
         return
     import pandas as pd
 
     if format == "csv":
         typer.echo(pd.DataFrame(rows).to_csv(index=False, lineterminator="\n").rstrip("\n"))
         return
-    typer.echo(_status_table(states).to_text().rstrip("\n"))
+    typer.echo(_status_table(statuses).to_text().rstrip("\n"))
 
 
 @command(group=study)
@@ -122,107 +133,102 @@ def table(
 
     `lossscope study table runs/bleeker2022-small --format latex`
     """
-    from lossscope.report.results import read_results
-    from lossscope.studies.report import tables
+    from lossscope.report.build import paper_tables
+    from lossscope.studies.report import read_runs
 
-    chosen(format, _output.FORMATS, "--format")
-    results = read_results([_opened(file, out).path])
-    _output.results(results.rows, lambda: tables(results), {"name": "study table"}, format)
+    require_choice(format, FORMATS, "--format")
+    results = read_runs([_open(file, out).path])
+    print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
 
-@command("cell", group=study, processes=True, hidden=True)
-def one(
+@command(group=study, processes=True, hidden=True)
+def worker(
     folder: Annotated[Path, typer.Argument(help="Folder of the study.")],
-    key: Annotated[str, typer.Argument(help="Key of the cell.")],
+    key: Annotated[str, typer.Argument(help="Key of the run.")],
     device: Device = "cpu",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train and examine one cell of a study; launchers start this."""
+    """Train and evaluate one run of a study; launchers start this."""
     from lossscope.studies.worker import work
 
-    with _output.progress(quiet, True) as bar:
-        work(folder, key, device_of(device), bar)
+    with progress(quiet, True) as bar:
+        work(folder, key, resolve_device(device), bar)
 
 
-def _begun(file: Path, out: Path | None, data: list[str]) -> Study:
+def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_file
 
     if file.is_dir():
         if data or out:
             raise usage("a folder states its data; give --data and --out with the TOML file")
-        return Study.opened(file)
+        return Study.open(file)
     pairs = [text.partition("=") for text in data]
     if not all(equals and spec for _, equals, spec in pairs):
         raise usage(f"--data must be NAME=SPEC; got {data}")
     grid = read_study_file(file, {name: spec for name, _, spec in pairs})
-    return Study.begun(out or Path("runs") / grid.name, grid)
+    return Study.begin(out or Path("runs") / grid.name, grid)
 
 
-def _opened(file: Path, out: Path | None) -> Study:
+def _open(file: Path, out: Path | None) -> Study:
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_file
 
     if file.is_dir():
-        return Study.opened(file)
-    return Study.opened(out or Path("runs") / read_study_file(file).name)
+        return Study.open(file)
+    return Study.open(out or Path("runs") / read_study_file(file).name)
 
 
-def _row(state: RunStatus) -> dict[str, Any]:
-    cell = state.cell
-    who = {
-        "cell": cell.key,
-        "data": cell.data,
-        "encoder": cell.encoder,
-        "objective_label": cell.objective_label,
-        "seed": cell.seed,
-    }
-    return {**who, "status": state.status, "rsum": state.rsum, "seconds": state.seconds, "reason": state.reason}
+def _row(status: RunStatus) -> dict[str, Any]:
+    run = status.run
+    return {
+        "run": run.key, "data": run.data, "encoder": run.encoder, "objective_label": run.objective_label,
+        "seed": run.seed, "status": status.status, "rsum": status.rsum, "seconds": status.seconds,
+        "reason": status.reason,
+    }  # fmt: skip
 
 
-def _status_table(states: list[RunStatus]) -> Table:
+def _status_table(statuses: list[RunStatus]) -> Table:
     from lossscope.tables.base import Table
     from lossscope.tables.cells import Cell
 
-    numbers = {name: sum(state.status == name for state in states) for name in ("done", "running", "waiting", "failed")}
-    told = ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
-    spent = sum(state.seconds or 0.0 for state in states)
+    words = ("done", "running", "waiting", "failed")
+    numbers = {word: sum(one.status == word for one in statuses) for word in words}
+    summary = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
+    spent = sum(one.seconds or 0.0 for one in statuses)
     rows = tuple(
         (
-            Cell(text=state.cell.key), Cell(text=state.status), Cell(mean=state.rsum),
-            Cell(mean=state.seconds, digits=0), Cell(text=state.reason[:100]),
+            Cell(text=one.run.key), Cell(text=one.status), Cell(mean=one.rsum),
+            Cell(mean=one.seconds, digits=0), Cell(text=one.reason[:100]),
         )
-        for state in states
+        for one in statuses
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("cell", "status", "rsum", "seconds", "reason"))
-    return Table("status", f"{len(states)} cells: {told}. {spent / 60:.1f} minutes of work so far.", columns, rows)
+    columns = tuple(("", name) for name in ("run", "status", "rsum", "seconds", "reason"))
+    return Table("status", f"{len(statuses)} runs: {summary}. {spent / 60:.1f} minutes of work so far.", columns, rows)
 
 
-def _costs(work: Study, places: int, device: str, bar: _output.Progress | None) -> None:
-    """The table of `--dry-run`."""
+def _print_costs(work: Study, places: int, device: str, bar: Progress | None) -> None:
+    """Print the table of `--dry-run`."""
     from lossscope.studies.cost import estimate
     from lossscope.tables.base import Table
     from lossscope.tables.cells import Cell
 
     costs = estimate(work, device, bar)
-    whole = sum(cost.seconds * cost.cells for cost in costs)
-    size = sum(cost.megabytes * cost.cells for cost in costs)
+    whole = sum(cost.seconds * cost.runs for cost in costs)
+    size = sum(cost.megabytes * cost.runs for cost in costs)
     rows = tuple(
         (
             Cell(text=cost.data), Cell(text=cost.encoder), Cell(text=cost.objective_label),
-            Cell(mean=cost.cells, digits=0),
-            Cell(mean=cost.steps or None, digits=0), Cell(mean=cost.seconds, digits=0),
-            Cell(text="cells that are done" if cost.measured else "a few steps"),
+            Cell(mean=cost.runs, digits=0), Cell(mean=cost.steps or None, digits=0), Cell(mean=cost.seconds, digits=0),
+            Cell(text="runs that are done" if cost.measured else "a few steps"),
         )
         for cost in costs
     )  # fmt: skip
-    columns = tuple(
-        ("", name) for name in ("data", "encoder", "objective_label", "cells left", "steps", "s a cell", "from")
-    )
+    columns = tuple(("", name) for name in ("data", "encoder", "objective", "runs left", "steps", "s a run", "from"))
     caption = (
-        f"{sum(cost.cells for cost in costs)} cells left of {len(work.grid.cells)}: about {whole / 60:.0f} minutes of "
+        f"{sum(cost.runs for cost in costs)} runs left of {len(work.grid.runs)}: about {whole / 60:.0f} minutes of "
         f"work, {whole / 60 / places:.0f} with {places} at once, {size:.0f} MB of checkpoints. Estimated while nothing "
-        "else ran; cells side by side slow each other down."
+        "else ran; runs side by side slow each other down."
     )
     typer.echo(Table("cost", caption, columns, rows).to_text().rstrip("\n"))

@@ -1,21 +1,22 @@
-"""`lossscope trajectory`: how a run went."""
+"""`lossscope trajectory`: how did a run go?"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from . import _output
-from .app import Debug, Format, Quiet, chosen, command
+from ._options import Debug, Quiet
+from ._output import notice
+from .app import command
 
 
 @command()
 def trajectory(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
     out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = Path("trajectory.png"),
-    format: Format = "table",
+    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Of the rows of epochs.")] = "table",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -33,7 +34,6 @@ def trajectory(
     from lossscope.plots import style
     from lossscope.plots import trajectory as picture
 
-    chosen(format, ("table", "csv", "json"), "--format")
     runs = list(dict.fromkeys(runs))
     labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
@@ -45,6 +45,6 @@ def trajectory(
     elif format == "json":
         typer.echo(epochs.to_json(orient="records"))
     else:
-        wanted = ["run", "epoch", "loss", "rsum", "pos_mean", "neg_mean"]
-        typer.echo(epochs[wanted].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
-    _output.notice(f"Wrote {out}.", quiet)
+        columns = ["run", "epoch", "loss", "rsum", "pos_mean", "neg_mean"]
+        typer.echo(epochs[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    notice(f"Wrote {out}.", quiet)

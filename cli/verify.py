@@ -1,20 +1,21 @@
-"""`lossscope verify`: is this checkpoint whole, and what is it."""
+"""`lossscope verify`: is this checkpoint whole, and what is it?"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from .app import Debug, Format, TrustCode, chosen, command
+from ._options import Debug, TrustCode
+from .app import command
 
 
 @command()
 def verify(
     checkpoints: Annotated[list[Path], typer.Argument(help="Checkpoint files.", show_default=False)],
-    format: Format = "table",
+    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     trust_code: TrustCode = False,
     debug: Debug = False,
 ) -> None:
@@ -26,16 +27,15 @@ def verify(
 
     Exit code 1 when anything is wrong; nothing in the file is ever run.
     """
-    from lossscope.sources.checkpoints.checkpoint import verify as inspect
+    from lossscope.sources.checkpoints.checkpoint import verify as verify_checkpoint
 
-    chosen(format, ("table", "json"), "--format")
-    told = []
+    described = []
     for path in checkpoints:
-        found = inspect(path, trust_code)
-        told.append({"checkpoint": str(path), **found})
+        facts = verify_checkpoint(path, trust_code)
+        described.append({"checkpoint": str(path), **facts})
         if format == "table":
             typer.echo(f"{path}: good")
-            for name, value in found.items():
+            for name, value in facts.items():
                 typer.echo(f"  {name:<17} {value}")
     if format == "json":
-        typer.echo(json.dumps(told, indent=1))
+        typer.echo(json.dumps(described, indent=1))

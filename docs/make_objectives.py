@@ -1,25 +1,24 @@
 """docs/objectives.in.md -> docs/objectives.md: a section for every objective, from its file, and a picture of its W.
 
-Docstrings of objectives begin with the value in one line; then what is to be said of it; then, each at the beginning of
-a line and in this order, `W:`, `Counted:`, `Training:`, `Defaults:` (these two may be missing), `Source:`.
-`--check` writes nothing and exits 1 with a diff when the page is not what would be written; pictures are not compared.
+The docstring of an objective begins with the formula in one line, then come explanations, then the labels `W:`,
+`Counted:`, `Training:`, `Defaults:` (these two are optional) and `Source:`, each at the start of a line, in this order.
+The meaning of an option is the comment beside its field.
+`--check` writes nothing and exits 1 with a diff when the page is out of date; pictures are not compared.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import inspect
 import re
 import sys
-import typing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import pandas as pd
 from PIL import Image
 
+from lossscope.declarations import Declaration, declarations
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -46,78 +45,100 @@ TRAINING = {
     (1.0, "pairs"): "(sum i2t + sum t2i) / B",
     (0.5, "pairs"): "0.5 (sum i2t + sum t2i) / B",
 }
-DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # what is drawn instead of the defaults
-TOP = {"contrastive": 2.0, "lifted_structure": 3.0, "ranked_list": 1.5}  # 1/d grows: where their colours end
+DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # drawn instead of the defaults
+TOP = {
+    "contrastive": 2.0,
+    "lifted_structure": 3.0,
+    "ranked_list": 1.5,
+}  # where colours end, as 1/d is unbounded
 CAPTIONS = {
     "aoq": "Without offline columns, at gap 0.",
     "dcl": "Flat: a single negative has all of the softmax. With several, each has its share of 1/tau.",
     "goal": "triplet=cir, pair=sig; the default is triplet_sh.",
-    "infonce": "At the temperature that training begins with.",
+    "infonce": "At the initial temperature.",
     "lifted_structure": "Coupled, so the first query of two pairs, [[s₊, s₋], [s₋, s₊]].",
-    "meta_spn": "A fresh net: triplet_sh.",
+    "meta_spn": "An untrained network: triplet_sh.",
     "ncr": "At label 1: triplet_sh.",
-    "siglip": "At the scale and bias that training begins with.",
-    "smoothap": "Two candidates that are told apart weigh nothing; the ridge is as wide as tau.",
+    "siglip": "At the initial scale and bias.",
+    "smoothap": "Zero where the two similarities differ by more than a few tau.",
     "ssp": "Violet: the negative is pulled.",
 }
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page tells of one objective: name, the object at its defaults, first line of its file, its docstring."""
+    """What the page says of one objective."""
 
     name: str
-    objective: Objective
-    what: str
-    value: str
-    told: str
-    parts: dict[str, str]
+    objective: Objective  # at its defaults
+    title: str  # first line of its file
+    formula: str  # first line of its docstring
+    explanation: str
+    parts: dict[str, str]  # by label
+    declared: Declaration  # its options
 
 
 def entry(name: str) -> Entry:
-    """Read from the file. Raises InputError for a docstring of another form."""
+    """Read an entry from the file of an objective. Raises InputError for a docstring of another form."""
     objective = build("objectives", name)
     module = inspect.getmodule(type(objective))
-    what = (inspect.getdoc(module) or "").splitlines()[0].removesuffix(".")
-    value, told, parts = parsed(inspect.getdoc(type(objective)) or "", name)
+    title = (inspect.getdoc(module) or "").splitlines()[0].removesuffix(".")
+    formula, explanation, parts = parse_docstring(inspect.getdoc(type(objective)) or "", name)
     usual = _training(objective)
     if not parts.setdefault("Training", f"{usual}.").startswith(usual):
         raise InputError(f"Training of {name} must begin with {usual!r}, what it does; got {parts['Training']!r}")
-    return Entry(name, objective, what, value, told, parts)
+    (options,) = (item for item in declarations("objectives") if item.name == name)
+    return Entry(name, objective, title, formula, explanation, parts, options)
 
 
-def parsed(text: str, name: str) -> tuple[str, str, dict[str, str]]:
-    """Value, what is said of it, and the labelled parts. Raises InputError when a part is missing or misplaced."""
+def parse_docstring(text: str, name: str) -> tuple[str, str, dict[str, str]]:
+    """Return the formula, the explanation and the labelled parts of a docstring.
+
+    Raises InputError when a part is missing or misplaced.
+    """
     first, _, rest = text.partition("\n")
-    told, *pieces = re.split(rf"^({'|'.join(LABELS)}): ", rest, flags=re.M)
-    found = dict(zip(pieces[::2], (" ".join(piece.split()) for piece in pieces[1::2]), strict=True))
-    wanted = [label for label in LABELS if label in found or label not in OPTIONAL]
-    if pieces[::2] != wanted:
-        raise InputError(f"docstring of {name} must have {', '.join(wanted)}, in this order; got {pieces[::2]}")
-    return first.removesuffix("."), " ".join(told.split()), found
+    explanation, *pieces = re.split(rf"^({'|'.join(LABELS)}): ", rest, flags=re.M)
+    parts = dict(zip(pieces[::2], (" ".join(piece.split()) for piece in pieces[1::2]), strict=True))
+    labels = [label for label in LABELS if label in parts or label not in OPTIONAL]
+    if pieces[::2] != labels:
+        raise InputError(f"docstring of {name} must have {', '.join(labels)}, in this order; got {pieces[::2]}")
+    return first.removesuffix("."), _paragraphs(explanation), parts
+
+
+def _paragraphs(text: str) -> str:
+    """Join the lines of paragraphs; indented lines become items of a list."""
+    paragraphs: list[str] = []
+    for line in text.strip().splitlines():
+        if line.startswith("    "):
+            paragraphs.append(f"- {line.strip()}")
+        elif not paragraphs or paragraphs[-1].startswith("- "):
+            paragraphs.append(f"\n{line}" if paragraphs else line)
+        else:
+            paragraphs[-1] += f" {line}"
+    return "\n".join(paragraphs)
 
 
 def page(source: str) -> str:
-    """The template with the table and the sections in it."""
+    """Return the page: the template with its table and sections."""
     entries = [entry(name) for name in all_names()]
     filled = source.replace("<!-- table -->", table(entries))
     return NOTE + filled.replace("<!-- sections -->", "\n".join(section(item) for item in entries).rstrip("\n"))
 
 
 def all_names() -> list[str]:
-    """The files of the registry; plug-ins that are installed have their own pages."""
+    """Return the names of the objectives in this repository, without installed plug-ins."""
     return [name for name in names("objectives") if (HOME / f"{name}.py").is_file()]
 
 
 def table(entries: list[Entry]) -> str:
-    """One row each: name, what it is, value, training, the first work cited."""
-    rows = ["| name | what | value | training | source |", "|---|---|---|---|---|"]
+    """Return a table with one row for each objective: name, title, formula, training, the first work cited."""
+    rows = ["| name | what | loss of a query | training | source |", "|---|---|---|---|---|"]
     for item in entries:
         cited = re.match(r".*?\d{4}", item.parts["Source"])
         cells = (
             f"[`{item.name}`](#{item.name})",
-            _text(item.what),
-            f"`{item.value}`",
+            _text(item.title),
+            f"`{item.formula}`",
             _training(item.objective),
             _text(cited[0] if cited else item.parts["Source"]),
         )
@@ -126,13 +147,13 @@ def table(entries: list[Entry]) -> str:
 
 
 def section(item: Entry) -> str:
-    """Everything of one objective."""
+    """Return the section of one objective."""
     field, parts = drawn(item.name), item.parts
     lines = [
         f"### `{item.name}`",
-        f"{_text(item.what)}.",
-        f"`{item.value}`",
-        _text(item.told),
+        f"{_text(item.title)}.",
+        f"`{item.formula}`",
+        _text(item.explanation),
         f'<img src="../figures/objectives/{item.name}.png" width="700" alt="{picture.alt(field)}">',
         _caption(item.name),
         "\n".join(
@@ -141,7 +162,7 @@ def section(item: Entry) -> str:
                 ("W", _text(parts["W"])),
                 ("Counted", _text(parts["Counted"])),
                 ("Training", _text(parts["Training"])),
-                ("Options", _options(item.objective)),
+                ("Options", _options(item)),
                 ("Defaults", _text(parts.get("Defaults", ""))),
                 ("Also", " ".join(_unusual(item.objective))),
                 ("Source", _text(parts["Source"])),
@@ -154,13 +175,13 @@ def section(item: Entry) -> str:
 
 
 def drawn(name: str) -> pd.DataFrame:
-    """The field of its picture, under the spec that was drawn."""
+    """Return the weight field of its picture, labelled with the spec that is drawn."""
     spec = DRAWN.get(name, name)
     return weight_field(spec).assign(objective=spec)
 
 
 def draw(name: str) -> Path:
-    """Write its picture, with as many colours as it takes: a third of the size."""
+    """Write its picture with 256 colours, which is a third of the size."""
     PICTURES.mkdir(exist_ok=True)
     with style.paper():
         path = style.save(picture.draw(drawn(name), TOP.get(name)), PICTURES / f"{name}.png")
@@ -176,44 +197,43 @@ def _training(objective: Objective) -> str:
 
 def _caption(name: str) -> str:
     end = f"Colours end at {TOP[name]:g}." if name in TOP else ""
-    told = " ".join(part for part in (CAPTIONS.get(name, ""), end) if part)
-    return f"<sub>{_text(told)}</sub>" if told else ""
+    caption = " ".join(part for part in (CAPTIONS.get(name, ""), end) if part)
+    return f"<sub>{_text(caption)}</sub>" if caption else ""
 
 
-def _options(objective: Objective) -> str:
-    """The spec with every default, then the choices of words and what is nothing by default."""
-    hints, told = typing.get_type_hints(type(objective)), []
-    for item in dataclasses.fields(objective):  # type: ignore[arg-type]
-        if typing.get_origin(hints[item.name]) is Literal:
-            told.append(f"`{item.name}`: {', '.join(typing.get_args(hints[item.name]))}.")
-        elif item.default is None:
-            told.append(f"`{item.name}`: none.")
-    return " ".join([f"`{spec_of(objective)}`.", *told])
+def _options(item: Entry) -> str:
+    """Return the spec with its defaults, and the meaning and the choices of each option, one a line."""
+    lines = [f"`{spec_of(item.objective)}`"]
+    for option in item.declared.fields:
+        choices = f" ({', '.join(option.choices)})" if option.choices else ""
+        default = " (none by default)" if option.default is None else ""
+        lines.append(f"  - `{option.name}`: {_text(option.help)}{choices}{default}")
+    return "\n".join(lines)
 
 
 def _unusual(objective: Objective) -> list[str]:
-    """Sentences on what sets it apart; the usual has one positive, and independent rows."""
-    told = []
+    """Return sentences on how it differs from a loss with one positive a query and independent rows."""
+    sentences = []
     if objective.positives == "many":
-        told.append("Any number of positives a query.")
+        sentences.append("Any number of positives a query.")
     if objective.rows_sum_to_zero:
-        told.append("Rows of W sum to 0.")
+        sentences.append("Rows of W sum to 0.")
     if objective.coupled:
-        told.append("Coupled: a row of W depends on other rows.")
+        sentences.append("Coupled: a row of W depends on other rows.")
     if objective.relative:
-        told.append(f"{_names(objective.relative)}, when given, replace what comes from the rest of the batch.")
+        sentences.append(f"{_names(objective.relative)}, when given, replace what depends on the rest of the batch.")
     if objective.warmup:
-        told.append(f"Training begins with `--warmup` epochs of `{objective.warmup}`.")
+        sentences.append(f"Training begins with `--warmup` epochs of `{objective.warmup}`.")
     if objective.learnable:
-        begin = ", ".join(f"{name} from {value:.3g}" for name, value in objective.learnable.items())
-        told.append(f"Training learns {begin.replace('-', '−')}.")
+        initial = ", ".join(f"{name} from {value:.3g}" for name, value in objective.learnable.items())
+        sentences.append(f"Training learns {initial.replace('-', '−')}.")
     if objective.network() is not None:
-        told.append("Training learns a net.")
+        sentences.append("Training learns a network.")
     if objective.required_info:
-        told.append(f"To be trained it needs {_names(objective.required_info)} in `mask.info`.")
+        sentences.append(f"Training needs {_names(objective.required_info)} in `mask.info`.")
     if len(objective.conventions) > 1:
-        told.append(f"Counting conventions: {', '.join(objective.conventions)}.")
-    return told
+        sentences.append(f"Counting conventions: {', '.join(objective.conventions)}.")
+    return sentences
 
 
 def _names(words: tuple[str, ...]) -> str:
@@ -221,8 +241,8 @@ def _names(words: tuple[str, ...]) -> str:
 
 
 def _files(name: str, objective: Objective) -> str:
-    """Links to the file, the oracle, and the tests that name it or what it needs."""
-    found = [f"[objective](../lossscope/objectives/{name}.py)", f"[oracle](../tests/oracles/{name}.py)"]
+    """Return links to the file, the oracle, and the tests of the objective or of what it needs."""
+    files = [f"[objective](../lossscope/objectives/{name}.py)", f"[oracle](../tests/oracles/{name}.py)"]
     tests = [ROOT / "tests" / "objectives" / "test_contract.py"]
     for path in sorted((ROOT / "tests" / "objectives").glob("test_*.py")):
         if path not in tests and re.search(rf"[\"']{name}[:\"',]", path.read_text(encoding="utf-8")):
@@ -232,40 +252,40 @@ def _files(name: str, objective: Objective) -> str:
         "meta_step": objective.network(),
         "quintuplet_loss": objective.required_info,
     }
-    tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, wanted in more.items() if wanted]
+    tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, needed in more.items() if needed]
     links = [f"[{path.stem}](../{path.relative_to(ROOT).as_posix()})" for path in tests]
-    return " · ".join(found + links)
+    return " · ".join(files + links)
 
 
 def _text(text: str) -> str:
-    """Formulas in plain text, so that Markdown shows them as they are; entries of errata.md become links."""
+    """Escape formulas in plain text, so that Markdown shows them unchanged; entries of errata.md become links."""
     pieces = re.split(r"(`[^`]*`)", text)
     plain = [re.sub(r"\*|(?<!\w)_|_(?!\w)|<(?=\w)|(?<=\])\(", r"\\\g<0>", piece) for piece in pieces[::2]]
     pieces[::2] = [re.sub(r"\b(E\d+)\b(?=\))", _errata, piece) for piece in plain]
     return "".join(pieces)
 
 
-def _errata(found: re.Match[str]) -> str:
-    """Its place in errata.md, by the heading that is there."""
-    heading = re.search(rf"^#+ ({found[0]} .*)$", (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"), re.M)
+def _errata(match: re.Match[str]) -> str:
+    """Return a link to the heading of an entry in errata.md."""
+    heading = re.search(rf"^#+ ({match[0]} .*)$", (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"), re.M)
     if heading is None:
-        raise InputError(f"docs/errata.md must have a heading {found[0]}; it has none")
+        raise InputError(f"docs/errata.md must have a heading {match[0]}; it has none")
     anchor = re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
-    return f"[{found[0]}](errata.md#{anchor})"
+    return f"[{match[0]}](errata.md#{anchor})"
 
 
 def main(arguments: list[str]) -> int:
     """Write the page and the pictures, or compare the page."""
-    made = page(SOURCE.read_text(encoding="utf-8"))
+    new = page(SOURCE.read_text(encoding="utf-8"))
     if "--check" not in arguments:
-        PAGE.write_text(made, encoding="utf-8")
+        PAGE.write_text(new, encoding="utf-8")
         for name in all_names():
             draw(name)
         return 0
-    found = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as the objectives have it")
-    sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), made.splitlines(True), *labels))
-    return int(found != made)
+    old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as it would be written")
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels))
+    return int(old != new)
 
 
 if __name__ == "__main__":

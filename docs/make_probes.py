@@ -1,6 +1,8 @@
 """docs/probes.in.md -> docs/probes.md: a row and a section for every probe, from its file.
 
-`--check` writes nothing and exits 1 with a diff when the page is not what would be written.
+The docstring of a probe begins with the formula in one line; then come explanations, the meaning of its statistics
+under `Statistics:`, one a line, and `Source:`. The meaning of an option is the comment beside its field.
+`--check` writes nothing and exits 1 with a diff when the page is out of date.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from textwrap import dedent
 
+from lossscope.declarations import OptionField, declarations
 from lossscope.probes.base import Probe, Statistic
 from lossscope.registry import build, names, spec_of
 
@@ -22,11 +26,11 @@ NOTE = (
     "<!-- Made by docs/make_probes.py from docs/probes.in.md and the docstrings of lossscope/probes. Change those, "
     "then `make docs`. -->\n\n"
 )
-OBJECTIVES = ("triplet", "ntxent", "smoothap")  # whose statistics are told, where they differ
+OBJECTIVES = ("triplet", "ntxent", "smoothap")  # whose statistics are listed, where they differ
 
 
 def page(source: str) -> str:
-    """The template with the table and the sections in it."""
+    """Return the page: the template with its table and sections."""
     probes = {name: build("probes", name) for name in names("probes") if (HOME / f"{name}.py").is_file()}
     filled = source.replace("<!-- table -->", table(probes))
     sections = "\n".join(section(name, probe) for name, probe in probes.items())
@@ -34,8 +38,8 @@ def page(source: str) -> str:
 
 
 def table(probes: dict[str, Probe]) -> str:
-    """One row each: name, question, per what, whether it weighs an objective, whether it is cheap."""
-    rows = ["| probe | asks | for each | of W | cheap |", "|---|---|---|---|---|"]
+    """Return a table: for each probe name, question, axis, whether it needs an objective, whether it is cheap."""
+    rows = ["| probe | question | for each | of W | cheap |", "|---|---|---|---|---|"]
     for name, probe in probes.items():
         marks = ("yes" if probe.needs_objective else "", "yes" if probe.cheap else "")
         cells = (f"[`{name}`](#{name})", _text(question(probe)), probe.axis, *marks)
@@ -44,36 +48,50 @@ def table(probes: dict[str, Probe]) -> str:
 
 
 def question(probe: Probe) -> str:
-    """The first line of its file, without its name."""
+    """Return the first line of its file, without its name."""
     first = (inspect.getdoc(inspect.getmodule(type(probe))) or "").splitlines()[0]
-    asked = first.partition(": ")[2] or first
-    return asked[:1].upper() + asked[1:]
+    text = first.partition(": ")[2] or first
+    return text[:1].upper() + text[1:]
 
 
 def section(name: str, probe: Probe) -> str:
-    """What it computes, its statistics and options, where it comes from."""
-    value, _, rest = (inspect.getdoc(type(probe)) or "").partition("\n")
-    told, _, source = rest.partition("Source: ")
-    source = source.split("\nRaises")[0]
-    told = told.split("\nRaises")[0]
+    """Return the section of a probe: formula, explanation, statistics, options and source."""
+    formula, _, rest = (inspect.getdoc(type(probe)) or "").partition("\n")
+    text, _, source = rest.partition("Source: ")
+    explanation, _, meanings = text.partition("\nRaises")[0].partition("\nStatistics:\n")
+    reported = ", ".join(f"`{one.name}` ({one.unit})" for one in statistics(probe))
+    (fields,) = (item.fields for item in declarations("probes") if item.name == name)
+    options = [_option(field) for field in fields]
     parts = {
-        "Statistics": ", ".join(f"`{one.name}` ({one.unit})" for one in statistics(probe)),
-        "Options": f"`{spec_of(probe)}`" if ":" in spec_of(probe) else "",
+        "Statistics": "\n".join([reported, *(f"  - {line}" for line in _meanings(meanings))]),
+        "Options": "\n".join([f"`{spec_of(probe)}`", *(f"  - {_text(line)}" for line in options)]) if options else "",
         "Source": _text(" ".join(source.split())),
     }
-    lines = [f"### `{name}`", _text(question(probe)), f"`{value}`", _text(" ".join(told.split()))]
+    lines = [f"### `{name}`", _text(question(probe)), f"`{formula}`", _text(" ".join(explanation.split()))]
     lines.append("\n".join(f"- **{label}** {text}" for label, text in parts.items() if text))
     return "\n\n".join(line for line in lines if line) + "\n"
 
 
+def _option(field: OptionField) -> str:
+    choices = f" ({', '.join(field.choices)})" if field.choices else ""
+    return f"`{field.name}`: {field.help}{choices}"
+
+
+def _meanings(text: str) -> list[str]:
+    """Return the lines of a `Statistics:` block, `name, name: text`, with the names as code."""
+    lines = re.sub(r"\n +", " ", dedent(text)).strip().splitlines()
+    pairs = [line.split(": ", 1) for line in lines if line.strip()]
+    return [f"{', '.join(f'`{name}`' for name in names.split(', '))}: {_text(meaning)}" for names, meaning in pairs]
+
+
 def statistics(probe: Probe) -> list[Statistic]:
-    """Everything it reports, of any objective."""
+    """Return all statistics that it reports, of any objective."""
     objectives = [build("objectives", spec) for spec in OBJECTIVES] if probe.needs_objective else [None]
     return list(dict.fromkeys(one for objective in objectives for one in probe.statistics(objective)))
 
 
 def _text(text: str) -> str:
-    """Formulas in plain text, so that Markdown shows them as they are."""
+    """Escape formulas in plain text, so that Markdown shows them unchanged."""
     pieces = re.split(r"(`[^`]*`)", text)
     pieces[::2] = [re.sub(r"\*|(?<!\w)_|_(?!\w)|<(?=\w)|(?<=\])\(", r"\\\g<0>", piece) for piece in pieces[::2]]
     return "".join(pieces)
@@ -81,14 +99,14 @@ def _text(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or compare it."""
-    made = page(SOURCE.read_text(encoding="utf-8"))
+    new = page(SOURCE.read_text(encoding="utf-8"))
     if "--check" not in arguments:
-        PAGE.write_text(made, encoding="utf-8")
+        PAGE.write_text(new, encoding="utf-8")
         return 0
-    found = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as the probes have it")
-    sys.stdout.writelines(difflib.unified_diff(found.splitlines(True), made.splitlines(True), *labels))
-    return int(found != made)
+    old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as it would be written")
+    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels))
+    return int(old != new)
 
 
 if __name__ == "__main__":

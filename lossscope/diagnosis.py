@@ -14,47 +14,41 @@ from torch import Tensor
 
 from .core.embedded import SplitEmbeddings, unit_rows
 from .core.types import Progress
-from .engine.plan import Sweep
-from .engine.selection import Selection
+from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
+from .engine.sweep import Sweep
 from .errors import InputError
 from .io.files import fingerprint_of
-from .registry import build, expand, require_trusted, spec_of
+from .registry import require_trusted
 from .sources.base import load
 
 if TYPE_CHECKING:
     from .tables.base import Table
 
-USUAL = ("triplet", "triplet-sh", "ntxent")
-
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Answers of several probes about one source.
+    """What several probes report of one source."""
 
-    rows: summary rows, a number per objective, direction, probe and statistic. batches: wide rows, one per batch.
-    notes: what was taken for granted, and which probes could not look.
-    """
-
-    rows: pd.DataFrame = field(repr=False)
-    batches: pd.DataFrame = field(repr=False)
-    name: str
-    notes: tuple[str, ...] = ()
+    rows: pd.DataFrame = field(repr=False)  # summary rows: a number per objective, direction, probe and statistic
+    batches: pd.DataFrame = field(repr=False)  # a row per batch, columns are statistics
+    name: str  # of the source
+    notes: tuple[str, ...] = ()  # what was assumed, and which probes are left out and why
 
     def tables(self) -> list[Table]:
-        """The rows as tables: to_text(), to_markdown(), to_latex(), to_html(), to_frame()."""
+        """Return the rows as tables: to_text(), to_markdown(), to_latex(), to_html(), to_frame()."""
         from .tables import probes
 
         return probes.build(self.rows)
 
     def __repr__(self) -> str:
-        """What there is, in a line, and the notes."""
+        """Return one line on what there is, and the notes."""
         specs = [str(spec) for spec in self.rows["objective"].dropna().unique()]
         probes = ", ".join(self.rows["probe"].unique())
-        told = f"{self.name}: {len(self.rows)} statistics of {probes}; objectives {', '.join(specs) or 'none'}"
-        return "\n".join([f"<Diagnosis of {told}>", *(f"note: {note}" for note in self.notes)])
+        content = f"{self.name}: {len(self.rows)} statistics of {probes}; objectives {', '.join(specs) or 'none'}"
+        return "\n".join([f"<Diagnosis of {content}>", *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: its tables."""
+        """Return what a notebook shows: the tables."""
         from html import escape
 
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
@@ -73,29 +67,39 @@ def diagnose(
     progress: Progress | None = None,
     **request: Any,
 ) -> Diagnosis:
-    """What probes find in the batches of a source: `diagnose("ckpt.pt").rows`, `diagnose((images, captions))`.
+    """Run probes on the batches of a source: `diagnose("ckpt.pt").rows`, `diagnose((images, captions)).tables()`.
 
-    source: path of a checkpoint, run folder or dump; embeddings already loaded; or arrays or tensors (N, d) and (M, d),
-    caption j of image caption_image[j] (M,), of pairs where it is not given and M = N. probes: specs, `cheap` or
-    `all`, which leave out those that can not look at the source. objectives: specs, ranges written out; None takes the
-    one that the source was trained with, else the three of the COCOS paper. batch_size: pairs or images, None for all.
-    request: fields of sources.base.Request, as split="test" (default train), of a path.
-    Raises InputError for embeddings that do not fit or are not finite, SpecError for specs that are none.
+    Args:
+        source: path of a checkpoint, run folder or dump; embeddings already loaded; or arrays or tensors (N, d) of
+            images and (M, d) of captions.
+        probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source.
+        objectives: specs, in which ranges are expanded; None: the one that the source was trained with, else the three
+            of the COCOS paper.
+        caption_image: (M,) the image row of each caption, for arrays; pairs where it is None and M = N.
+        batch_size: pairs or images of a batch; None: everything in one batch.
+        seed: of the batches.
+        trust_code: import Python files that a checkpoint names.
+        progress: called with (label, done, of).
+        request: fields of `sources.base.Request` for a path, as split="test" (default train).
+
+    Raises:
+        InputError: embeddings that do not fit each other or are not finite.
+        SpecError: a spec that is none.
     """
     embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
     given = [objectives] if isinstance(objectives, str) else objectives
+    notes = list(embedded.notices)
     if given is None and embedded.objective is not None:
         require_trusted(embedded.objective, trust_code)
-    chosen = given or ([embedded.objective] if embedded.objective else USUAL)
-    notes = list(embedded.notices)
-    if given is None and embedded.objective is None and selection.needs_objective:
-        notes.append(f"the source does not say what it was trained with: looked at through {', '.join(USUAL)}")
-    specs = dict.fromkeys(spec_of(build("objectives", one)) for spec in chosen for one in expand("objectives", spec))
-    sweep = Sweep(tuple(specs), probes=selection.named, batch_size=batch_size, seed=seed)
-    sweep, left = selection.fitting(sweep, embedded)
-    rows, batches = sweep.run(embedded, progress=progress)
-    return Diagnosis(rows, batches, embedded.name, (*notes, *left))
+    elif given is None and selection.needs_objective:
+        usual = ", ".join(USUAL_OBJECTIVES)
+        notes.append(f"the source does not say what it was trained with: probed under {usual}")
+    specs = objective_specs(given, embedded.objective)
+    sweep = Sweep(specs, probes=selection.required, batch_size=batch_size, seed=seed)
+    sweep, left_out = selection.fit(sweep, embedded)
+    result = sweep.run(embedded, progress=progress)
+    return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))
 
 
 def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> SplitEmbeddings:
@@ -103,9 +107,9 @@ def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Split
         if caption_image is not None:
             request["caption_image"] = Path(caption_image)
         return load(source, **request)
-    beside = {name for name in request if name not in ("trust_code", "progress")}
-    if beside:
-        raise InputError(f"{', '.join(sorted(beside))} must be left out unless source is a path; it is not")
+    for_paths = {name for name in request if name not in ("trust_code", "progress")}
+    if for_paths:
+        raise InputError(f"{', '.join(sorted(for_paths))} must be left out unless source is a path; it is not")
     if isinstance(source, SplitEmbeddings):
         return source
     if not isinstance(source, tuple | list) or len(source) != 2:
@@ -115,7 +119,7 @@ def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Split
 
 
 def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> SplitEmbeddings:
-    """Rows of unit length, and a notice where they were made so."""
+    """Rows of unit length, and a notice where they had to be normalised."""
     if images.shape[1] != captions.shape[1]:
         raise InputError(
             f"images and captions must have one width; got {tuple(images.shape)} and {tuple(captions.shape)}"
@@ -135,12 +139,13 @@ def _of_arrays(images: Tensor, captions: Tensor, caption_image: Any) -> SplitEmb
     return SplitEmbeddings(
         "arrays", images, captions, None, owner.astype(np.int64), [str(i) for i in range(len(images))],
         [str(i) for i in range(len(captions))], fingerprint_of(*bytes_of, owner.tobytes()),
-        notices=tuple(told for told in (first, second) if told),
+        notices=tuple(notice for notice in (first, second) if notice),
     )  # fmt: skip
 
 
 def _floats(x: Any, what: str) -> Tensor:
-    found = x.detach() if isinstance(x, Tensor) else torch.from_numpy(np.array(x))
-    if found.ndim != 2 or not found.is_floating_point():
-        raise InputError(f"{what} must be a matrix (items, width) of floats; got {tuple(found.shape)} of {found.dtype}")
-    return found
+    matrix = x.detach() if isinstance(x, Tensor) else torch.from_numpy(np.array(x))
+    if matrix.ndim != 2 or not matrix.is_floating_point():
+        got = f"{tuple(matrix.shape)} of {matrix.dtype}"
+        raise InputError(f"{what} must be a matrix (items, width) of floats; got {got}")
+    return matrix

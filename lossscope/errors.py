@@ -1,19 +1,19 @@
-"""What went wrong in words a user can act on: every message says what, what was expected, what came, what to do."""
+"""The errors that users see: each message says what was wrong, what was expected, what was given and what to do."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Something the user gave (a file, a value, a folder) can not be used. Shown without a traceback."""
+    """The user's input (a file, a value, a folder) cannot be used. Shown without a traceback."""
 
 
 class NoRows(InputError):
-    """A frame has no rows of what was asked for; where that is optional it is left out."""
+    """A frame has no rows of the requested kind; where the rows are optional, they are left out."""
 
 
 class Interrupted(Exception):
-    """Work was asked to stop; everything finished so far has been kept."""
+    """Work was interrupted by a signal; everything finished so far has been saved."""
 
 
 class SpecError(InputError):
-    """A spec such as ``ntxent:tau=0.1`` can not be read or names something that does not exist."""
+    """A spec such as ``ntxent:tau=0.1`` cannot be read or names something that does not exist."""

@@ -1,8 +1,8 @@
-"""``name:key=value,...`` -> object and back. The file name IS the registry.
+"""``name:key=value,...`` -> object and back; every file of a registry package is one entry, under the file's name.
 
-``ntxent:tau=0.1`` means lossscope/objectives/ntxent.py, its single public dataclass, built with tau=0.1.
-Plug-ins: an entry point in the group ``lossscope.<kind>``, or ``./file.py:Class[:key=value,...]``; for objectives the
-file may hold any function or class that computes a loss (see blackbox).
+``ntxent:tau=0.1`` is lossscope/objectives/ntxent.py, whose only public dataclass is built with tau=0.1.
+Plug-ins are entry points of the group ``lossscope.<kind>``, or files: ``./file.py:Class[:key=value,...]``; of kind
+objectives the file may hold any function or class that computes a loss (see lossscope/objectives/custom).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import InputError, SpecError
-from .spec import Spec, alternatives, converted, finite, written
+from .spec import Spec, format_value, parse_finite, parse_value, union_members
 
 KINDS = {
     "objectives": "objectives",
@@ -32,7 +32,7 @@ KINDS = {
     "sources": "sources",
     "launchers": "studies.launchers",
 }
-"""Kind -> its package below lossscope; plug-ins announce themselves in the entry-point group lossscope.KIND."""
+"""Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
 RENAMED = {
     "objectives": {
         "collapses": "needs_warmup",
@@ -47,37 +47,46 @@ RENAMED = {
         "weighed": "differentiable_weights",
     },
     "probes": {"weighs": "needs_objective"},
-    "encoders": {"opened": "from_released", "prepared": "prepare", "rebuilt": "rebuild"},
+    "encoders": {
+        "kept": "stored_files",
+        "opened": "from_released",
+        "prepared": "prepare",
+        "rebuilt": "rebuild",
+        "tokens": "build_tokeniser",
+        "wordless": "reads_word_vectors",
+    },
 }
-"""Kind -> former name of an attribute of its entries -> the name it has now; a plug-in with a former one is refused."""
-NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that state what an entry is
+"""Kind -> former name of an attribute of its entries -> current name; a plug-in with a former name is refused."""
+NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that define what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
 
 
 def names(kind: str) -> list[str]:
-    """Names of what exists: one file each, base aside, and the entry points of installed plug-ins."""
+    """Return the names of all entries: the files of the package, and the entry points of installed plug-ins."""
     return sorted(_files(kind) | set(_plugins(kind)))
 
 
 def load(kind: str, name: str) -> type[Any]:
-    """The class behind a name, an entry point or ``path.py:Class``. Raises SpecError listing what exists."""
+    """Return the class of a name, an entry point or ``path.py:Class``. Raises SpecError listing the known names."""
     if ".py:" in name:
         return _from_file(kind, name)
-    wanted = name.replace("-", "_").lower()
-    if wanted in _files(kind):
-        return _public_dataclass(importlib.import_module(f"{_package(kind)}.{wanted}"))
-    plugin = _plugins(kind).get(wanted)
+    key = name.replace("-", "_").lower()
+    if key in _files(kind):
+        return _public_dataclass(importlib.import_module(f"{_package(kind)}.{key}"))
+    plugin = _plugins(kind).get(key)
     if plugin is not None:
-        return _with_todays_names(kind, plugin.load(), plugin.value)
-    known = names(kind)
-    near = difflib.get_close_matches(wanted, known, n=1)
+        return _require_current_names(kind, plugin.load(), plugin.value)
+    choices = names(kind)
+    near = difflib.get_close_matches(key, choices, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise SpecError(f"{_singular(kind)} must be one of {', '.join(known)}; got {name!r}{hint}")
+    raise SpecError(f"{_singular(kind)} must be one of {', '.join(choices)}; got {name!r}{hint}")
 
 
 def build(kind: str, spec: str | Spec) -> Any:
-    """The object a spec describes, its values converted to the types of the class's fields.
+    """Build the object of a spec, its values converted to the types of the class's fields.
+
+    Raises SpecError for an unknown name or key, a value of another type, and a missing value.
 
     >>> build("objectives", "ntxent:tau=0.2").tau
     0.2
@@ -87,7 +96,7 @@ def build(kind: str, spec: str | Spec) -> Any:
     fields = _fields(cls)
     values = {}
     for key, text in spec.values.items():
-        values[key] = converted(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
+        values[key] = parse_value(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
     missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _required(f)]
     if missing:
         raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
@@ -95,7 +104,7 @@ def build(kind: str, spec: str | Spec) -> Any:
 
 
 def spec_of(thing: Any) -> str:
-    """The spec that rebuilds `thing`, every field stated (non-fields, and None where it is the default, left out).
+    """Return the spec that rebuilds `thing`, with all its fields; a None that is the default is left out.
 
     >>> spec_of(build("objectives", "ntxent"))
     'ntxent:tau=0.1'
@@ -104,12 +113,12 @@ def spec_of(thing: Any) -> str:
     for item in dataclasses.fields(thing):
         value = getattr(thing, item.name)
         if item.init and not (value is None and item.default is None):
-            values[item.name] = "none" if value is None else written(value)
+            values[item.name] = "none" if value is None else format_value(value)
     return str(Spec(_name_of(type(thing)), values))
 
 
 def short_spec(thing: Any) -> str:
-    """The spec with only what differs from the defaults, and files by their names: for a picture, not for storing.
+    """Return the spec without default values, and with files by name only: for labels, not for storing.
 
     >>> short_spec(build("objectives", "unified:gamma=5"))
     'unified:gamma=5'
@@ -118,12 +127,14 @@ def short_spec(thing: Any) -> str:
     for item in dataclasses.fields(thing):
         value = getattr(thing, item.name)
         if item.init and value != item.default:
-            values[item.name] = value.name if isinstance(value, Path) else written(value)
+            values[item.name] = value.name if isinstance(value, Path) else format_value(value)
     return str(Spec(_name_of(type(thing)), values))
 
 
 def expand(kind: str, spec: str) -> list[str]:
-    """A spec with ranges (`lo..hi/n`, `lo..hi/n log`, float fields only) -> plain specs, one per value.
+    """Expand a spec with ranges to plain specs, one for each value.
+
+    A range is `lo..hi/n` or `lo..hi/n log`, of float fields only. Raises SpecError for any other range.
 
     >>> expand("objectives", "ntxent:tau=0.1..0.3/3")
     ['ntxent:tau=0.1', 'ntxent:tau=0.2', 'ntxent:tau=0.3']
@@ -133,22 +144,22 @@ def expand(kind: str, spec: str) -> list[str]:
     if not ranged:
         return [str(parsed)]
     fields = _fields(load(kind, parsed.name))
-    done = [dict(parsed.values)]
+    expanded = [dict(parsed.values)]
     for key, match in ranged.items():
-        if float not in alternatives(_type_of(key, fields, parsed.name)):
+        if float not in union_members(_type_of(key, fields, parsed.name)):
             raise SpecError(f"ranges are for float fields; got {key}={match[0]} in {spec!r}")
-        done = [{**values, key: value} for values in done for value in _steps(match, spec)]
-    return [str(Spec(parsed.name, values)) for values in done]
+        expanded = [{**values, key: value} for values in expanded for value in _steps(match, spec)]
+    return [str(Spec(parsed.name, values)) for values in expanded]
 
 
 def uses_file(spec: str) -> bool:
-    """Whether a spec names a Python file (which is never imported unless the user asked for it)."""
+    """Whether a spec names a Python file, which is imported only if the user has requested it."""
     return ".py:" in Spec.parse(spec).name
 
 
 def _steps(match: re.Match[str], spec: str) -> list[str]:
     try:
-        lo, hi, n = finite(match["lo"]), finite(match["hi"]), int(match["n"] or 5)
+        lo, hi, n = parse_finite(match["lo"]), parse_finite(match["hi"]), int(match["n"] or 5)
     except ValueError:
         raise SpecError(f"ends of a range must be numbers; got {match[0]!r} in {spec!r}") from None
     if n < 2 or (match["log"] and min(lo, hi) <= 0):
@@ -170,8 +181,8 @@ def _package(kind: str) -> str:
 
 
 def _files(kind: str) -> set[str]:
-    found = {path.stem for path in folder(kind).glob("*.py")}
-    return {name for name in found if name not in NOT_ENTRIES and not name.startswith("_")}
+    stems = {path.stem for path in folder(kind).glob("*.py")}
+    return {name for name in stems if name not in NOT_ENTRIES and not name.startswith("_")}
 
 
 def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
@@ -192,7 +203,7 @@ def _required(item: dataclasses.Field[Any]) -> bool:
 
 
 def _public_dataclass(module: types.ModuleType) -> type[Any]:
-    found = [
+    classes = [
         item
         for name, item in vars(module).items()
         if isinstance(item, type)
@@ -200,10 +211,10 @@ def _public_dataclass(module: types.ModuleType) -> type[Any]:
         and item.__module__ == module.__name__
         and not name.startswith("_")
     ]
-    if len(found) != 1:
-        have = [item.__name__ for item in found]
-        raise SpecError(f"{module.__name__} must hold exactly one public dataclass; got {have}")
-    return found[0]
+    if len(classes) != 1:
+        got = [item.__name__ for item in classes]
+        raise SpecError(f"{module.__name__} must hold exactly one public dataclass; got {got}")
+    return classes[0]
 
 
 def _from_file(kind: str, name: str) -> type[Any]:
@@ -211,42 +222,43 @@ def _from_file(kind: str, name: str) -> type[Any]:
     path = Path(path_text).expanduser()
     if not path.is_file():
         raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
-    module = _imported(path)
+    module = _import_file(path)
     if not hasattr(module, class_name):
         near = difflib.get_close_matches(class_name, [n for n in vars(module) if not n.startswith("_")], n=1)
         raise SpecError(
             f"{path_text} must define {class_name}; it does not{f'. Did you mean {near[0]}?' if near else ''}"
         )
-    found = getattr(module, class_name)
-    dataclass = isinstance(found, type) and dataclasses.is_dataclass(found)
-    if dataclass and (hasattr(found, "counted_weights") or not _can_be_called(found)):
-        setattr(found, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
-        return _with_todays_names(kind, found, name)
-    if kind == "objectives" and _can_be_called(found):  # by name: the registry imports nothing that stands on it
+    target = getattr(module, class_name)
+    is_dataclass = isinstance(target, type) and dataclasses.is_dataclass(target)
+    if is_dataclass and (hasattr(target, "counted_weights") or not _is_callable(target)):
+        setattr(target, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
+        return _require_current_names(kind, target, name)
+    if kind == "objectives" and _is_callable(target):  # imported by name: the registry must not depend on objectives
         return typing.cast(
-            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrap_loss(found, name)
+            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrap_loss(target, name)
         )
-    raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(found).__name__}")
+    raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(target).__name__}")
 
 
-def _with_todays_names(kind: str, cls: type[Any], name: str) -> type[Any]:
-    """Return a plug-in's class. Raises SpecError when it defines an attribute by a name that was given up."""
+def _require_current_names(kind: str, cls: type[Any], name: str) -> type[Any]:
+    """Return a plug-in's class. Raises SpecError when it defines an attribute under its former name."""
+    options = {item.name for item in dataclasses.fields(cls)}
     for base in cls.__mro__:
-        old = RENAMED.get(kind, {}).keys() & vars(base).keys() if not base.__module__.startswith("lossscope.") else ()
-        for attribute in sorted(old):
+        former = () if base.__module__.startswith("lossscope.") else RENAMED.get(kind, {}).keys() & vars(base).keys()
+        for attribute in sorted(set(former) - options):
             raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
     return cls
 
 
-def _can_be_called(thing: Any) -> bool:
-    """A function, an object with __call__, or a class whose objects have it."""
+def _is_callable(thing: Any) -> bool:
+    """Whether it is a function, an object with __call__, or a class whose objects have it."""
     if isinstance(thing, type):
         return any("__call__" in vars(cls) for cls in thing.__mro__)
     return callable(thing)
 
 
-def _imported(path: Path) -> types.ModuleType:
-    """The module of a file, run once per state of the file, so that equal specs give equal objects."""
+def _import_file(path: Path) -> types.ModuleType:
+    """Import a file, once for each modification time, so that equal specs give equal objects."""
     name = f"_lossscope_plugin_{abs(hash((path.resolve(), path.stat().st_mtime_ns)))}"
     if name in sys.modules:
         return sys.modules[name]
@@ -277,8 +289,8 @@ def _name_of(cls: type[Any]) -> str:
 
 
 def _plugins(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
-    found = importlib.metadata.entry_points(group=f"lossscope.{kind}")
-    return {point.name.replace("-", "_").lower(): point for point in found}
+    points = importlib.metadata.entry_points(group=f"lossscope.{kind}")
+    return {point.name.replace("-", "_").lower(): point for point in points}
 
 
 def _singular(kind: str) -> str:
@@ -286,7 +298,7 @@ def _singular(kind: str) -> str:
 
 
 def require_trusted(spec: str, trust_code: bool) -> None:
-    """Raise InputError when a stored spec would import a Python file and the user has not said that it may."""
+    """Raise InputError when a stored spec would import a Python file and `trust_code` is not set."""
     if spec and uses_file(spec) and not trust_code:
         raise InputError(
             f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"

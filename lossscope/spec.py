@@ -1,4 +1,4 @@
-"""The text of a spec, `name:key=value,...`: reading, quoting, writing, and turning values into typed ones."""
+"""Specs, `name:key=value,...`: read and write their text, and convert their values to the types of fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import SpecError
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed spec: a name and raw values in the order given.
+    """A parsed spec: a name and the text of each value, in the order given.
 
     >>> str(Spec.parse('unified:gamma=60,margin=0.2'))
     'unified:gamma=60,margin=0.2'
@@ -29,7 +29,7 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Spec:
-        """Read `name[:key=value,...]`. Raises SpecError saying which piece can not be read."""
+        """Read `name[:key=value,...]`. Raises SpecError naming the piece that cannot be read."""
         name, rest = _split_name(text.strip())
         values: dict[str, str] = {}
         for piece in _split_quoted(rest, text):
@@ -42,10 +42,10 @@ class Spec:
             values[key] = _unquote(value.strip())
         return cls(name, values)
 
-    def changed(self, changes: Iterable[str]) -> Spec:
-        """The same with some values replaced, each `key=value`. Raises SpecError for a change of another form.
+    def with_values(self, changes: Iterable[str]) -> Spec:
+        """Return a copy with some values replaced, each given as `key=value`. Raises SpecError for any other form.
 
-        >>> str(Spec.parse("xvlm:score=itc,dim=64").changed(["score=itm"]))
+        >>> str(Spec.parse("xvlm:score=itc,dim=64").with_values(["score=itm"]))
         'xvlm:score=itm,dim=64'
         """
         values = dict(self.values)
@@ -61,8 +61,8 @@ class Spec:
         return f"{self.name}:{pairs}" if pairs else self.name
 
 
-def written(value: Any) -> str:
-    """A field's value as the text of a spec; reading it back gives the same value."""
+def format_value(value: Any) -> str:
+    """Return the text of a field's value in a spec; `parse_value` gives back the same value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -70,17 +70,26 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def converted(text: str, wanted: Any, where: str) -> Any:
-    """The text as a value of the type hint `wanted`. Raises SpecError that names `where` and what would do."""
-    options = alternatives(wanted)
+def parse_value(text: str, type_hint: Any, where: str) -> Any:
+    """Convert text to a value of a type.
+
+    Args:
+        text: `none` is None where the type allows it.
+        type_hint: a bool, int, float, str, Path or Literal, or a union of these.
+        where: name of the value in messages, such as `ntxent:tau`.
+
+    Raises:
+        SpecError: when the text is no such value; the message lists what is allowed.
+    """
+    options = union_members(type_hint)
     if type(None) in options and text.lower() == "none":
         return None
     for option in options:
         if typing.get_origin(option) is typing.Literal:
             choices = typing.get_args(option)
-            same = [c for c in choices if str(c).replace("_", "-") == text.replace("_", "-")]
-            if same:
-                return same[0]
+            matching = [c for c in choices if str(c).replace("_", "-") == text.replace("_", "-")]
+            if matching:
+                return matching[0]
             raise SpecError(f"{where} must be one of {', '.join(map(str, choices))}; got {text!r}")
     for option in options:
         if option in _READERS:
@@ -99,8 +108,8 @@ def _boolean(text: str) -> bool:
         raise ValueError(text) from None
 
 
-def finite(text: str) -> float:
-    """A number. Raises ValueError for infinity and NaN too."""
+def parse_finite(text: str) -> float:
+    """Convert text to a float. Raises ValueError for infinity and NaN too."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(text)
@@ -110,17 +119,17 @@ def finite(text: str) -> float:
 _READERS: dict[Any, typing.Callable[[str], Any]] = {
     bool: _boolean,
     int: int,
-    float: finite,
+    float: parse_finite,
     Path: Path,
     str: str,
 }
 
 
-def alternatives(wanted: Any) -> tuple[Any, ...]:
-    """The types of a union, or the one type there is."""
-    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
-        return typing.get_args(wanted)
-    return (wanted,)
+def union_members(type_hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the type itself."""
+    if typing.get_origin(type_hint) in (typing.Union, types.UnionType):
+        return typing.get_args(type_hint)
+    return (type_hint,)
 
 
 def _split_name(text: str) -> tuple[str, str]:

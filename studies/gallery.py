@@ -16,11 +16,11 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.io.files import write_text
-from lossscope.report.chapters._counts import counts
+from lossscope.report.chapters._counts import counts_and_rsum
 from lossscope.report.chapters.base import ReportData
-from lossscope.report.results import read_results
 from lossscope.stats.compare import compare
 from lossscope.stats.rank_association import association
+from lossscope.studies.report import read_runs
 
 HERE = Path(__file__).parents[1]
 FIGURES, REPORTS = HERE / "figures", HERE / "reports"
@@ -49,8 +49,8 @@ class Taken:
     shows: str
 
 
-_RUN = "{runs}/bleeker2022-small/cells/scenes-ambiguity-0.1--vse--nt-xent--seed0/run"
-_SH = "{runs}/bleeker2022-small/cells/scenes-ambiguity-0.1--vse--triplet-sh--seed0/run"
+_RUN = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--nt-xent--seed0/run"
+_SH = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--triplet-sh--seed0/run"
 PICTURES: tuple[Drawn | Taken, ...] = (
     Drawn(
         "triplet_weights",
@@ -129,13 +129,13 @@ PICTURES: tuple[Drawn | Taken, ...] = (
 
 
 def run(words: list[str], where: Path = HERE) -> None:
-    """`lossscope WORDS` in a folder, the repository's root, said before it is done."""
+    """Run `lossscope WORDS` in a folder, the repository's root, and print the command first."""
     print("lossscope", *words, flush=True)
     subprocess.run([sys.executable, "-m", "lossscope_cli", *words], check=True, cwd=where)
 
 
-def reported(study: str, runs: Path) -> Path:
-    """The study, finished, as a report; what of it is kept goes to reports/."""
+def report_study(study: str, runs: Path) -> Path:
+    """Run what is missing of a study and report it; return the page. What is kept goes to reports/."""
     run(["study", "run", f"studies/{study}.toml", "--out", str(runs / study)])
     page = runs / f"{study}-report"
     run(["report", str(runs / study), "--out", str(page), "--title", study])
@@ -149,14 +149,14 @@ def reported(study: str, runs: Path) -> Path:
     return page
 
 
-def picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
-    """Make the picture; its line of the README."""
+def make_picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
+    """Make the picture; return its line of the README."""
     to = FIGURES / f"{one.name}.png"
     if isinstance(one, Taken):
         shutil.copy(pages[one.study] / "figures" / f"{one.picture}.png", to)
         command = f"lossscope report runs/{one.study}"
         return f"| ![]({one.name}.png) | {one.shows}; `{command}` |"
-    words = one.command.format(runs=runs.name, out=to).split()  # pictures tell sources as they are named here
+    words = one.command.format(runs=runs.name, out=to).split()  # legends name sources as they are given here
     run(words if "--curve" in words else [*words, "-o", str(to)], runs.parent if "{runs}" in one.command else HERE)
     if one.kept:
         (FIGURES / f"{one.name}{one.kept}.png").replace(to)
@@ -167,10 +167,10 @@ def picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
 
 
 def answer(runs: Path) -> str:
-    """reports/README.md: where losses that count fewer samples retrieve better, and where it turns round."""
-    results = read_results([runs / "bleeker2022-small"])
-    found = association(counts(ReportData(results)))
-    pairs = compare(results.queries, ["rsum"], baseline="Triplet")
+    """Return reports/README.md: where losses that count fewer samples retrieve better, and where it turns round."""
+    results = read_runs([runs / "bleeker2022-small"])
+    associations = association(counts_and_rsum(ReportData(results)))
+    pairs = compare(results.retrieval, ["rsum"], baseline="Triplet")
     pairs = pairs[pairs["system"] == "Triplet SH"]
     holds, turns = pairs[pairs["ci_low"] > 0], pairs[pairs["ci_high"] < 0]
     truth = results.rows[results.rows["statistic"] == "true_negatives"].drop_duplicates("data")
@@ -186,12 +186,12 @@ def answer(runs: Path) -> str:
     taus = "\n".join(
         f"| {row['panel']} | {row['direction']} | {row['tau']:.2f} | {row['low']:.2f} to {row['high']:.2f} | "
         f"{row['verdict']} |"
-        for row in found.to_dict("records")
+        for row in associations.to_dict("records")
     )
-    return ANSWER.format(holds=_told(holds), turns=_told(turns), lines=lines, taus=taus, rates=rates)
+    return ANSWER.format(holds=_differences(holds), turns=_differences(turns), lines=lines, taus=taus, rates=rates)
 
 
-def _told(rows: pd.DataFrame) -> str:
+def _differences(rows: pd.DataFrame) -> str:
     each = [
         f"{row['encoder']}, {row['data']}: {row['difference']:+.1f} points of rsum, {row['ci_low']:.1f} to "
         f"{row['ci_high']:.1f} over images"
@@ -259,8 +259,8 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--runs", type=Path, default=HERE / "runs", help="where the studies lie")
     runs = options.parse_args().runs.resolve()
-    pages = {study: reported(study, runs) for study in STUDIES}
-    lines = [picture(one, runs, pages) for one in PICTURES]
+    pages = {study: report_study(study, runs) for study in STUDIES}
+    lines = [make_picture(one, runs, pages) for one in PICTURES]
     write_text(REPORTS / "README.md", answer(runs))
     write_text(FIGURES / "README.md", HEAD + "\n".join(lines) + "\n" + TAIL)
     return 0

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.run_folder import Run
 from lossscope.registry import build, names
@@ -109,7 +109,7 @@ def measured(spec: str, seed: int, runs: Path) -> dict[str, Any]:
     end = epochs.iloc[-1]
     own = load(last, cache=False)
     sweep = Sweep(objectives=(str(own.objective),), sampling=BUDGET.sampling if spec != "smoothap" else None)
-    counts = sweep.run(own)[0].set_index(["direction", "statistic"])["mean"]
+    counts = sweep.run(own).summary.set_index(["direction", "statistic"])["mean"]
     return {
         "objective": spec, "seed": seed, "rsum": rsum, "rsum_val": float(end["rsum"]),
         "epochs": int(end["epoch"]), "gradient_norm": float(steps["gradient_norm"].median()),

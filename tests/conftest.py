@@ -105,7 +105,7 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     home = tmp_path_factory.mktemp("tiny-study")
     (home / "tiny.toml").write_text(STUDY, encoding="utf-8")
-    study = Study.begun(home / "study", read_study_file(home / "tiny.toml"))
-    for cell in study.grid.cells:
-        work(study.path, cell.key)
+    study = Study.begin(home / "study", read_study_file(home / "tiny.toml"))
+    for run in study.grid.runs:
+        work(study.path, run.key)
     return study.path

@@ -13,7 +13,7 @@ import torch
 import lossscope
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.diagnosis import Diagnosis
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import load
 
@@ -23,13 +23,13 @@ UNIT = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (IMAGES, CAPTIONS)
 OWNER = np.repeat(np.arange(12), 2)
 
 
-def test_a_checkpoint_is_looked_at_as_a_sweep_looks(tiny_checkpoint: Path) -> None:
-    found = lossscope.diagnose(tiny_checkpoint, ["cocos", "similarity"], batch_size=16, seed=3, split="test")
+def test_a_checkpoint_gives_the_numbers_of_a_sweep(tiny_checkpoint: Path) -> None:
+    result = lossscope.diagnose(tiny_checkpoint, ["cocos", "similarity"], batch_size=16, seed=3, split="test")
     sweep = Sweep(("ntxent:tau=0.1",), ("cocos:eps=0.01,convention=corrected", "similarity"), batch_size=16, seed=3)
-    rows, batches = sweep.run(load(tiny_checkpoint, split="test"))
-    pd.testing.assert_frame_equal(found.rows, rows)
-    pd.testing.assert_frame_equal(found.batches, batches)
-    assert found.notes == ()
+    expected = sweep.run(load(tiny_checkpoint, split="test"))
+    pd.testing.assert_frame_equal(result.rows, expected.summary)
+    pd.testing.assert_frame_equal(result.batches, expected.batches)
+    assert result.notes == ()
 
 
 def test_arrays_tensors_and_embeddings_of_one_kind_are_one_source() -> None:
@@ -41,13 +41,13 @@ def test_arrays_tensors_and_embeddings_of_one_kind_are_one_source() -> None:
         [x.tolist() for x in UNIT],
         SplitEmbeddings("arrays", *(x.detach() for x in sides), None, OWNER, *ids, "f"),
     ]
-    found = [lossscope.diagnose(one, "cocos", "ntxent", caption_image=OWNER).rows for one in sources]
-    for other in found[1:]:
-        pd.testing.assert_frame_equal(found[0], other)
-    assert found[0]["mean"].notna().any()
+    result = [lossscope.diagnose(one, "cocos", "ntxent", caption_image=OWNER).rows for one in sources]
+    for other in result[1:]:
+        pd.testing.assert_frame_equal(result[0], other)
+    assert result[0]["mean"].notna().any()
 
 
-def test_who_captions_belong_to_changes_what_is_found() -> None:
+def test_who_captions_belong_to_changes_the_numbers() -> None:
     one, other = (
         lossscope.diagnose(tuple(UNIT), "similarity", caption_image=owner).rows.set_index(["direction", "statistic"])
         for owner in (OWNER, OWNER[::-1])
@@ -58,40 +58,40 @@ def test_who_captions_belong_to_changes_what_is_found() -> None:
 
 
 def test_the_usual_objectives_and_cheap_probes_are_taken_and_that_is_said() -> None:
-    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]))
+    result = lossscope.diagnose((IMAGES, CAPTIONS[:12]))
     specs = ["triplet:margin=0.2", "triplet_sh:margin=0.2", "ntxent:tau=0.1"]
-    assert list(found.rows["objective"].dropna().unique()) == specs
-    assert {"cocos", "similarity", "recall"} <= set(found.rows["probe"])
-    assert "the source does not say what it was trained with: looked at through triplet, triplet-sh, ntxent" in (
-        found.notes
+    assert list(result.rows["objective"].dropna().unique()) == specs
+    assert {"cocos", "similarity", "recall"} <= set(result.rows["probe"])
+    assert "the source does not say what it was trained with: probed under triplet, triplet-sh, ntxent" in (
+        result.notes
     )
-    assert any("12 of 12 rows of images were not of unit length" in note for note in found.notes)
+    assert any("12 of 12 rows of images were not of unit length" in note for note in result.notes)
 
 
 def test_what_can_not_look_is_named_and_the_rest_looks() -> None:
-    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "all", "ntxent")
-    assert "parameter_gradients" not in set(found.rows["probe"])
-    assert any(note.startswith("parameter_gradients is left out: ") for note in found.notes)
+    result = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "all", "ntxent")
+    assert "parameter_gradients" not in set(result.rows["probe"])
+    assert any(note.startswith("parameter_gradients is left out: ") for note in result.notes)
 
 
 def test_ranges_of_objectives_are_written_out() -> None:
-    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "cocos", "ntxent:tau=0.1..0.3/3")
-    assert list(found.rows["objective"].unique()) == ["ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"]
+    result = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "cocos", "ntxent:tau=0.1..0.3/3")
+    assert list(result.rows["objective"].unique()) == ["ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"]
 
 
 def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
-    found = lossscope.diagnose((IMAGES, CAPTIONS[:12]), ["cocos", "similarity"], ["ntxent", "triplet"])
-    assert isinstance(found, Diagnosis)
-    first = repr(found).splitlines()[0]
+    result = lossscope.diagnose((IMAGES, CAPTIONS[:12]), ["cocos", "similarity"], ["ntxent", "triplet"])
+    assert isinstance(result, Diagnosis)
+    first = repr(result).splitlines()[0]
     assert first == (
-        f"<Diagnosis of arrays: {len(found.rows)} statistics of similarity, cocos; objectives ntxent:tau=0.1, "
+        f"<Diagnosis of arrays: {len(result.rows)} statistics of similarity, cocos; objectives ntxent:tau=0.1, "
         "triplet:margin=0.2>"
     )
-    page = found._repr_html_()
-    assert page.count("<table") == len(found.tables()) == 2
+    page = result._repr_html_()
+    assert page.count("<table") == len(result.tables()) == 2
     assert "<p>12 of 12 rows of images" in page
-    shown = {row.plain() for table in found.tables() for line in table.rows for row in line[1:2]}
-    assert shown == set(found.rows["statistic"]) - {"skipped"}
+    shown = {row.plain() for table in result.tables() for line in table.rows for row in line[1:2]}
+    assert shown == set(result.rows["statistic"]) - {"skipped"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""spec -> object -> spec is the identity, and whatever can not be read says what exists."""
+"""spec -> object -> spec is the identity, and the errors of specs that cannot be read list what exists."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Plain:
 
 
 def minimal(kind: str, name: str) -> str:
-    """The shortest spec that builds: required fields only."""
+    """Return the shortest spec that builds: required fields only."""
     try:
         build(kind, name)
     except SpecError as error:
@@ -89,9 +89,9 @@ keys = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 @given(keys, st.dictionaries(keys, values, max_size=4))
 def test_quoted_values_survive_writing_and_reading(name: str, given_values: dict[str, str]) -> None:
     spec = Spec(name, given_values)
-    again = Spec.parse(str(spec))
-    assert (again.name, again.values) == (name, given_values)
-    assert str(again) == str(spec)
+    reread = Spec.parse(str(spec))
+    assert (reread.name, reread.values) == (name, given_values)
+    assert str(reread) == str(spec)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=1e-300))
@@ -119,7 +119,7 @@ def test_an_unknown_name_lists_what_exists_and_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "goal.py", "."])
-def test_what_is_not_a_name_is_never_imported(name: str) -> None:
+def test_an_invalid_name_is_never_imported(name: str) -> None:
     with pytest.raises(SpecError, match="objective must be one of"):
         load("objectives", name)
 
@@ -147,7 +147,7 @@ def test_a_missing_required_key_is_named() -> None:
         ('ntxent:tau="1', "quotes of a spec must be closed"),
     ],
 )
-def test_what_can_not_be_read_says_which_piece(spec: str, message: str) -> None:
+def test_a_spec_that_cannot_be_read_raises_naming_the_piece(spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         Spec.parse(spec)
 
@@ -183,7 +183,7 @@ def test_two_ranges_make_a_grid_and_optional_floats_have_ranges() -> None:
         ("objectives", "ntxent:tau=1..1e999/3", "ends of a range must be numbers"),
     ],
 )
-def test_ranges_that_make_no_sense_raise(kind: str, spec: str, message: str) -> None:
+def test_invalid_ranges_raise(kind: str, spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         expand(kind, spec)
 
@@ -209,7 +209,7 @@ def test_a_changed_plug_in_file_is_read_again(plugin: str) -> None:
     assert build("objectives", plugin).size == 33
 
 
-def test_specs_that_name_a_file_are_known_by_their_look() -> None:
+def test_specs_that_name_a_file_are_recognised() -> None:
     assert uses_file("./mine.py:Mine:size=2")
     assert not uses_file("ntxent:tau=0.1")
     assert not uses_file('karpathy:root="x.py:Class",name=a')
@@ -226,7 +226,7 @@ def test_specs_that_name_a_file_are_known_by_their_look() -> None:
     ],
 )
 @pytest.mark.usefixtures("plugin")
-def test_plug_ins_that_can_not_be_used_say_why(spec: str, message: str) -> None:
+def test_plug_ins_that_cannot_be_used_raise(spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         build("objectives", spec)
 
@@ -237,7 +237,7 @@ def test_true_has_four_spellings(plugin: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["false", "No", "0"])
-def test_false_has_as_many(plugin: str, text: str) -> None:
+def test_false_has_three_spellings(plugin: str, text: str) -> None:
     assert build("objectives", f"{plugin}:on={text}").on is False
 
 
@@ -266,7 +266,7 @@ def write(file: Path, *classes: str) -> None:
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder in the place of lossscope/objectives/."""
+    """Replace lossscope/objectives/ by an empty folder."""
     package: ModuleType = importlib.import_module("lossscope.objectives")
     folder = tmp_path / "objectives"
     folder.mkdir()
@@ -292,13 +292,13 @@ def test_a_file_has_exactly_one_public_dataclass(scratch: Path, classes: tuple[s
         load("objectives", name)
 
 
-def test_a_thing_that_is_not_registered_has_no_spec() -> None:
+def test_an_unregistered_class_has_no_spec() -> None:
     with pytest.raises(SpecError, match="Spec is not registered"):
         spec_of(Spec("x"))
 
 
 @pytest.mark.parametrize("kind", registry.RENAMED)
-def test_a_plug_in_with_a_former_name_is_told_todays(kind: str, tmp_path: Path) -> None:
+def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp_path: Path) -> None:
     for former, name in registry.RENAMED[kind].items():
         path = tmp_path / f"{kind}_{former}.py"
         path.write_text(

@@ -1,1 +1,1 @@
-"""What every part stands on: masks, similarities, weights and counts of one batch, batches, and processes."""
+"""The basis of all packages: masks, similarities, weights and counts of one batch, batches, and processes."""

@@ -1,11 +1,11 @@
-"""What a paper counts of one batch: the weights it thresholds, and the counts per query."""
+"""What a paper counts in a batch: the weights that it thresholds, and the counts of each query."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,9 @@ from lossscope.errors import InputError
 
 from .similarity import Mask
 
-Convention = Literal["corrected", "released", "text"]
-CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
 
-
-class HasCounted(Protocol):
-    """Anything with the weights that its paper thresholds: an objective, for one."""
+class HasCountedWeights(Protocol):
+    """Anything that gives the weights which a paper thresholds, such as an objective."""
 
     def counted_weights(self, S: Tensor, mask: Mask) -> CountedWeights:
         """Return the weights of S (q, c)."""
@@ -28,44 +25,33 @@ class HasCounted(Protocol):
 
 @dataclass(frozen=True)
 class Counts:
-    """What a paper counts, per query.
+    """What a paper counts: numbers of each query."""
 
-    above: (q,) weights above eps. mass_above, mass_below: (q,) their sum, and the sum of the rest. positive: (q,)
-    counted weight on the positive. n_eff: (q,) (Σ w)² / Σ w² over the negatives: as many equal weights would be as
-    uneven; NaN without weight. skipped: (q,) rows that had no positive or no negative: zero everywhere, left out of
-    every denominator.
-    """
-
-    above: Tensor
-    mass_above: Tensor
-    mass_below: Tensor
-    positive: Tensor
-    n_eff: Tensor
-    skipped: Tensor
+    above: Tensor  # (q,) number of weights above eps
+    mass_above: Tensor  # (q,) their sum
+    mass_below: Tensor  # (q,) sum of the other weights
+    positive: Tensor  # (q,) counted weight on the positive
+    n_eff: Tensor  # (q,) (Σ w)² / Σ w² over the negatives: the number of equal weights that are as even; NaN if Σ w = 0
+    skipped: Tensor  # (q,) bool, rows without a positive or a negative: zero everywhere and in no denominator
 
 
 @dataclass(frozen=True)
 class CountedWeights:
-    """The weights that `counts` thresholds: blocks of (query, positive, candidate); all but smoothap have p = 1.
+    """The weights that a paper thresholds, one for each (query, positive, candidate); p = 1 for all but smoothap."""
 
-    weights: (q, p, c) >= 0 in the paper's own scale, 0 where an entry can not be counted (the positive, say).
-    divisor: (q,) number of positives that a query's count is divided by. positive: (q,) weight on the positive.
-    skipped: (q,) bool. below: whether mass_below leaves out a weight equal to eps (released counters do).
-    """
-
-    weights: Tensor
-    divisor: Tensor
-    positive: Tensor
-    skipped: Tensor
-    below: bool = False
+    weights: Tensor  # (q, p, c) >= 0 in the paper's own scale, 0 where an entry is not counted (such as the positive)
+    divisor: Tensor  # (q,) number of positives that the count of a query is divided by
+    positive: Tensor  # (q,) weight on the positive
+    skipped: Tensor  # (q,) bool, rows without a positive or a negative
+    excludes_equal: bool = False  # leave a weight equal to eps out of mass_below, as released counters do
 
     def threshold(self, eps: float) -> Counts:
-        """Count what is strictly above eps. Raises InputError unless eps >= 0."""
+        """Count the weights strictly above eps. Raises InputError unless eps >= 0."""
         if not eps >= 0:
             raise InputError(f"eps must be a number >= 0; got {eps}")
         w = self.weights
         high = w > eps
-        low = (w < eps) if self.below else ~high
+        low = (w < eps) if self.excludes_equal else ~high
         return Counts(
             above=high.sum((1, 2)) / self.divisor,
             mass_above=(w * high).sum((1, 2)) / self.divisor,
@@ -76,13 +62,13 @@ class CountedWeights:
         )
 
     @classmethod
-    def joined(cls, parts: list[CountedWeights]) -> CountedWeights:
-        """Those of several batches, one below the other; blocks are padded to the most positives."""
-        most = max(part.weights.shape[1] for part in parts)
-        blocks = [nn.functional.pad(part.weights, (0, 0, 0, most - part.weights.shape[1])) for part in parts]
+    def concatenate(cls, parts: list[CountedWeights]) -> CountedWeights:
+        """Concatenate the queries of several batches, padding p to the largest."""
+        p = max(part.weights.shape[1] for part in parts)
+        blocks = [nn.functional.pad(part.weights, (0, 0, 0, p - part.weights.shape[1])) for part in parts]
         columns = [[part.divisor, part.positive, part.skipped] for part in parts]
         divisor, positive, skipped = (torch.cat(column) for column in zip(*columns, strict=True))
-        return cls(torch.cat(blocks), divisor, positive, skipped, parts[0].below)
+        return cls(torch.cat(blocks), divisor, positive, skipped, parts[0].excludes_equal)
 
     @cached_property
     def total(self) -> Tensor:
@@ -91,18 +77,27 @@ class CountedWeights:
 
     @cached_property
     def n_eff(self) -> Tensor:
-        """(q,) (Σ w)² / Σ w², of weights divided by their sum first: the squares of small ones would vanish."""
+        """(q,) (Σ w)² / Σ w², of weights divided by their sum first: the squares of small ones would underflow."""
         shares = self.weights / self.total[:, None, None]
         return 1 / torch.einsum("qpc,qpc->q", shares, shares)
 
 
 def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
-    """(q,) bool usable rows. Raises InputError: shapes, NaN or infinity among valid entries, too many positives."""
+    """Return which rows are usable, (q,) bool, after checking the inputs of an objective.
+
+    Args:
+        S: (q, c).
+        mask: of the same shape.
+        positives: `one` or `many`, how many positives a row may have.
+
+    Raises:
+        InputError: for other shapes or types, NaN or infinity among valid entries, or too many positives.
+    """
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
     if not S.is_floating_point():
         raise InputError(f"S must be floating point; got {S.dtype}")
-    if not math.isfinite(S.detach().sum()):  # else no entry is NaN or infinite
+    if not math.isfinite(S.detach().sum()):  # otherwise no entry is NaN or infinite
         bad = ~torch.isfinite(S) & mask.valid
         if bool(bad.any()):
             row, column = (int(i) for i in bad.nonzero()[0])
@@ -119,7 +114,7 @@ def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
 
 
 def counted_from_weights(weights: Tensor, mask: Mask) -> CountedWeights:
-    """Counted of an objective with one block per query: (q, c) weights, thresholded on the negatives."""
+    """Return the CountedWeights of (q, c) weights >= 0: the negatives are counted, the positives kept apart."""
     usable = mask.usable
     if mask.first_row_with_two_positives is None and mask.all_valid and mask.all_usable:
         positive = weights.gather(1, mask.first_positive).squeeze(1)

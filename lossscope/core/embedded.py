@@ -1,4 +1,4 @@
-"""A split as a frozen model sees it: embeddings or similarities, and who belongs to whom."""
+"""One split as a frozen model sees it: its embeddings or similarities, and which caption describes which image."""
 
 from __future__ import annotations
 
@@ -20,38 +20,36 @@ _BLOCK = 65536  # rows that are checked at a time
 
 @dataclass(frozen=True)
 class SplitEmbeddings:
-    """One split as a frozen model sees it.
+    """One split as a frozen model sees it: N images, M captions, and the similarities between them.
 
-    images: (N, d), captions: (M, d) rows whose products are S, or None where only similarity (N, M) is known, or a
-    scorer, which is called with rows of images and of captions and gives S, or a Pair where the directions differ.
-    caption_image: (M,) row of the image each caption describes. objective: spec it was trained with, or None.
-    name: what to call it in tables. fingerprint: hex, of the numbers' origin. notices: what the user should know.
-    inputs: numbers of the images and of the captions that are equal where the inputs (pixels, words) were equal.
-    live: of the rows of a batch, in both directions dL/dS -> gradient norm of each layer; None where no model is left.
-    recipe: how it was trained, by the names of the recipe's choices; empty where the source does not say.
+    Similarities come from the products of `images` and `captions`, or from `similarity`, or from `pair_scorer`.
+    Raises InputError for fewer than 2 images or captions, and where `caption_image` is out of range.
     """
 
-    name: str
-    images: Tensor | None
-    captions: Tensor | None
-    similarity: Tensor | None
-    caption_image: Rows
-    image_ids: list[str]
-    caption_ids: list[str]
-    fingerprint: str
-    objective: str | None = None
-    seed: int | None = None
+    name: str  # its name in tables
+    images: Tensor | None  # (N, d), rows whose products with `captions` are S; None where no embeddings are known
+    captions: Tensor | None  # (M, d)
+    similarity: Tensor | None  # (N, M), where only similarities are known
+    caption_image: Rows  # (M,) row of the image that each caption describes
+    image_ids: list[str]  # N
+    caption_ids: list[str]  # M
+    fingerprint: str  # hex, of the files that the numbers come from
+    objective: str | None = None  # spec of the objective it was trained with
+    seed: int | None = None  # it was trained with
     split: str | None = None
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()  # what the user should know
+    # image rows and caption rows -> S, or a Pair where the two directions differ
     pair_scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
-    inputs: Callable[[], Pair[Rows | None]] | None = None
+    # numbers of the images and of the captions, equal where the inputs (pixels, words) are equal
+    read_input_keys: Callable[[], Pair[Rows | None]] | None = None
+    # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
-    recipe: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe
 
     def __repr__(self) -> str:
-        """In a line: what it is called, how much it holds, what it was trained with."""
-        told = f", trained with {self.objective}" if self.objective else ""
-        return f"<{self.name}: {len(self.image_ids)} images, {len(self.caption_image)} captions{told}>"
+        """Show the name, the size and the training objective in one line."""
+        objective = f", trained with {self.objective}" if self.objective else ""
+        return f"<{self.name}: {len(self.image_ids)} images, {len(self.caption_image)} captions{objective}>"
 
     def __post_init__(self) -> None:
         if len(self.caption_image) < 2 or len(self.image_ids) < 2:
@@ -63,14 +61,14 @@ class SplitEmbeddings:
                 f"caption_image of {self.name} must be rows 0..{len(self.image_ids) - 1}; got {low}..{high}"
             )
 
-    def both(self, image_rows: Rows, caption_rows: Rows) -> Pair[Tensor]:
-        """S of some images (b,) and captions (m,) with queries as rows: i2t (b, m) and t2i (m, b).
+    def similarities(self, image_rows: Rows, caption_rows: Rows) -> Pair[Tensor]:
+        """Return S of some images (b,) and captions (m,) with queries as rows: i2t (b, m) and t2i (m, b).
 
-        NaN where a re-ranking model has not scored a pair: such a candidate takes no part.
+        An entry is NaN where a re-ranking model has not scored the pair: such a candidate is masked out.
         """
         if self.pair_scorer is not None:
-            found = self.pair_scorer(image_rows, caption_rows)
-            return found if isinstance(found, Pair) else Pair(found, found.T)
+            scores = self.pair_scorer(image_rows, caption_rows)
+            return scores if isinstance(scores, Pair) else Pair(scores, scores.T)
         if self.images is None or self.captions is None:
             assert self.similarity is not None
             S = self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
@@ -78,32 +76,41 @@ class SplitEmbeddings:
             S = self.images[torch.from_numpy(image_rows)] @ self.captions[torch.from_numpy(caption_rows)].T
         return Pair(S, S.T)
 
-    def block(self, image_rows: Rows, caption_rows: Rows) -> Tensor:
-        """S (b, m) of some images and captions, one for both directions. Raises InputError when they differ."""
-        i2t, t2i = self.both(image_rows, caption_rows)
+    def similarity_block(self, image_rows: Rows, caption_rows: Rows) -> Tensor:
+        """Return S (b, m) of some images and captions, one matrix for both directions.
+
+        Raises InputError where the two directions differ.
+        """
+        i2t, t2i = self.similarities(image_rows, caption_rows)
         if t2i.data_ptr() != i2t.data_ptr():
             raise InputError(f"similarities of {self.name} must be one matrix for this; its two directions differ")
         return i2t
 
     @cached_property
-    def keys(self) -> Pair[Rows | None]:
-        """Numbers of the images (N,) and of the captions (M,), equal for equal inputs; None where nobody knows."""
-        return self.inputs() if self.inputs is not None else Pair(None, None)
+    def input_keys(self) -> Pair[Rows | None]:
+        """Numbers of the images (N,) and of the captions (M,), equal for equal inputs; None where they are unknown."""
+        return self.read_input_keys() if self.read_input_keys is not None else Pair(None, None)
 
     def to(self, device: torch.device) -> SplitEmbeddings:
-        """The same with its tensors on a device."""
-        own: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
-        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in own.items()}
+        """Return a copy whose tensors are on `device`."""
+        values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
+        moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
         return SplitEmbeddings(**moved)
 
 
 def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:
-    """Rows of unit length, and a notice when they had to be made so; rows within `tolerance` are left as they are.
+    """Return x with rows of unit length, and a notice if rows had to be normalised.
 
-    Raises InputError naming the first row with NaN or infinity, and for rows of zeros.
+    Args:
+        x: (n, d).
+        what: name of x in messages.
+        tolerance: rows whose length is within this of 1 stay as they are.
+
+    Raises:
+        InputError: naming the first row with NaN or infinity, or the first row of zeros.
     """
     x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    blocks = torch.split(x, _BLOCK)  # a mapped file is never in memory as a whole
+    blocks = torch.split(x, _BLOCK)  # a memory-mapped file is never read as a whole
     bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
     if bool(bad.any()):
         raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
@@ -115,13 +122,13 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
         return x, None
     scaled = x.clone()
     for block, wrong in zip(torch.split(scaled, _BLOCK), torch.split(off, _BLOCK), strict=True):
-        block[wrong] = _scaled(block[wrong])
-    told = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
-    return scaled, told
+        block[wrong] = _normalise_rows(block[wrong])
+    notice = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
+    return scaled, notice
 
 
-def _scaled(rows: Tensor) -> Tensor:
-    """x / |x| of rows that are not zero; their largest entry goes first, so that no square over- or underflows."""
+def _normalise_rows(rows: Tensor) -> Tensor:
+    """x / |x| of nonzero rows, which are first divided by their largest entry: no square over- or underflows."""
     rows = rows / rows.abs().amax(1, keepdim=True)
-    found: Tensor = rows / rows.norm(dim=1, keepdim=True)
-    return found
+    normalised: Tensor = rows / rows.norm(dim=1, keepdim=True)
+    return normalised

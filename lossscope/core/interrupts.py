@@ -1,4 +1,4 @@
-"""Being asked to stop: Ctrl-C and SIGTERM end work after the step under way, so that nothing finished is lost."""
+"""Stop on Ctrl-C and SIGTERM after the current step, so that no finished work is lost."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import Any
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[list[int]]:
-    """A list that gets the signal when one asks to stop: the step under way is finished and kept first.
+    """Yield a list that receives the signal to stop; the caller finishes and saves the current step, then stops.
 
-    A second signal stops at once. Outside the main thread signals are not ours to handle.
+    A second signal raises KeyboardInterrupt at once. Outside the main thread no handler is installed, as Python does
+    not allow it there.
     """
-    asked: list[int] = []
+    received: list[int] = []
 
-    def ask(number: int, _frame: Any) -> None:
-        if asked:
+    def handle(number: int, _frame: Any) -> None:
+        if received:
             raise KeyboardInterrupt
-        asked.append(number)
+        received.append(number)
 
-    before: dict[signal.Signals, Any] = {}
+    previous: dict[signal.Signals, Any] = {}
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(ValueError):
-                before[number] = signal.signal(number, ask)
-        yield asked
+                previous[number] = signal.signal(number, handle)
+        yield received
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

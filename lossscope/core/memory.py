@@ -1,4 +1,4 @@
-"""How much memory is left, and what to do when there was less."""
+"""How much memory is free, and how to retry with less when it runs out."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
-_TOLD = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
+_MESSAGES = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that can be had without anybody being swapped out: of the GPU, or of the machine or its container."""
+    """Return the bytes that can be allocated without swapping: of the GPU, or of the machine or its container."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    found = [_of_machine(), _of_container()]
-    return min(value for value in found if value is not None)
+    limits = [_machine_bytes(), _container_bytes()]
+    return min(limit for limit in limits if limit is not None)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out: Python's own, or torch's ways of saying the same."""
-    told = str(error).lower()
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(word in told for word in _TOLD))
+    """Whether an error means that memory ran out: a MemoryError, or a RuntimeError of torch with such a message."""
+    message = str(error).lower()
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in message for words in _MESSAGES)
+    )
 
 
 def retry_smaller(work: Callable[[int], T], size: int, least: int) -> T:
-    """work(size), with half the size as often as memory runs out, down to `least`."""
+    """Return work(size), halving the size as often as memory runs out, down to `least`."""
     while True:
         try:
             return work(size)
@@ -37,21 +39,21 @@ def retry_smaller(work: Callable[[int], T], size: int, least: int) -> T:
         size //= 2
 
 
-def _of_machine() -> int:
+def _machine_bytes() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        (line,) = (one for one in lines if one.startswith("MemAvailable:"))
+        (line,) = (line for line in lines if line.startswith("MemAvailable:"))
         return int(line.split()[1]) * 1024
     except (OSError, ValueError):
-        return 4 << 30  # not Linux: a sober guess
+        return 4 << 30  # not Linux: a cautious guess
 
 
-def _of_container() -> int | None:
-    """What a control group leaves, where one limits."""
+def _container_bytes() -> int | None:
+    """Return what a control group leaves; None without a limit."""
     folder = Path("/sys/fs/cgroup")
     try:
-        most = (folder / "memory.max").read_text(encoding="ascii").strip()
+        limit = (folder / "memory.max").read_text(encoding="ascii").strip()
         used = (folder / "memory.current").read_text(encoding="ascii").strip()
-        return None if most == "max" else max(int(most) - int(used), 0)
+        return None if limit == "max" else max(int(limit) - int(used), 0)
     except (OSError, ValueError):
         return None

@@ -1,8 +1,8 @@
-"""A first, one-element call of each vector function, so that no later one is the first of several threads at once.
+"""Call each vector function once on one element, so that its first call is never made by several threads at once.
 
-MKL picks the kernel of exp, log, sqrt ... when it is first called; where threads make that call together, one of them
-may use a kernel of low precision for its part, once (pytorch issue 188792: relative errors of 1e-9 in float64 and 1e-4
-in float32 in about one fresh process of a hundred). A call by one thread settles the choice.
+MKL selects the kernel of exp, log, sqrt ... at the first call. Where several threads make that call together, one of
+them may use a kernel of low precision for its part, once (pytorch issue 188792: relative errors of 1e-9 in float64 and
+1e-4 in float32 in about one fresh process of a hundred). A call by one thread fixes the selection.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ FUNCTIONS = (torch.exp, torch.expm1, torch.log, torch.log1p, torch.sqrt, torch.s
 
 
 def warm_up() -> None:
-    """Call each function once in each precision that is computed in."""
+    """Call each function once in float32 and once in float64."""
     for dtype in (torch.float32, torch.float64):
         one = torch.ones(1, dtype=dtype)
         for function in FUNCTIONS:

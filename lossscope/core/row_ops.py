@@ -1,4 +1,4 @@
-"""Passes over rows, (n, c), each by what is fastest on a CPU: mostly numpy, several times as fast as torch."""
+"""Row-wise operations on matrices (n, c), each in its fastest form on a CPU: numpy is often several times as fast."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ _WIDE = 4096  # products that are added up in the precision of the rows
 
 
 def exp_(x: Tensor, scale: float) -> Tensor:
-    """exp(scale · x), in place; as powers of 2, which torch makes several times as fast on a CPU."""
+    """exp(scale · x), in place; computed as powers of 2, which torch makes several times as fast on a CPU."""
     return x.mul_(scale / LN2).exp2_()
 
 
-def dot(x: Tensor, y: Tensor) -> Tensor:
-    """(n,) Σ x y of each row; y: (n, c) or (c,). Wide rows in pieces, which are added up in float64."""
+def row_dot(x: Tensor, y: Tensor) -> Tensor:
+    """(n,) Σ x y of each row, y being (n, c) or (c,); pieces of wide rows are added up in float64."""
     if x.shape[-1] > _WIDE:
         pieces = zip(torch.split(x, _WIDE, -1), torch.split(y, _WIDE, -1), strict=True)
-        return torch.stack([dot(*piece).double() for piece in pieces]).sum(0).to(x.dtype)
+        return torch.stack([row_dot(*piece).double() for piece in pieces]).sum(0).to(x.dtype)
     if x.device.type != "cpu":
-        found: Tensor = torch.linalg.vecdot(x, y)
-        return found
+        products: Tensor = torch.linalg.vecdot(x, y)
+        return products
     return torch.from_numpy(np.vecdot(x.numpy(), y.numpy()))
 
 
-def largest(x: Tensor, number: int) -> Tensor:
-    """(n, number) largest entries of each row, in any order."""
+def row_top_k(x: Tensor, k: int) -> Tensor:
+    """Return the k largest entries of each row, (n, k), in any order."""
     if x.device.type != "cpu":
-        return x.topk(number, dim=1).values
-    place = x.shape[1] - number
-    # short rows: sorted whole is faster than parted
-    found = np.sort(x.numpy(), axis=1) if x.shape[1] <= 256 else np.partition(x.numpy(), place, axis=1)
-    return torch.from_numpy(found[:, place:])
+        return x.topk(k, dim=1).values
+    first = x.shape[1] - k
+    # for short rows a full sort is faster than a partition
+    ordered = np.sort(x.numpy(), axis=1) if x.shape[1] <= 256 else np.partition(x.numpy(), first, axis=1)
+    return torch.from_numpy(ordered[:, first:])
 
 
-def highest(x: Tensor) -> Tensor:
-    """(n,) column of the largest entry of each row; of equals the first."""
+def row_argmax(x: Tensor) -> Tensor:
+    """Return the column of the largest entry of each row, (n,); the first one if several are equal."""
     if x.device.type != "cpu":
         return x.argmax(1)
     return torch.from_numpy(x.numpy().argmax(1))
 
 
-def in_order(x: Tensor) -> Tensor:
-    """(n, c) entries of each row, the smallest first."""
+def sort_rows(x: Tensor) -> Tensor:
+    """Return the entries of each row in ascending order, (n, c)."""
     if x.device.type != "cpu":
         return x.sort(1).values
     return torch.from_numpy(np.sort(x.numpy(), axis=1))

@@ -1,11 +1,10 @@
-"""Embeddings -> S, ids -> Mask: what is compared with what, and which of it is relevant."""
+"""Embeddings -> S, ids -> Mask: the similarities of a batch, and which candidates are relevant to which query."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,26 +12,24 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from .pair import Pair
-
-Direction = Literal["i2t", "t2i"]
-SameImage = Literal["keep", "mask"]
+from .types import Direction, SameImage
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Which candidates of each query are relevant and which take part; one direction, rows are queries.
+    """Which candidates of each query are relevant and which are valid; one direction, rows are queries.
 
-    match: (q, c) bool, relevant. valid: (q, c) bool, takes part at all; a match outside valid is no positive.
-    info: what some objectives need beyond S, keyed by name: (q,) one number a query, (q, c) one a pair, `queries`
-    (q, d) and `candidates` (c, d) the embeddings. direction: which side the queries are; the published counting
-    conventions, which treat the two sides differently, look at it, and losses that are told which are the images.
-    Masks are not to be changed in place: what is derived from one is computed once. Raises InputError when the
-    shapes or types differ.
+    A mask must not be changed in place: what is derived from it is computed once.
+    Raises InputError when the shapes or types of `match` and `valid` differ.
     """
 
-    match: Tensor
-    valid: Tensor
+    match: Tensor  # (q, c) bool, the candidate is relevant to the query
+    valid: Tensor  # (q, c) bool, the entry of S counts at all; a match that is not valid is no positive
+    # further inputs of some objectives, by name: (q,) one number a query, (q, c) one a pair, and the embeddings
+    # `queries` (q, d) and `candidates` (c, d)
     info: Mapping[str, Tensor] = field(default_factory=dict)
+    # whether queries are images or captions: for the published counting conventions, which treat the two differently,
+    # and for losses that take images and captions as separate arguments
     direction: Direction = "i2t"
 
     def __post_init__(self) -> None:
@@ -44,27 +41,27 @@ class Mask:
 
     @cached_property
     def positives(self) -> Tensor:
-        """(q, c) bool: relevant and taking part."""
+        """(q, c) bool: relevant and valid."""
         return self.match & self.valid
 
     @cached_property
     def negatives(self) -> Tensor:
-        """(q, c) bool: not relevant and taking part."""
+        """(q, c) bool: not relevant, and valid."""
         return ~self.match & self.valid
 
     @cached_property
     def non_negatives(self) -> Tensor:
-        """(q, c) bool: everything but negatives."""
+        """(q, c) bool: every entry that is not a negative."""
         return ~self.negatives
 
     @cached_property
     def negative_bias(self) -> Tensor:
-        """(q, c) 0 on negatives and −inf elsewhere: added to S, it leaves the negatives to a maximum."""
+        """(q, c) 0 on negatives and −inf elsewhere: the row maximum of S + bias is the hardest negative."""
         return torch.zeros(self.match.shape, device=self.match.device).masked_fill_(self.non_negatives, -torch.inf)
 
     @cached_property
     def number_of_negatives(self) -> Tensor:
-        """(q,) negatives of each row."""
+        """(q,) number of negatives of each row."""
         return self.negatives.sum(1)
 
     @cached_property
@@ -74,12 +71,12 @@ class Mask:
 
     @cached_property
     def skipped(self) -> Tensor:
-        """(q,) bool: the others."""
+        """(q,) bool: rows without a positive or without a negative."""
         return ~self.usable
 
     @cached_property
     def number_usable(self) -> int:
-        """How many rows are not skipped."""
+        """Number of usable rows."""
         return int(self.usable.sum())
 
     @property
@@ -89,7 +86,7 @@ class Mask:
 
     @cached_property
     def all_valid(self) -> bool:
-        """Whether every candidate takes part in every row."""
+        """Whether every entry is valid."""
         return bool(self.valid.all())
 
     @cached_property
@@ -99,18 +96,18 @@ class Mask:
 
     @cached_property
     def first_row_with_two_positives(self) -> int | None:
-        """The first row with more than one positive, None if there is none."""
+        """Index of the first row with more than one positive; None if there is none."""
         rows = (self.positives.sum(1) > 1).nonzero()
         return int(rows[0]) if len(rows) else None
 
     def rows(self, rows: Tensor) -> Mask:
-        """The mask of some queries (index or bool tensor); info indexed by query goes along."""
+        """Select queries by an index or bool tensor; info indexed by query is selected with them."""
         n = self.match.shape[:1]
         info = {k: v[rows] if v.shape[:1] == n and k != "candidates" else v for k, v in self.info.items()}
         return replace(self, match=self.match[rows], valid=self.valid[rows], info=info)
 
     def columns(self, columns: Tensor) -> Mask:
-        """The mask of some candidates (index or bool tensor); info that is (q, c) or of candidates goes along."""
+        """Select candidates by an index or bool tensor; (q, c) info and `candidates` are selected with them."""
         info = {
             k: v[columns] if k == "candidates" else v[:, columns] if v.shape == self.match.shape else v
             for k, v in self.info.items()
@@ -118,24 +115,27 @@ class Mask:
         return replace(self, match=self.match[:, columns], valid=self.valid[:, columns], info=info)
 
     def to(self, device: torch.device) -> Mask:
-        """The same on a device; itself where it is there already, so that what it remembers is kept."""
+        """Return a copy on `device`; the mask itself if it is there already, so that its cached properties are kept."""
         if self.match.device == device:
             return self
         info = {k: v.to(device) for k, v in self.info.items()}
         return replace(self, match=self.match.to(device), valid=self.valid.to(device), info=info)
 
     def t(self) -> Mask:
-        """The same batch seen from the other side; (q, c) info is transposed, queries and candidates change places."""
-        return self._other
+        """Return the mask of the other direction: (q, c) info is transposed, `queries` and `candidates` are swapped.
+
+        Raises InputError where info has one number a query and there are more or fewer candidates than queries.
+        """
+        return self._transposed
 
     @cached_property
-    def _other(self) -> Mask:
+    def _transposed(self) -> Mask:
         swapped = {"queries": "candidates", "candidates": "queries"}
         if self.match.shape[0] != self.match.shape[1]:
-            alone = [name for name, v in self.info.items() if v.ndim == 1]
-            if alone:
+            per_query = [name for name, v in self.info.items() if v.ndim == 1]
+            if per_query:
                 raise InputError(
-                    f"{alone[0]} is one number for each query of {self.direction}; the other side has none"
+                    f"{per_query[0]} is one number for each query of {self.direction}; the other side has none"
                 )
         info = {
             swapped.get(k, k): v.T if v.shape == self.match.shape and k not in swapped else v
@@ -146,7 +146,7 @@ class Mask:
 
 
 def normalise(x: Tensor) -> Tensor:
-    """Rows scaled to unit length: x / |x|, (n, d); a zero row stays zero."""
+    """x / |x| of each row, (n, d); a zero row stays zero."""
     return torch.nn.functional.normalize(x, dim=-1)
 
 
@@ -159,20 +159,25 @@ def cosine(images: Tensor, captions: Tensor) -> Tensor:
 
 
 def euclidean(S: Tensor) -> Tensor:
-    """Distances √(2 − 2s) of unit vectors; 0 with slope 0 where s = 1 (or above it by rounding): no direction there."""
+    """√(2 − 2s), the distance of unit vectors; 0 with gradient 0 where s >= 1, as no direction is defined there."""
     square = 2 - 2 * S
-    apart = square > 0
-    return square.where(apart, 1.0).sqrt().where(apart, 0.0)
+    positive = square > 0
+    return square.where(positive, 1.0).sqrt().where(positive, 0.0)
 
 
 def pair_mask(image_rows: Tensor, same_image: SameImage = "keep") -> Mask:
-    """The i2t mask of B image-caption pairs, from the image row of each: (B,) -> (B, B), the diagonal matches.
+    """Return the i2t mask of B pairs, (B, B): caption i matches image i.
 
-    Another caption of the same image is a negative (`keep`, as every published loader has it: E7) or takes no
-    part (`mask`).
+    Args:
+        image_rows: (B,) row of the image of each pair in its split.
+        same_image: what another caption of the same image is: `keep`, a negative, as in every published loader (E7);
+            `mask`, not valid.
+
+    Raises:
+        InputError: for another `same_image`.
     """
     if same_image == "keep":
-        return _diagonal(len(image_rows), image_rows.device)
+        return _diagonal_mask(len(image_rows), image_rows.device)
     if same_image == "mask":
         match = torch.eye(len(image_rows), dtype=torch.bool, device=image_rows.device)
         return Mask(match, match | (image_rows[:, None] != image_rows[None, :]))
@@ -180,30 +185,35 @@ def pair_mask(image_rows: Tensor, same_image: SameImage = "keep") -> Mask:
 
 
 @lru_cache(maxsize=8)
-def _diagonal(pairs: int, device: torch.device) -> Mask:
-    """The mask of as many pairs; the same in every batch of an epoch, so what is derived from it is kept."""
+def _diagonal_mask(pairs: int, device: torch.device) -> Mask:
+    """Return the mask of B pairs; it is the same in every batch of an epoch, so its cached properties are kept."""
     with torch.inference_mode(False):
         match = torch.eye(pairs, dtype=torch.bool, device=device)
         mask = Mask(match, torch.ones_like(match))
-        for side in (mask, mask.t()):
+        for either in (mask, mask.t()):
             _ = (
-                side.negative_bias,
-                side.number_usable,
-                side.all_valid,
-                side.first_positive,
-                side.first_row_with_two_positives,
+                either.negative_bias,
+                either.number_usable,
+                either.all_valid,
+                either.first_positive,
+                either.first_row_with_two_positives,
             )
         return mask
 
 
 def group_mask(image_rows: Tensor, caption_images: Tensor) -> Mask:
-    """The i2t mask of images against all their captions: (n,), (m,) image rows -> (n, m), every caption matches."""
+    """Return the i2t mask of images against all their captions, (n, m): every caption of an image matches it.
+
+    Args:
+        image_rows: (n,) row of each image in its split.
+        caption_images: (m,) row of the image of each caption.
+    """
     match = image_rows[:, None] == caption_images[None, :]
     return Mask(match, torch.ones_like(match))
 
 
 def drop_unscored(S: Tensor, mask: Mask) -> tuple[Tensor, Mask]:
-    """S without NaN, and the mask without the pairs that were NaN; both as they are where there is none."""
+    """Replace NaN in S by 0 and make those entries of the mask invalid; without NaN both are returned as they are."""
     unscored = S.isnan()
     if not bool(unscored.any()):
         return S, mask
@@ -211,5 +221,5 @@ def drop_unscored(S: Tensor, mask: Mask) -> tuple[Tensor, Mask]:
 
 
 def both_masks(mask: Mask | Pair[Mask]) -> Pair[Mask]:
-    """The masks of both directions, t2i being the transposed i2t one when only that is given."""
+    """Return the masks of both directions; a single mask is that of i2t, and t2i is its transpose."""
     return mask if isinstance(mask, Pair) else Pair(mask, mask.t())

@@ -1,4 +1,4 @@
-"""Factors that a loss treats as constants: its gradient passes them by, though they depend on the similarities."""
+"""Factors that a loss treats as constants: its gradient does not follow them, though they depend on S."""
 
 from __future__ import annotations
 
@@ -9,51 +9,52 @@ from contextvars import ContextVar
 from torch import Tensor
 
 
-class _Kept:
-    """The constants of one evaluation, in the order in which they were met."""
+class _StoppedFactors:
+    """The constants of one evaluation, in the order of their use."""
 
     def __init__(self) -> None:
         self.values: list[Tensor] = []
-        self.met = 0
+        self.position = 0
 
-    def meet(self, value: Tensor) -> Tensor:
-        if self.met == len(self.values):
+    def record_or_replay(self, value: Tensor) -> Tensor:
+        """Store a new constant, or return the one stored at this position by the first evaluation."""
+        if self.position == len(self.values):
             self.values.append(value)
-        self.met += 1
-        return self.values[self.met - 1]
+        self.position += 1
+        return self.values[self.position - 1]
 
     def rewind(self) -> None:
-        self.met = 0
+        self.position = 0
 
 
-_KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+_STOPPED: ContextVar[_StoppedFactors | None] = ContextVar("stopped", default=None)
 
 
 def stop_gradient(factor: Tensor) -> Tensor:
-    """The factor as a constant: W is the derivative with this value kept, as the loss's paper or code has it.
+    """Return the factor as a constant: W is the derivative with this value fixed, as in the loss's paper or code.
 
-    To say so here, not with a bare detach(), lets finite differences keep it too: they see what is really followed.
+    Unlike a bare detach(), this lets finite differences fix the value too, so that they measure the same derivative.
     """
-    kept = _KEPT.get()
-    return factor.detach() if kept is None else kept.meet(factor.detach())
+    stopped = _STOPPED.get()
+    return factor.detach() if stopped is None else stopped.record_or_replay(factor.detach())
 
 
 @contextmanager
 def replay_stopped() -> Iterator[Callable[[], None]]:
-    """Inside, the first evaluation sets all constants; after each call of what is yielded, another one repeats them.
+    """Fix the constants of later evaluations to those of the first one; call the yielded function before each.
 
     >>> import torch
     >>> x = torch.tensor(2.0)
-    >>> with replay_stopped() as again:
+    >>> with replay_stopped() as rewind:
     ...     first = stop_gradient(x) * x
-    ...     again()
+    ...     rewind()
     ...     second = stop_gradient(x + 1) * (x + 1)
     >>> float(first), float(second)
     (4.0, 6.0)
     """
-    kept = _Kept()
-    token = _KEPT.set(kept)
+    stopped = _StoppedFactors()
+    token = _STOPPED.set(stopped)
     try:
-        yield kept.rewind
+        yield stopped.rewind
     finally:
-        _KEPT.reset(token)
+        _STOPPED.reset(token)

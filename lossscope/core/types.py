@@ -1,11 +1,25 @@
-"""Names of types that many parts share."""
+"""Types that many packages share; importing this file imports neither torch nor numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]  # row numbers of images or captions
-Progress = Callable[[str, int, int], None]  # (label, done, of)
+    Rows: TypeAlias = npt.NDArray[np.int64]  # row numbers of images or captions
+else:
+    Rows = Any
+
+Progress = Callable[[str, int, int], None]  # (label, done, total)
+
+Direction = Literal["i2t", "t2i"]  # queries are images, or captions
+Convention = Literal["corrected", "released", "text"]  # ways of counting
+SamplingMode = Literal["pairs", "images", "single"]  # how a split is cut into batches, see batches.Sampling
+SameImage = Literal["keep", "mask"]  # another caption of the same image is a negative, or not valid
+Reduction = Literal["sum", "mean", "pairs", "cells"]  # how the losses of queries are reduced to one number
+
+CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
+REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")

@@ -1,1 +1,1 @@
-"""One file per data set: where its splits, images and captions come from."""
+"""One file per data set: reads its splits, images and captions."""

@@ -1,8 +1,8 @@
-"""What a data set is: named splits of images and captions; a caption knows its image by row."""
+"""What a data set is: named splits of images and captions, with the image row of each caption."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,54 +12,51 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 
 Rows = npt.NDArray[np.int64]
-Items = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]
-Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+Items = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # one array, or several by name
+ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+OnStep = Callable[[int, int], None]  # (done, of)
 
 
 class Images(Protocol):
-    """The images of one split, by row; decoding happens in `take`, so a split costs nothing until used."""
+    """The images of one split, by row; they are read and decoded in `take` only."""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ItemShape:
         """Shape of one item: (3, H, W) uint8 pixels, (d,) / (R, d) float32 features, or several shapes by name."""
 
     def __len__(self) -> int: ...
 
     def take(self, rows: Rows) -> Items:
-        """Items of `rows`, stacked: (n, 3, H, W) uint8, (n, d) / (n, R, d) float32, or several such arrays by name."""
+        """Return the items of `rows`: (n, 3, H, W) uint8, (n, d) or (n, R, d) float32, or several arrays by name."""
 
 
 class CaptionVectors(Protocol):
-    """Vectors of the words of each caption, by the caption's row."""
+    """Vectors of the words of each caption, by row of the caption."""
 
     @property
     def width(self) -> int:
-        """d, numbers of a word."""
+        """Width d of a word's vector."""
 
     def __len__(self) -> int: ...
 
     def take(self, rows: Rows) -> Sequence[npt.NDArray[np.float32]]:
-        """One (W, d) array for each of `rows`, W its number of words, at least 1."""
+        """Return one (W, d) array for each of `rows`, W its number of words, at least 1."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """One split. Raises InputError when the columns do not fit each other.
-
-    images: N items. captions: M texts. caption_image: (M,) row of the image each caption describes.
-    image_ids: N, caption_ids: M, unique texts that name the items outside. fingerprint: hex, of content.
-    tokens: M captions as ids of a vocabulary file, start and end included, where the data set holds ids.
-    words: vectors of the words of M captions, where the data set holds those.
-    """
+    """One split: N images and M captions. Raises InputError when the columns have different lengths."""
 
     name: str
-    images: Images
-    captions: list[str]
-    caption_image: Rows
-    image_ids: list[str]
-    caption_ids: list[str]
-    fingerprint: str
+    images: Images  # N items
+    captions: list[str]  # M texts
+    caption_image: Rows  # (M,) row of the image that each caption describes
+    image_ids: list[str]  # N unique texts
+    caption_ids: list[str]  # M unique texts
+    fingerprint: str  # hex, of the content
+    # M captions as ids of a vocabulary file, start and end included, where the data set has ids
     tokens: Sequence[Sequence[int]] | None = field(default=None, kw_only=True)
+    # vectors of the words of M captions, where the data set has those
     words: CaptionVectors | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -83,7 +80,7 @@ class Dataset(Protocol):
     """A frozen dataclass whose fields are its options."""
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits there are, train first."""
+        """Return the names of the splits, train first."""
 
     def split(self, name: str) -> Split:
-        """The split of that name. Raises InputError listing the splits when there is none."""
+        """Return the split of a name. Raises InputError, listing the splits, for another name."""

@@ -1,4 +1,4 @@
-"""COCO's own caption files: `images` (id, file_name) and `annotations` (id, image_id, caption)."""
+"""COCO's caption files: `images` (id, file_name) and `annotations` (id, image_id, caption)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
 
 _SLOT = "{split}"
 _ORDER = ("train", "val", "test")
@@ -21,24 +21,21 @@ _ORDER = ("train", "val", "test")
 class Coco:
     """The pictures of `{root}/{folder}` with the captions of `{root}/{file}`.
 
-    With `{split}` in file (and folder), each file that fits is a split: the defaults are the layout of 2014;
-    for 2017 write file=annotations/captions_{split}2017.json,folder={split}2017.
-    Without it the one file is cut 80/10/10 into train, val and test by a hash of the image's id alone, so
-    that an image stays where it is whatever else the file holds; `all` is the file as a whole.
-    size: pixels of a side. captions: the first so many of each image, in the file's order (0: all).
-    crop: cut the middle square out, else squeeze. resample: bilinear, or bicubic as CLIP.
-    on_error: `raise`, or `skip` pictures that can not be read.
+    With `{split}` in file (and folder), each file that matches is a split: the defaults are the layout of 2014; for
+    2017 write file=annotations/captions_{split}2017.json,folder={split}2017.
+    Without it the one file is cut 80/10/10 into train, val and test by a hash of the image's id alone, so that an image
+    stays in its split whatever else the file contains; the split `all` is the whole file.
     Raises InputError for anything missing or malformed.
     """
 
-    root: Path
-    file: str = "annotations/captions_{split}2014.json"
-    folder: str = "images/{split}2014"
-    size: int = 224
-    captions: int = 5
-    crop: bool = True
-    on_error: OnError = "raise"
-    resample: Resample = "bilinear"
+    root: Path  # folder of the data set
+    file: str = "annotations/captions_{split}2014.json"  # caption file below root
+    folder: str = "images/{split}2014"  # folder of the pictures, below root
+    size: int = 224  # pixels of a side
+    captions: int = 5  # number of captions of each image, the first in the file; 0: all
+    crop: bool = True  # cut out the middle square, instead of squeezing the picture
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
+    resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
 
     def __post_init__(self) -> None:
         check_options("coco", self.size, self.captions)
@@ -48,57 +45,57 @@ class Coco:
             raise InputError(f"coco:file must hold {_SLOT} where coco:folder does; got {self.file!r}")
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits there are, train first."""
+        """Return the names of the splits, train first."""
         if _SLOT not in self.file:
             return (*_ORDER, "all")
         before, after = self.file.split(_SLOT)
         paths = Path(self.root).glob(f"{glob.escape(before)}*{glob.escape(after)}")
-        names = [path.relative_to(self.root).as_posix() for path in paths]
-        found = {name[len(before) : len(name) - len(after)] for name in names}
-        return (*filter(found.__contains__, _ORDER), *sorted(found - set(_ORDER)))
+        files = [path.relative_to(self.root).as_posix() for path in paths]
+        names = {file[len(before) : len(file) - len(after)] for file in files}
+        return (*filter(names.__contains__, _ORDER), *sorted(names - set(_ORDER)))
 
     def split(self, name: str) -> PictureSplit:
-        """The split of that name; its `skipped` says what on_error=skip left out."""
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
         if name not in self.splits():
-            known = ", ".join(self.splits()) or f"a file like {Path(self.root) / self.file}, of which there is none"
-            raise InputError(f"split of coco must be one of {known}; got {name!r}")
+            splits = ", ".join(self.splits()) or f"a file like {Path(self.root) / self.file}, of which there is none"
+            raise InputError(f"split of coco must be one of {splits}; got {name!r}")
         items = self._items(name)
         if not items:
             got = f"none in {name!r} of {Path(self.root) / self.file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
-    def _items(self, name: str) -> list[Captioned]:
+    def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:
-            return [item for item in self._whole if name in ("all", _part(item.id))]
+            return [item for item in self._whole_file if name in ("all", _split_of(item.id))]
         folder = Path(self.root) / self.folder.replace(_SLOT, name)
         return _read(Path(self.root) / self.file.replace(_SLOT, name), folder)
 
     @functools.cached_property
-    def _whole(self) -> list[Captioned]:
+    def _whole_file(self) -> list[CaptionedPicture]:
         return _read(Path(self.root) / self.file, Path(self.root) / self.folder)
 
 
-def _read(file: Path, folder: Path) -> list[Captioned]:
+def _read(file: Path, folder: Path) -> list[CaptionedPicture]:
     document = read_json(file)
-    told: dict[str, list[tuple[str, str]]] = {}
+    captions: dict[str, list[tuple[str, str]]] = {}
     paths: dict[str, Path] = {}
     for row, record in enumerate(member(document, "images", list, str(file))):
         where = f"image {row} of {file}"
         key = identifier(record, "id", where)
         if key in paths:
             raise InputError(f"image ids of {file} must be unique; got {key} twice")
-        paths[key], told[key] = folder / member(record, "file_name", str, where), []
+        paths[key], captions[key] = folder / member(record, "file_name", str, where), []
     for row, record in enumerate(member(document, "annotations", list, str(file))):
         where = f"annotation {row} of {file}"
         key = identifier(record, "image_id", where)
-        if key not in told:
+        if key not in captions:
             raise InputError(f"'image_id' of {where} must be the id of one of its images; got {key}")
-        told[key].append((identifier(record, "id", where), member(record, "caption", str, where).strip()))
-    return [Captioned(key, path, tuple(told[key])) for key, path in paths.items()]
+        captions[key].append((identifier(record, "id", where), member(record, "caption", str, where).strip()))
+    return [CaptionedPicture(key, path, tuple(captions[key])) for key, path in paths.items()]
 
 
-def _part(image_id: str) -> str:
-    """The split of an image: ten equal parts of its id's hash, eight of them train."""
+def _split_of(image_id: str) -> str:
+    """Return the split of an image by the hash of its id: 80 % train, 10 % val, 10 % test."""
     tenth = int(fingerprint_of(image_id)[:15], 16) % 10
     return "train" if tenth < 8 else ("val", "test")[tenth - 8]

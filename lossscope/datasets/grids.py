@@ -1,4 +1,4 @@
-"""Whole pictures for grid features: `id_mapping.json` and `precomp/{split}_ids.txt`, as VSE-infinity keeps them."""
+"""Pictures for grid features, in VSE-infinity's layout: `id_mapping.json` and `precomp/{split}_ids.txt`."""
 
 from __future__ import annotations
 
@@ -9,46 +9,43 @@ from pathlib import Path
 from lossscope.errors import InputError
 from lossscope.io.json_files import member, read_json
 
-from .formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
-from .formats.feature_rows import PER_IMAGE, SPLITS, TWINS, read_lines
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
+from .formats.feature_rows import ALIASES, PER_IMAGE, SPLITS, read_lines
 
 
 @dataclass(frozen=True)
 class Grids:
-    """The pictures that `{root}/id_mapping.json` gives the ids of `{root}/precomp/{split}_ids.txt`.
+    """The pictures that `{root}/id_mapping.json` lists for the ids of `{root}/precomp/{split}_ids.txt`.
 
-    `precomp/{split}_caps.txt` has five captions for each picture; the ids are one a picture or one a caption.
-    folder: where the pictures are, below root; `images` for COCO, `flickr30k-images` for Flickr30k.
-    size: pixels of a side. squeeze: the whole picture, its aspect ratio lost, as the original does; otherwise the
-    middle square is cut out. dev_first: keep the first so many captions of dev (0: all); the original 5000.
-    on_error: `raise`, or `skip` pictures that can not be read. `val` means `dev`, as in precomp.
-    Raises InputError for anything missing or malformed. Source: Chen et al. 2021 (VSE-infinity).
+    `precomp/{split}_caps.txt` has five captions for each picture; there is one id a picture or one a caption. `val`
+    means `dev`, as in precomp. Raises InputError for anything missing or malformed.
+    Source: Chen et al. 2021 (VSE-infinity).
     """
 
-    root: Path
-    folder: str = "images"
-    size: int = 512
-    squeeze: bool = True
-    dev_first: int = 0
-    on_error: OnError = "raise"
+    root: Path  # folder of the data set
+    folder: str = "images"  # folder of the pictures, below root: images for COCO, flickr30k-images for Flickr30k
+    size: int = 512  # pixels of a side
+    squeeze: bool = True  # keep the whole picture, its aspect ratio lost, as the original; else cut out the middle
+    dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
 
     def __post_init__(self) -> None:
         check_options("grids", self.size, self.dev_first)
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits that have ids and captions, train first."""
+        """Return the names of the splits that have ids and captions, train first."""
         return tuple(name for name in SPLITS if all(path.is_file() for path in self._files(name)))
 
     def split(self, name: str) -> PictureSplit:
-        """The split of that name; its `skipped` says what on_error=skip left out."""
-        stem = next((stem for stem in (name, TWINS.get(name, name)) if stem in self.splits()), None)
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
+        stem = next((stem for stem in (name, ALIASES.get(name, name)) if stem in self.splits()), None)
         if stem is None:
-            wanted = f"{Path(self.root) / 'precomp'} with {{split}}_ids.txt and {{split}}_caps.txt"
-            raise InputError(f"split of grids must be one of {wanted}; got {name!r}, has {', '.join(self.splits())}")
-        items = _items(*self._files(stem), _mapping(Path(self.root) / "id_mapping.json"), self._pictures)
-        if self.dev_first and stem in TWINS:
+            place = f"{Path(self.root) / 'precomp'} with {{split}}_ids.txt and {{split}}_caps.txt"
+            raise InputError(f"split of grids must be one of {place}; got {name!r}, has {', '.join(self.splits())}")
+        items = _read_items(*self._files(stem), _read_mapping(Path(self.root) / "id_mapping.json"), self._pictures)
+        if self.dev_first and stem in ALIASES:
             items = items[: -(-self.dev_first // PER_IMAGE)]
-        return picture_split(name, items, self.size, 0, not self.squeeze, self.on_error)
+        return build_picture_split(name, items, self.size, 0, not self.squeeze, self.on_error)
 
     @property
     def _pictures(self) -> Path:
@@ -59,20 +56,20 @@ class Grids:
         return folder / f"{name}_ids.txt", folder / f"{name}_caps.txt"
 
 
-def _mapping(file: Path) -> Mapping[str, str]:
+def _read_mapping(file: Path) -> Mapping[str, str]:
     document = read_json(file)
     return {key: member(document, key, str, str(file)) for key in document}
 
 
-def _items(ids_file: Path, texts: Path, files: Mapping[str, str], folder: Path) -> list[Captioned]:
-    ids, captions = read_lines(ids_file), read_lines(texts)
+def _read_items(ids_file: Path, captions_file: Path, files: Mapping[str, str], folder: Path) -> list[CaptionedPicture]:
+    ids, captions = read_lines(ids_file), read_lines(captions_file)
     images, left = divmod(len(captions), PER_IMAGE)
     if left or len(ids) not in (images, len(captions)):
-        wanted = f"one line for each or for each five of the captions of {texts}"
-        raise InputError(f"{ids_file} must have {wanted}; got {len(ids)} for {len(captions)}")
+        lines = f"one line for each or for each five of the captions of {captions_file}"
+        raise InputError(f"{ids_file} must have {lines}; got {len(ids)} for {len(captions)}")
     ids = ids if len(ids) == images else ids[::PER_IMAGE]
     unknown = [id for id in ids if id not in files]
     if unknown:
         raise InputError(f"ids of {ids_file} must be in id_mapping.json; got {unknown[0]!r}, {len(unknown)} not there")
-    told = [[(f"{id}-{k}", captions[PER_IMAGE * row + k]) for k in range(PER_IMAGE)] for row, id in enumerate(ids)]
-    return [Captioned(id, folder / files[id], tuple(pairs)) for id, pairs in zip(ids, told, strict=True)]
+    pairs = [[(f"{id}-{k}", captions[PER_IMAGE * row + k]) for k in range(PER_IMAGE)] for row, id in enumerate(ids)]
+    return [CaptionedPicture(id, folder / files[id], tuple(own)) for id, own in zip(ids, pairs, strict=True)]

@@ -11,7 +11,7 @@ from typing import Any
 from lossscope.errors import InputError
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
 
 _ORDER = ("train", "val", "test", "restval")
 _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name}-images/{file}")
@@ -21,57 +21,54 @@ _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name
 class Karpathy:
     """The images and captions of `{root}/dataset_{name}.json`.
 
-    Pictures are looked for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the
-    first of these that holds one of them is used. size: pixels of a side. restval: COCO's `restval` images
-    join train. captions: the first so many of each image (0: all). crop: cut the middle square out, else
-    squeeze. resample: bilinear, or bicubic as CLIP. on_error: `raise`, or `skip` pictures that can not be read
-    (decodes all of them first).
-    Image ids are file names, caption ids are sentids. Raises InputError for anything missing or malformed.
+    Pictures are looked for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the first of
+    these folders that has one of them is used. Image ids are file names, caption ids are sentids.
+    Raises InputError for anything missing or malformed.
     """
 
-    root: Path
-    name: str
-    size: int = 224
-    restval: bool = True
-    captions: int = 5
-    crop: bool = True
-    on_error: OnError = "raise"
-    resample: Resample = "bilinear"
+    root: Path  # folder of the data set
+    name: str  # name in the file name dataset_NAME.json, e.g. flickr30k
+    size: int = 224  # pixels of a side
+    restval: bool = True  # whether COCO's restval images are part of train
+    captions: int = 5  # number of captions of each image, the first in the file; 0: all
+    crop: bool = True  # cut out the middle square, instead of squeezing the picture
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read (decodes all pictures first)
+    resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
 
     def __post_init__(self) -> None:
         check_options("karpathy", self.size, self.captions)
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits in the file, train first; restval only when it does not join train."""
-        found = self._listed
-        return (*filter(found.__contains__, _ORDER), *sorted(set(found) - set(_ORDER)))
+        """Return the names of the splits in the file, train first; restval only when it is not part of train."""
+        names = self._entries
+        return (*filter(names.__contains__, _ORDER), *sorted(set(names) - set(_ORDER)))
 
     def split(self, name: str) -> PictureSplit:
-        """The split of that name; its `skipped` says what on_error=skip left out."""
-        if name not in self._listed:
-            known = ", ".join(self.splits()) or "none"
-            raise InputError(f"split of {self._file} must be one of {known}; got {name!r}")
-        entries = self._listed[name]
-        layout = self._layout([(folder, item.id) for folder, item in entries])
-        items = [Captioned(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
+        if name not in self._entries:
+            splits = ", ".join(self.splits()) or "none"
+            raise InputError(f"split of {self._file} must be one of {splits}; got {name!r}")
+        entries = self._entries[name]
+        layout = self._find_layout([(folder, item.id) for folder, item in entries])
+        items = [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
+        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
     @property
     def _file(self) -> Path:
         return Path(self.root) / f"dataset_{self.name}.json"
 
     @functools.cached_property
-    def _listed(self) -> Mapping[str, list[tuple[str, Captioned]]]:
+    def _entries(self) -> Mapping[str, list[tuple[str, CaptionedPicture]]]:
         """Split -> (folder, picture whose path is not known yet)."""
-        found: dict[str, list[tuple[str, Captioned]]] = {}
+        entries: dict[str, list[tuple[str, CaptionedPicture]]] = {}
         for row, record in enumerate(member(read_json(self._file), "images", list, str(self._file))):
             where = f"image {row} of {self._file}"
             split = member(record, "split", str, where)
             split = "train" if split == "restval" and self.restval else split
-            found.setdefault(split, []).append(_entry(record, where))
-        return found
+            entries.setdefault(split, []).append(_read_entry(record, where))
+        return entries
 
-    def _layout(self, pictures: list[tuple[str, str]]) -> str:
+    def _find_layout(self, pictures: list[tuple[str, str]]) -> str:
         for layout in _LAYOUTS:
             if any(self._path(layout, folder, file).is_file() for folder, file in pictures):
                 return layout
@@ -82,10 +79,10 @@ class Karpathy:
         return Path(self.root) / layout.format(name=self.name, folder=folder, file=file)
 
 
-def _entry(record: Any, where: str) -> tuple[str, Captioned]:
+def _read_entry(record: Any, where: str) -> tuple[str, CaptionedPicture]:
     file = member(record, "filename", str, where)
     folder = member(record, "filepath", str, where) if "filepath" in record else "."
     sentences = member(record, "sentences", list, where)
     texts = [member(item, "raw", str, f"sentence {k} of {where}").strip() for k, item in enumerate(sentences)]
     ids = [identifier(item, "sentid", where) if "sentid" in item else f"{file}#{k}" for k, item in enumerate(sentences)]
-    return folder, Captioned(file, Path(file), tuple(zip(ids, texts, strict=True)))
+    return folder, CaptionedPicture(file, Path(file), tuple(zip(ids, texts, strict=True)))

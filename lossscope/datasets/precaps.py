@@ -1,4 +1,4 @@
-"""Precomputed features with captions as ids of a vocabulary: `{split}_ims.npy` and `{split}_precaps.txt`, as BFAN's."""
+"""Precomputed features with captions as ids, in BFAN's layout: `{split}_ims.npy` and `{split}_precaps.txt`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lossscope.errors import InputError
 from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 
 from .base import Split
-from .formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
+from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines
 
 _CAPTIONS = "precaps.txt"
 _Ids = Sequence[Sequence[int]]
@@ -20,61 +20,63 @@ _Ids = Sequence[Sequence[int]]
 class Precaps:
     """Features of a folder as in precomp; each line of `{split}_precaps.txt` is a caption, ids between commas.
 
-    vocab: the .json or .pkl file the ids were made with. A caption's text is its words joined by spaces, without
-    `<start>` and `<end>`; its tokens are the ids. ends: add `<start>` and `<end>` where the file has none; the
-    original adds nothing. dev_first: as in precomp.
-    Raises InputError for what is missing or does not fit, for ids that the vocabulary lacks, and for a file in which
-    some captions have their ends and some have not. Source: Liu et al. 2019 (BFAN).
+    The text of a caption is its words joined by spaces, without `<start>` and `<end>`; its tokens are the ids.
+    Raises InputError for files that are missing or do not fit, for ids that the vocabulary lacks, and for a file in
+    which some captions have `<start>` and `<end>` and some have not. Source: Liu et al. 2019 (BFAN).
     """
 
-    root: Path
-    vocab: Path
-    ends: bool = False
-    dev_first: int = 0
+    root: Path  # folder of the features
+    vocab: Path  # .json or .pkl file of the vocabulary that the ids belong to
+    ends: bool = False  # add <start> and <end> where the file has none; the original adds nothing
+    dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
 
     def __post_init__(self) -> None:
         if self.dev_first < 0:
             raise InputError(f"precaps:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits that have both files, train first."""
-        return present(Path(self.root), _CAPTIONS)
+        """Return the names of the splits that have both files, train first."""
+        return available_splits(Path(self.root), _CAPTIONS)
 
     def split(self, name: str) -> Split:
-        """The split of that name, its features left on disk."""
-        stem = stem_of(name, Path(self.root), _CAPTIONS)
-        texts = Path(self.root) / f"{stem}_{_CAPTIONS}"
-        words = read_vocabulary(self.vocab)
-        ids = [_ids(line, f"line {row} of {texts}", words) for row, line in enumerate(read_lines(texts), 1)]
-        captions = [_text(row, words) for row in ids]
-        tokens = _ended(ids, words, texts, self.ends)
-        first = self.dev_first if stem in TWINS else 0
-        return feature_split(name, Path(self.root) / stem, texts, captions, first, tokens)
+        """Return the split of a name, its features left on disk."""
+        stem = find_stem(name, Path(self.root), _CAPTIONS)
+        file = Path(self.root) / f"{stem}_{_CAPTIONS}"
+        vocabulary = read_vocabulary(self.vocab)
+        ids = [_parse_ids(line, f"line {row} of {file}", vocabulary) for row, line in enumerate(read_lines(file), 1)]
+        captions = [_text(row, vocabulary) for row in ids]
+        tokens = _check_ends(ids, vocabulary, file, self.ends)
+        first = self.dev_first if stem in ALIASES else 0
+        return read_feature_split(name, Path(self.root) / stem, file, captions, first, tokens)
 
 
-def _ids(line: str, where: str, words: Vocabulary) -> list[int]:
+def _parse_ids(line: str, where: str, vocabulary: Vocabulary) -> list[int]:
     pieces = line.split(",")
     if not all(piece.strip().isdecimal() for piece in pieces):
         raise InputError(f"{where} must be ids between commas; got {line[:60]!r}")
     ids = [int(piece) for piece in pieces]
-    if max(ids) >= len(words):
-        raise InputError(f"ids of {where} must be below {len(words)}, the vocabulary's size; got {max(ids)}")
+    if max(ids) >= len(vocabulary):
+        raise InputError(f"ids of {where} must be below {len(vocabulary)}, the vocabulary's size; got {max(ids)}")
     return ids
 
 
-def _text(ids: Sequence[int], words: Vocabulary) -> str:
-    ends = {words.ids["<start>"], words.ids["<end>"]}
-    return " ".join(words.words[id] for id in ids if id not in ends)
+def _text(ids: Sequence[int], vocabulary: Vocabulary) -> str:
+    ends = {vocabulary.ids["<start>"], vocabulary.ids["<end>"]}
+    return " ".join(vocabulary.words[id] for id in ids if id not in ends)
 
 
-def _ended(ids: list[list[int]], words: Vocabulary, texts: Path, add: bool) -> _Ids:
-    start, end = words.ids["<start>"], words.ids["<end>"]
-    whole = [len(row) > 1 and row[0] == start and row[-1] == end for row in ids]
-    bare = [start not in row and end not in row for row in ids]
-    if all(whole):
+def _check_ends(ids: list[list[int]], vocabulary: Vocabulary, file: Path, add: bool) -> _Ids:
+    """Return ids with `<start>` and `<end>` where all captions have them, or `add` is set.
+
+    Raises InputError when some captions have them and some have not.
+    """
+    start, end = vocabulary.ids["<start>"], vocabulary.ids["<end>"]
+    with_ends = [len(row) > 1 and row[0] == start and row[-1] == end for row in ids]
+    without_ends = [start not in row and end not in row for row in ids]
+    if all(with_ends):
         return ids
-    if not all(bare):
-        row = next(i for i, flag in enumerate(bare if bare[0] else whole) if not flag)
-        wanted = f"begin with id {start} and end with {end}, or none of them hold either"
-        raise InputError(f"captions of {texts} must all {wanted}; got a mixture: line {row + 1} differs from line 1")
+    if not all(without_ends):
+        row = next(i for i, flag in enumerate(without_ends if without_ends[0] else with_ends) if not flag)
+        form = f"begin with id {start} and end with {end}, or none of them have either"
+        raise InputError(f"captions of {file} must all {form}; got a mixture: line {row + 1} differs from line 1")
     return [[start, *row, end] for row in ids] if add else ids

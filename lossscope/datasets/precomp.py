@@ -1,4 +1,4 @@
-"""Precomputed features: `{split}_ims.npy` and `{split}_caps.txt`, as VSE++ and SCAN keep them."""
+"""Precomputed features in the layout of VSE++ and SCAN: `{split}_ims.npy` and `{split}_caps.txt`."""
 
 from __future__ import annotations
 
@@ -8,42 +8,41 @@ from pathlib import Path
 from lossscope.errors import InputError
 
 from .base import Split
-from .formats.feature_rows import TWINS, feature_split, present, read_lines, stem_of
+from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines
 
 _CAPTIONS = "caps.txt"
 
 
 @dataclass(frozen=True)
 class Precomp:
-    """Features (N, d) or (N, R, d) of a folder, read from disk as they are taken, with one caption a line.
+    """Features (N, d) or (N, R, d) of a folder, read from disk when they are used, with one caption a line.
 
-    As many lines as rows: one image per caption, kept as it is. Otherwise there must be five lines per row.
-    `val` means `dev` where only that exists, and the other way round. `{split}_ids.txt`, if present, names
-    the images, one line per image or per caption; otherwise rows are counted.
-    dev_first: keep only the first so many captions of dev (0: all); the original code used 5000.
-    bytes_captions: captions as Python writes bytes, b'...', which is what ports of VSE++ to Python 3 trained on;
-    with it their first word is unknown again.
-    Raises InputError for what is missing or does not fit, and naming file and row for features not finite.
+    A split has five captions per image, or one where there are as many lines as rows. `val` means `dev` where only that
+    exists, and vice versa. `{split}_ids.txt`, if present, has the ids of the images, one line per image or per caption;
+    otherwise the ids are row numbers.
+    With bytes_captions captions read as Python prints bytes, b'...', as in ports of VSE++ to Python 3, so that the
+    first word of a caption is unknown, as it was in their training.
+    Raises InputError for files that are missing or do not fit, naming file and row for features that are not finite.
     """
 
-    root: Path
-    dev_first: int = 0
-    bytes_captions: bool = False
+    root: Path  # folder of the features
+    dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
+    bytes_captions: bool = False  # captions as Python prints bytes, b'...', as ports of VSE++ to Python 3 trained on
 
     def __post_init__(self) -> None:
         if self.dev_first < 0:
             raise InputError(f"precomp:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits that have both files, train first."""
-        return present(Path(self.root), _CAPTIONS)
+        """Return the names of the splits that have both files, train first."""
+        return available_splits(Path(self.root), _CAPTIONS)
 
     def split(self, name: str) -> Split:
-        """The split of that name, its features left on disk."""
-        stem = stem_of(name, Path(self.root), _CAPTIONS)
-        texts = Path(self.root) / f"{stem}_{_CAPTIONS}"
-        captions = read_lines(texts)
+        """Return the split of a name, its features left on disk."""
+        stem = find_stem(name, Path(self.root), _CAPTIONS)
+        file = Path(self.root) / f"{stem}_{_CAPTIONS}"
+        captions = read_lines(file)
         if self.bytes_captions:
             captions = [repr(caption.encode("utf-8")) for caption in captions]
-        first = self.dev_first if stem in TWINS else 0
-        return feature_split(name, Path(self.root) / stem, texts, captions, first)
+        first = self.dev_first if stem in ALIASES else 0
+        return read_feature_split(name, Path(self.root) / stem, file, captions, first)

@@ -1,4 +1,4 @@
-"""Tar shards of pictures with captions: `KEY.jpg` beside `KEY.txt` or `KEY.json`, as WebDataset keeps them."""
+"""Tar shards of pictures with captions in WebDataset's layout: `KEY.jpg` with `KEY.txt` or `KEY.json`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import expect
 
-from .formats.captioned import Captioned, OnError, PictureSplit, Resample, check_options, picture_split
-from .formats.tar_index import TarMember, members
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
+from .formats.tar_index import TarMember, list_members
 
 _SPLITS = ("train", "val", "test")
 _PICTURES = ("jpg", "jpeg", "png", "webp")
@@ -24,103 +24,100 @@ _PICTURES = ("jpg", "jpeg", "png", "webp")
 
 @dataclass(frozen=True)
 class WebDataset:
-    """The samples of all shards that fit a pattern, e.g. shards=data/flickr-*.tar; read with tarfile, at random.
+    """The samples of all tar shards that match a pattern, e.g. shards=data/flickr-*.tar, read in any order.
 
-    A sample is what shares a key, the name up to its first dot. `txt`: each line is a caption. `json` (where there
-    is no txt): `caption`, a text or a list, or `captions`, a list.
-    cut: `name` takes train, val or test from the shard's file name; `hash` cuts 80/10/10 by the key's hash.
-    size: pixels of a side. captions: the first so many of each picture (0: all). crop: cut the middle square out,
-    else squeeze. resample: bilinear or bicubic. on_error: `raise`, or `skip` pictures that can not be read.
-    Shards are indexed when a split is first asked for; pictures are decoded when taken. Compressed shards can not
-    be read at random and are refused. Raises InputError for anything missing or malformed.
+    A sample is the files that share a key, their name up to its first dot. In `txt` each line is a caption; in `json`
+    (where there is no txt) `caption` is a text or a list, or `captions` a list.
+    Shards are indexed when the first split is read; pictures are decoded when they are used. Compressed shards have no
+    random access and are refused. Raises InputError for anything missing or malformed.
     """
 
-    shards: str
-    cut: Literal["name", "hash"] = "name"
-    size: int = 224
-    captions: int = 0
-    crop: bool = True
-    on_error: OnError = "raise"
-    resample: Resample = "bilinear"
+    shards: str  # pattern of the files of the shards
+    cut: Literal["name", "hash"] = "name"  # split by the file name (train, val, test), or 80/10/10 by the key's hash
+    size: int = 224  # pixels of a side
+    captions: int = 0  # number of captions of each picture, the first ones; 0: all
+    crop: bool = True  # cut out the middle square, instead of squeezing the picture
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
+    resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
 
     def __post_init__(self) -> None:
         check_options("webdataset", self.size, self.captions)
 
     def splits(self) -> tuple[str, ...]:
-        """train, val and test, as far as shards are named so."""
+        """Return train, val and test, as far as shards have these names."""
         if self.cut == "hash":
             return _SPLITS
-        return tuple(name for name in _SPLITS if any(_named(path) == name for path in self._paths))
+        return tuple(name for name in _SPLITS if any(_split_in_name(path) == name for path in self._paths))
 
     def split(self, name: str) -> PictureSplit:
-        """The split of that name; its `skipped` says what on_error=skip left out."""
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
         if name not in self.splits():
-            known = ", ".join(self.splits()) or f"one that shards like {self.shards} are named by"
-            raise InputError(f"split of webdataset must be one of {known}; got {name!r}: cut=hash needs no names")
+            splits = ", ".join(self.splits()) or f"one in the names of shards like {self.shards}"
+            raise InputError(f"split of webdataset must be one of {splits}; got {name!r}: cut=hash needs no names")
         if self.cut == "hash":
-            items = [item for item in self._every if _part(item.id) == name]
+            items = [item for item in self._all_samples if _split_of(item.id) == name]
         else:
-            items = [item for path in self._paths if _named(path) == name for item in _samples(path)]
+            items = [item for path in self._paths if _split_in_name(path) == name for item in _read_samples(path)]
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
-        return picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
 
     @property
     def _paths(self) -> list[Path]:
         paths = [Path(path) for path in sorted(glob.glob(str(Path(self.shards).expanduser())))]
         if not paths:
-            raise InputError(f"webdataset:shards must fit files; got none like {self.shards}")
+            raise InputError(f"webdataset:shards must match files; got none like {self.shards}")
         return paths
 
     @functools.cached_property
-    def _every(self) -> list[Captioned]:
-        return [item for path in self._paths for item in _samples(path)]
+    def _all_samples(self) -> list[CaptionedPicture]:
+        return [item for path in self._paths for item in _read_samples(path)]
 
 
-def _samples(shard: Path) -> list[Captioned]:
+def _read_samples(shard: Path) -> list[CaptionedPicture]:
     samples: dict[str, dict[str, TarMember]] = {}
-    for item in members(shard):
+    for item in list_members(shard):
         folder, slash, file = item.name.rpartition("/")
         stem, _, suffix = file.partition(".")
         samples.setdefault(folder + slash + stem, {})[suffix.lower()] = item
-    return [_sample(key, parts) for key, parts in samples.items() if any(kind in parts for kind in _PICTURES)]
+    return [_read_sample(key, parts) for key, parts in samples.items() if any(kind in parts for kind in _PICTURES)]
 
 
-def _sample(key: str, parts: Mapping[str, TarMember]) -> Captioned:
+def _read_sample(key: str, parts: Mapping[str, TarMember]) -> CaptionedPicture:
     picture = next(parts[kind] for kind in _PICTURES if kind in parts)
-    told = _captions(picture, parts)
-    return Captioned(key, picture, tuple((f"{key}#{k}", text) for k, text in enumerate(told)))
+    captions = _read_captions(picture, parts)
+    return CaptionedPicture(key, picture, tuple((f"{key}#{k}", text) for k, text in enumerate(captions)))
 
 
-def _captions(picture: TarMember, parts: Mapping[str, TarMember]) -> list[str]:
+def _read_captions(picture: TarMember, parts: Mapping[str, TarMember]) -> list[str]:
     if "txt" in parts:
-        lines = _text(parts["txt"]).splitlines()
+        lines = _read_text(parts["txt"]).splitlines()
         return [line.strip() for line in lines if line.strip()]
     if "json" not in parts:
         raise InputError(f"{picture} must have a caption beside it, .txt or .json; got {', '.join(parts)}")
     try:
-        document = expect(json.loads(_text(parts["json"])), dict, str(parts["json"]))
+        document = expect(json.loads(_read_text(parts["json"])), dict, str(parts["json"]))
     except (json.JSONDecodeError, RecursionError) as problem:
         raise InputError(f"{parts['json']} must be whole JSON; got {problem}") from None
-    found: Any = document.get("caption", document.get("captions"))
-    texts = found if isinstance(found, list) else [found]
+    value: Any = document.get("caption", document.get("captions"))
+    texts = value if isinstance(value, list) else [value]
     return [expect(text, str, f"'caption' of {parts['json']}").strip() for text in texts]
 
 
-def _text(item: TarMember) -> str:
+def _read_text(item: TarMember) -> str:
     try:
         return item.read().decode("utf-8")
     except (OSError, EOFError, UnicodeDecodeError) as problem:
         raise InputError(f"{item} must be UTF-8 text; got {problem}") from None
 
 
-def _named(shard: Path) -> str | None:
-    """The split in a shard's name, between what are no letters: `flickr-train-00012.tar`, `val_3.tar`."""
+def _split_in_name(shard: Path) -> str | None:
+    """Return the split in the name of a shard, as a word of its own: `flickr-train-00012.tar`, `val_3.tar`."""
     words = re.split(r"[^a-z]+", shard.name.lower())
     return next((name for name in _SPLITS if name in words), None)
 
 
-def _part(key: str) -> str:
-    """The split of a sample: ten equal parts of its key's hash, eight of them train."""
+def _split_of(key: str) -> str:
+    """Return the split of a sample by the hash of its key: 80 % train, 10 % val, 10 % test."""
     tenth = int(fingerprint_of(key)[:15], 16) % 10
     return "train" if tenth < 8 else ("val", "test")[tenth - 8]

@@ -1,4 +1,4 @@
-"""Lists of pictures and captions: `{name}_{train,val,test}.json`, as ALBEF and X-VLM keep them."""
+"""Lists of pictures and captions in the layout of ALBEF and X-VLM: `{name}_{train,val,test}.json`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import expect, identifier, member, read_value
-from lossscope.text.clean_captions import cleaned
+from lossscope.io.json_files import expect, identifier, member, read_json_value
+from lossscope.text.xvlm_captions import clean_caption
 
-from .formats.captioned import Captioned, OnError, PictureSplit, check_options, picture_split
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
 
 _SPLITS = ("train", "val", "test")
 
@@ -19,24 +19,20 @@ _SPLITS = ("train", "val", "test")
 class XVLM:
     """The pictures and captions of `{root}/{name}_{split}.json`.
 
-    A list of records: `image`, a path below the folder of pictures, and `caption`, one text (train, a record for
-    each caption, told together by `image_id`) or several (val, test).
-    name: `coco` or `flickr30k` in the originals. folder: of the pictures, below root. size: pixels of a side.
-    squeeze: the whole picture, its aspect ratio lost, as the original does; otherwise the middle square (bicubic).
-    captions: the first so many of each picture (0: all). words: clean captions as the original does (lower case,
-    punctuation left out, the first so many words); 0 keeps them as they are, the original's is 30.
-    on_error: `raise`, or `skip` pictures that can not be read. Raises InputError for anything missing or malformed.
+    A file is a list of records: `image`, a path below the folder of pictures, and `caption`, one text (train, a record
+    per caption, records of one picture having the same `image_id`) or several (val, test). Pictures are resampled
+    bicubically. Raises InputError for anything missing or malformed.
     Source: Zeng et al. 2022 (X-VLM).
     """
 
-    root: Path
-    name: str
-    folder: str = "."
-    size: int = 384
-    squeeze: bool = True
-    captions: int = 0
-    words: int = 0
-    on_error: OnError = "raise"
+    root: Path  # folder of the data set
+    name: str  # name in the file names NAME_train.json, coco or flickr30k in the originals
+    folder: str = "."  # folder of the pictures, below root
+    size: int = 384  # pixels of a side
+    squeeze: bool = True  # keep the whole picture, its aspect ratio lost, as the original; else cut out the middle
+    captions: int = 0  # number of captions of each picture, the first ones; 0: all
+    words: int = 0  # clean captions (lower case, no punctuation) and keep this many words, 30 in the original; 0: as is
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
 
     def __post_init__(self) -> None:
         check_options("xvlm", self.size, self.captions)
@@ -44,41 +40,41 @@ class XVLM:
             raise InputError(f"xvlm:words must be at least 1, or 0 for captions as they are; got {self.words}")
 
     def splits(self) -> tuple[str, ...]:
-        """Names of the splits there are, train first."""
+        """Return the names of the splits, train first."""
         return tuple(name for name in _SPLITS if self._file(name).is_file())
 
     def split(self, name: str) -> PictureSplit:
-        """The split of that name; its `skipped` says what on_error=skip left out."""
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
         if name not in self.splits():
-            known = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
-            raise InputError(f"split of xvlm must be one of {known}; got {name!r}")
+            splits = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
+            raise InputError(f"split of xvlm must be one of {splits}; got {name!r}")
         items = _read(self._file(name), Path(self.root) / self.folder, self.words)
-        return picture_split(name, items, self.size, self.captions, not self.squeeze, self.on_error, "bicubic")
+        return build_picture_split(name, items, self.size, self.captions, not self.squeeze, self.on_error, "bicubic")
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"
 
 
-def _read(file: Path, folder: Path, words: int) -> list[Captioned]:
+def _read(file: Path, folder: Path, words: int) -> list[CaptionedPicture]:
     paths: dict[str, Path] = {}
-    told: dict[str, list[tuple[str, str]]] = {}
-    for row, record in enumerate(expect(read_value(file), list, str(file))):
+    captions: dict[str, list[tuple[str, str]]] = {}
+    for row, record in enumerate(expect(read_json_value(file), list, str(file))):
         where = f"record {row} of {file}"
         image = member(record, "image", str, where)
         key = identifier(record, "image_id", where) if "image_id" in record else image
         if paths.setdefault(key, folder / image) != folder / image:
             raise InputError(f"'image' of {where} must be that of image_id {key}; got {image!r} beside {paths[key]}")
-        said = told.setdefault(key, [])
-        said += [(f"{key}#{len(said) + k}", text) for k, text in enumerate(_captions(record, where))]
-    return [Captioned(key, path, _clean(told[key], words)) for key, path in paths.items()]
+        pairs = captions.setdefault(key, [])
+        pairs += [(f"{key}#{len(pairs) + k}", text) for k, text in enumerate(_read_captions(record, where))]
+    return [CaptionedPicture(key, path, _clean(captions[key], words)) for key, path in paths.items()]
 
 
-def _captions(record: Any, where: str) -> list[str]:
-    found = member(record, "caption", object, where)
-    if isinstance(found, list):
-        return [expect(text, str, f"caption {k} of {where}") for k, text in enumerate(found)]
-    return [expect(found, str, f"'caption' of {where}")]
+def _read_captions(record: Any, where: str) -> list[str]:
+    value = member(record, "caption", object, where)
+    if isinstance(value, list):
+        return [expect(text, str, f"caption {k} of {where}") for k, text in enumerate(value)]
+    return [expect(value, str, f"'caption' of {where}")]
 
 
 def _clean(pairs: list[tuple[str, str]], words: int) -> tuple[tuple[str, str], ...]:
-    return tuple((id, cleaned(text, words) if words else text.strip()) for id, text in pairs)
+    return tuple((id, clean_caption(text, words) if words else text.strip()) for id, text in pairs)

@@ -1,4 +1,4 @@
-"""What an encoder is: two towers that turn a batch into Sides, and a score between two Sides."""
+"""What an encoder is: two towers that turn a batch into EncodedBatches, and a score between two of them."""
 
 from __future__ import annotations
 
@@ -9,120 +9,145 @@ from torch import Tensor, nn
 
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, cosine
-from lossscope.errors import InputError
+from lossscope.errors import InputError, SpecError
 from lossscope.registry import build
-from lossscope.text.tokenizer import Tokens
+from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
 
-from .layers.chunked_scores import two_pass
+from .layers.chunked_scores import score_in_chunks
 from .layers.state_dict import require_finite as require_finite
 from .layers.state_dict import require_fit as require_fit
-from .types import EncodedBatch, Items, Shape
+from .types import EncodedBatch, Items, ItemShape
 
 if TYPE_CHECKING:
     from .types import OpenedModel, ReleasedFile
 
 
+FORMER_NAMES = {
+    "decays": "uses_weight_decay",
+    "dot": "is_dot_product",
+    "groups": "parameter_groups",
+    "pairs_at_once": "pairs_per_chunk",
+    "whole": "needs_full_matrix",
+}
+"""Former name of an attribute of Encoder -> its name; a class that defines a former one is refused."""
+
+
 class Encoder(nn.Module):
-    """Two towers and a score.
+    """Two towers and a score. A subclass that defines an attribute of FORMER_NAMES raises SpecError."""
 
-    is_cosine: whether the score is a cosine; score_min, score_max: its range. pairwise: S comes from pairs of local
-    features (score_pairs), not from one vector per item. pairs_at_once: pairs of one chunk of such a score. whole:
-    whether a score depends on which other items are there (a re-ranking of the best), so that it can not be tiled.
-    """
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in sorted(FORMER_NAMES.keys() & vars(cls).keys()):
+            raise SpecError(f"{cls.__name__} must define {FORMER_NAMES[name]}; it defines {name}, its former name")
 
-    is_cosine: bool = True
-    score_min: float = -1.0
-    score_max: float = 1.0
-    pairwise: bool = False
-    pairs_at_once: int = 2048
-    whole: bool = False
+    is_cosine: bool = True  # whether the score is a cosine
+    score_min: float = -1.0  # least possible score
+    score_max: float = 1.0  # greatest possible score
+    pairwise: bool = False  # whether S comes from pairs of local features (score_pairs), not from one vector per item
+    pairs_per_chunk: int = 2048  # pairs that a pairwise score computes at a time
+    needs_full_matrix: bool = False  # whether a score depends on the other items (re-ranking): S cannot be tiled
 
     @property
-    def dot(self) -> bool:
-        """Whether S = V T' of the global vectors, so that vectors say all there is."""
+    def is_dot_product(self) -> bool:
+        """Whether S = V T' of the global vectors, so that these vectors determine S."""
         return not self.pairwise
 
     def encode_images(self, images: Items) -> EncodedBatch:
-        """(n, 3, H, W) uint8 pixels, (n, d) or (n, R, d) float features, or several such tensors by name -> Side."""
+        """Encode images: (n, 3, H, W) uint8 pixels, (n, d) or (n, R, d) float features, or several tensors by name."""
         raise NotImplementedError
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        """(n, L) padded token ids, or (n, L, d) vectors of words, and (n,) lengths on the CPU -> Side."""
+        """Encode captions: (n, L) padded token ids or (n, L, d) word vectors, and (n,) lengths on the CPU."""
         raise NotImplementedError
 
     def score(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor | Pair[Tensor]:
-        """S, always with image rows: (n, m); a Pair, each with its queries as rows, where the directions differ.
+        """Return S with images as rows, (n, m), or where the directions differ a Pair, each with its queries as rows.
 
-        NaN means that a pair was not scored. A pairwise score is computed a chunk of captions at a time, and so is
-        its gradient (two_pass).
+        NaN marks a pair that was not scored. A pairwise score and its gradient are computed in chunks of captions
+        (score_in_chunks).
         """
         if self.pairwise:
-            return two_pass(self.score_pairs, images, texts, self.pairs_at_once)
+            return score_in_chunks(self.score_pairs, images, texts, self.pairs_per_chunk)
         return cosine(images.vectors, texts.vectors)
 
     def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
-        """S of some images with a few captions, (n, m): what a pairwise encoder writes. texts.mask None: no padding."""
+        """Return S of some images and a few captions, (n, m): the method that a pairwise encoder defines.
+
+        `texts.mask` is None where no caption has padding.
+        """
         raise NotImplementedError
 
     def extra_loss(
         self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
     ) -> Tensor | None:
-        """A further training loss of the model itself, (), added to the objective's as it is; None for most.
+        """Return a further training loss of the model itself, (), which is added to the objective's; None for most.
 
-        S and mask (i2t) are of the batch, ids and lengths what encode_texts was given.
+        Args:
+            images: the encoded images of the batch.
+            texts: the encoded captions of the batch.
+            S: their scores.
+            mask: of S, direction i2t.
+            ids: as given to encode_texts.
+            lengths: as given to encode_texts.
         """
         return None
 
-    def decays(self, name: str) -> bool:
-        """Whether weight decay is for the parameter of that name."""
+    def uses_weight_decay(self, name: str) -> bool:
+        """Return whether weight decay applies to the parameter of that name."""
         return True
 
-    def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        """Parameters that a recipe may give a rate of their own, by name (`bert`, `backbone`); the rest is unnamed."""
+    def parameter_groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
+        """Return groups of parameters that a recipe may give their own learning rate, by name (`bert`, `backbone`)."""
         return {}
 
 
 class EncoderSpec:
-    """What the public frozen dataclass of an encoder file inherits: its fields are the encoder's options."""
+    """Base class of the public frozen dataclass of an encoder file, whose fields are the encoder's options."""
 
-    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """A freshly initialised encoder for items of that shape. Raises InputError when they do not fit."""
+    def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
+        """Return a newly initialised encoder for items of that shape. Raises InputError when they do not fit."""
         raise NotImplementedError
 
-    def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
-        """How it reads captions: words of the training captions seen min_count times, unless it says otherwise."""
+    def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
+        """Return the tokeniser; by default a vocabulary of the words seen at least min_count times in the captions."""
         return Vocabulary.build(captions, min_count)
 
     @property
-    def wordless(self) -> bool:
-        """Whether it reads vectors of words that the data set holds, so that it has no use for a vocabulary."""
+    def reads_word_vectors(self) -> bool:
+        """Whether it reads word vectors of the data set, and so needs no vocabulary."""
         return False
 
-    def prepare(self, words: Tokens) -> Tokens:
-        """A vocabulary or tokeniser of an original's file, as this model reads captions with it."""
-        return words
+    def prepare(self, tokeniser: Tokeniser) -> Tokeniser:
+        """Return the vocabulary or tokeniser of a released file in the form in which this model reads captions."""
+        return tokeniser
 
-    def kept(self) -> Mapping[str, str]:
-        """What of its files (a configuration) a checkpoint must hold so that the model can be rebuilt without them."""
+    def stored_files(self) -> Mapping[str, str]:
+        """Return what a checkpoint stores of the spec's files (a configuration, by name), so that it needs no files."""
         return {}
 
-    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
-        """The model to load a checkpoint's weights into, from what `kept` told; reads none of the spec's files."""
+    def rebuild(self, item_shape: ItemShape, vocabulary_size: int, stored_files: Mapping[str, str]) -> Encoder:
+        """Return the model into which a checkpoint's weights are loaded; reads none of the spec's files.
+
+        Args:
+            item_shape: shape of one item.
+            vocabulary_size: number of ids.
+            stored_files: what `stored_files` returned when the checkpoint was written.
+        """
         return self.build(item_shape, vocabulary_size)
 
     @classmethod
-    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
-        """The encoder and weights in an original file of the family's authors, or None when it is none of theirs.
+    def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
+        """Return the encoder and weights in a file of the family's authors, or None when the file is of another family.
 
-        Raises InputError when it is one, but damaged or of a kind that can not be opened.
+        Raises InputError when it is of this family, but damaged or of a kind that cannot be opened.
         """
         return None
 
 
 def encoder_spec(spec: str) -> EncoderSpec:
-    """The options that a spec describes. Raises InputError for a user's own class that is no EncoderSpec."""
-    found = build(spec=spec, kind="encoders")
-    if not isinstance(found, EncoderSpec):
-        raise InputError(f"{spec} must inherit lossscope.encoders.base.EncoderSpec; {type(found).__name__} does not")
-    return found
+    """Return the options that a spec describes. Raises InputError for a plug-in class that is no EncoderSpec."""
+    options = build(spec=spec, kind="encoders")
+    if not isinstance(options, EncoderSpec):
+        raise InputError(f"{spec} must inherit lossscope.encoders.base.EncoderSpec; {type(options).__name__} does not")
+    return options

@@ -9,18 +9,40 @@ import torch
 from torch import Tensor
 
 from .base import Encoder, EncoderSpec
-from .layers.cross_attention import Clip, attention, cosines, dots, gram, lengths_of, mean
-from .layers.scan_towers import Regions, Words, region_shape, region_side, require_positive, word_side
-from .released.options import number
-from .released.scan_family import REGIONS, chosen, named, only_regions_and_words, opened, sizes
-from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
+from .layers.cross_attention import (
+    Clip,
+    attended_cosines,
+    attention_weights,
+    dot_products,
+    gram_matrices,
+    mean_over_queries,
+    vector_lengths,
+)
+from .layers.scan_towers import (
+    RegionTower,
+    WordTower,
+    encode_regions,
+    require_positive,
+    require_region_shape,
+    word_batch,
+)
+from .released.options import read_number
+from .released.scan_family import (
+    REGIONS,
+    has_region_and_word_towers,
+    matrix_shape,
+    open_model,
+    prefixed_weights,
+    translate_option,
+)
+from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 Focal = Literal["equal", "prob"]
 _FOCAL: dict[str, Focal] = {"equal": "equal", "prob": "prob"}
-TIE = 1e-5  # relative difference of attention that rounding can make
+TIE = 1e-5  # relative difference of attention that rounding can cause
 _NOTICE = (
-    "BFAN was trained on files of word ids; whether they hold <start> and <end> is not known. Compare its recalls with "
-    "the published ones before relying on it"
+    "BFAN was trained on files of word ids, and it is not known whether they hold <start> and <end>. Compare its "
+    "recalls with the published ones before relying on it"
 )
 
 
@@ -28,42 +50,41 @@ _NOTICE = (
 class BFAN(EncoderSpec):
     """S = mean_words cos(w, v_w) + mean_regions cos(r, v_r), v_i = Σ_j a'_ij c_j, a' = H a / Σ H a.
 
-    a: SCAN's attention with clipped, l2-normalised similarities and λ = lambda_softmax. H keeps context element j of
+    a is SCAN's attention with clipped, l2-normalised similarities and λ = lambda_softmax. H keeps context element j of
     query i if it is more relevant than the others: `equal` a_ij > 1/L, `prob` a_ij > Σ_k a_ik^1.5 / Σ_k a_ik^0.5. H is
-    constant to the gradient. Where it keeps nothing (equal attention, or one word only) the original divides 0 by 0;
-    here a stays as it is. clip, dim, words, word_init: as in scan. S lies in [−2, 2], and so does the margin.
-    Source: Liu et al. 2019.
+    constant in the gradient. Where it keeps nothing (equal attention, or one word only) the original divides 0 by 0;
+    here a stays unchanged. S lies in [−2, 2], and the margin is on that scale. Source: Liu et al. 2019.
     """
 
-    focal: Focal = "equal"
-    lambda_softmax: float = 20.0
-    clip: Clip = "leaky"
-    dim: int = 1024
-    words: int = 300
-    word_init: float = 0.1
+    focal: Focal = "equal"  # condition of H for a context element to be kept
+    lambda_softmax: float = 20.0  # λ of the attention's softmax
+    clip: Clip = "leaky"  # negative similarities, as in scan: hard sets them to 0, leaky to a tenth
+    dim: int = 1024  # joint width
+    words: int = 300  # width of a word vector
+    word_init: float = 0.1  # word vectors start uniform in ±word_init
 
     def __post_init__(self) -> None:
         require_positive(dim=self.dim, words=self.words, word_init=self.word_init, lambda_softmax=self.lambda_softmax)
 
-    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """A new model for images of (regions, d). Raises InputError for other items."""
-        return _Bfan(self, region_shape(item_shape, "bfan"), vocabulary_size)
+    def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
+        """Return a new model for images of (regions, d). Raises InputError for other items."""
+        return _Bfan(self, require_region_shape(item_shape, "bfan"), vocabulary_size)
 
     @classmethod
-    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
-        """A file whose options name `focal_type`; the tensors alone do not tell BFAN from SCAN."""
-        options = original.options
-        if "focal_type" not in options or not only_regions_and_words(original):
+    def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
+        """Open a file whose options name `focal_type`; the tensors alone do not distinguish BFAN from SCAN."""
+        options = released.options
+        if "focal_type" not in options or not has_region_and_word_towers(released):
             return None
-        weights = named(original)
-        dim, width = sizes(weights, "image.fc.weight")
+        weights = prefixed_weights(released)
+        dim, width = matrix_shape(weights, "image.fc.weight")
         spec = cls(
-            focal=chosen(options, "focal_type", _FOCAL, "equal"),
-            lambda_softmax=number(options, "lambda_softmax", 20.0),
+            focal=translate_option(options, "focal_type", _FOCAL, "equal"),
+            lambda_softmax=read_number(options, "lambda_softmax", 20.0),
             dim=dim,
-            words=sizes(weights, "text.embed.weight")[1],
+            words=matrix_shape(weights, "text.embed.weight")[1],
         )
-        return opened(spec, weights, (REGIONS, width), options, [_NOTICE])
+        return open_model(spec, weights, (REGIONS, width), options, [_NOTICE])
 
 
 class _Bfan(Encoder):
@@ -75,42 +96,52 @@ class _Bfan(Encoder):
     def __init__(self, spec: BFAN, shape: tuple[int, int], vocabulary_size: int) -> None:
         super().__init__()
         self.spec = spec
-        self.image = Regions(shape[1], spec.dim)
-        self.text = Words(vocabulary_size, spec.words, spec.dim, True, spec.word_init)
+        self.image = RegionTower(shape[1], spec.dim)
+        self.text = WordTower(vocabulary_size, spec.words, spec.dim, True, spec.word_init)
 
     def encode_images(self, images: Items) -> EncodedBatch:
-        return region_side(self.image, images)
+        return encode_regions(self.image, images)
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return word_side(self.text(ids, lengths), lengths)
+        return word_batch(self.text(ids, lengths), lengths)
 
     def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
         assert images.local is not None and texts.local is not None
-        s = dots(images.local, texts.local)
+        s = dot_products(images.local, texts.local)
         to_words = self._mean(s, images, texts)
         return to_words + self._mean(s.permute(3, 2, 1, 0).contiguous(), texts, images).T
 
     def _mean(self, s: Tensor, context: EncodedBatch, queries: EncodedBatch) -> Tensor:
-        """Mean of r over the queries, (k, q), from s (k, C, Q, q)."""
+        """Return the mean of r over the queries, (k, q), from s (k, C, Q, q)."""
         assert context.local is not None and queries.local is not None
-        a = attention(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, context.mask)
-        r = cosines(focused(a, self.spec.focal, _sizes(context)), s, gram(context.local), lengths_of(queries.local))
-        return mean(r, queries.mask)
+        a = attention_weights(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, context.mask)
+        r = attended_cosines(
+            focus_attention(a, self.spec.focal, _context_sizes(context)),
+            s,
+            gram_matrices(context.local),
+            vector_lengths(queries.local),
+        )
+        return mean_over_queries(r, queries.mask)
 
 
-def _sizes(side: EncodedBatch) -> Tensor:
-    """(k,) how many of a side's elements are there."""
-    assert side.local is not None
-    if side.mask is None:
-        return torch.full(side.local.shape[:1], side.local.shape[1], device=side.local.device)
-    return side.lengths
+def _context_sizes(batch: EncodedBatch) -> Tensor:
+    """Return (k,) the number of present elements of each item."""
+    assert batch.local is not None
+    if batch.mask is None:
+        return torch.full(batch.local.shape[:1], batch.local.shape[1], device=batch.local.device)
+    return batch.lengths
 
 
-def focused(a: Tensor, focal: Focal, lengths: Tensor) -> Tensor:
-    """a' = H a / Σ_j H a over what is relevant, (k, C, Q, q); lengths: (k,) context elements that are there.
+def focus_attention(a: Tensor, focal: Focal, lengths: Tensor) -> Tensor:
+    """a' = H a / Σ_j H a, (k, C, Q, q).
 
-    What lies on the threshold but for rounding is not kept: with one query, all similarities above 0 become 1, and with
-    them the attention of several elements becomes the same.
+    An element that exceeds the threshold by rounding error only is dropped: with one query, all similarities above 0
+    become 1, and so the attention to several elements becomes equal.
+
+    Args:
+        a: attention, (k, C, Q, q).
+        focal: the condition of H.
+        lengths: (k,) number of present context elements.
     """
     with torch.no_grad():
         if focal == "equal":

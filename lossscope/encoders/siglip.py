@@ -1,4 +1,4 @@
-"""SigLIP, read from a Hugging Face folder."""
+"""SigLIP, from a Hugging Face folder."""
 
 from __future__ import annotations
 
@@ -15,78 +15,82 @@ from torch import Tensor, nn
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
-from lossscope.text.tokenizer import Tokens
+from lossscope.text.tokenizer import Tokeniser
 
 from .base import Encoder, EncoderSpec, require_fit
 from .released.checkpoint_file import read_released
-from .released.transformer_config import configured, kept_parts, learnt, parts
-from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
+from .released.transformer_config import build_config, parse_stored_config, read_scalar, select_configs
+from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
-_IDS = ".position_ids"
+_POSITION_IDS = ".position_ids"
 
 
 @dataclass(frozen=True)
 class SigLIP(EncoderSpec):
     """v = norm(attention pooling of the patches), t = norm(head of the last position), S = v · t.
 
-    path: Hugging Face folder (config.json, model.safetensors, tokenizer.json); None in a converted checkpoint, which
-    holds its configuration. Captions are padded to the full context with the folder's padding id, as the model was
-    trained. Items are pictures of just the size the model takes, scaled to -1..1 here. logit_scale and logit_bias are
-    carried along and not trained: the objective siglip learns them. The group `siglip` of a recipe's rates and freeze
-    is the whole model. Source: Zhai et al. 2023.
+    Captions are padded to the full context with the folder's padding id, as in the model's training. Items are pictures
+    of exactly the model's size; they are scaled to -1..1 here. logit_scale and logit_bias are stored but not trained:
+    the objective siglip learns them. The parameter group `siglip` of a recipe's rates and freeze is the whole model.
+
+    Source: Zhai et al. 2023.
     """
 
-    path: Path | None = None
+    path: Path | None = None  # Hugging Face folder; none in a converted checkpoint, which holds its configuration
 
-    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """The folder's model. Raises InputError for items of another size, or a folder that does not fit."""
+    def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
+        """Return the folder's model. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        original = read_released(self.path)
-        settings, found = _settings(original.options), _weights(original)
+        released = read_released(self.path)
+        settings, weights = _build_config(released.options), _select_weights(released)
         with torch.device("meta"):
-            require_fit(_Towers(settings, item_shape).state_dict(), found, f"the folder {self.path}")
+            require_fit(_Towers(settings, item_shape).state_dict(), weights, f"the folder {self.path}")
         model = _Towers(settings, item_shape)
-        model.load_state_dict(found)
+        model.load_state_dict(weights)
         return model
 
-    def rebuild(self, item_shape: Shape, vocabulary_size: int, kept: Mapping[str, str]) -> Encoder:
-        return _Towers(_settings(kept_parts(kept, "SigLIP")), item_shape)
+    def rebuild(self, item_shape: ItemShape, vocabulary_size: int, stored_files: Mapping[str, str]) -> Encoder:
+        return _Towers(_build_config(parse_stored_config(stored_files, "SigLIP")), item_shape)
 
-    def kept(self) -> Mapping[str, str]:
-        return {} if self.path is None else {"config": json.dumps(parts(read_released(self.path).options, "SigLIP"))}
+    def stored_files(self) -> Mapping[str, str]:
+        return (
+            {}
+            if self.path is None
+            else {"config": json.dumps(select_configs(read_released(self.path).options, "SigLIP"))}
+        )
 
-    def tokens(self, captions: Sequence[str], min_count: int) -> Tokens:
+    def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        context = _settings(read_released(self.path).options).text_config.max_position_embeddings
+        context = _build_config(read_released(self.path).options).text_config.max_position_embeddings
         return Subwords.from_folder(self.path, max_length=context)
 
     @classmethod
-    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
-        tower = original.towers[0]
-        if len(original.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
+    def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
+        tower = released.towers[0]
+        if len(released.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
             return None
-        weights, config = _weights(original), parts(original.options, "SigLIP")
-        settings = _settings(config)
+        weights, config = _select_weights(released), select_configs(released.options, "SigLIP")
+        settings = _build_config(config)
         side = settings.vision_config.image_size
         with torch.device("meta"):
-            require_fit(_Towers(settings, (3, side, side)).state_dict(), weights, f"the SigLIP in {original.path}")
-        scale, bias = math.exp(learnt(weights, "logit_scale", 1)), learnt(weights, "logit_bias", 1)
+            require_fit(_Towers(settings, (3, side, side)).state_dict(), weights, f"the SigLIP in {released.path}")
+        scale, bias = math.exp(read_scalar(weights, "logit_scale", 1)), read_scalar(weights, "logit_bias", 1)
         return OpenedModel(
             cls(),
             weights,
             (3, side, side),
             settings.text_config.vocab_size,
             objective=f"siglip:scale={scale:.9g},bias={bias:.9g},learn=false",
-            ignored=tuple(name for name in tower if name.endswith(_IDS)),
-            kept={"config": json.dumps(config)},
-            context=settings.text_config.max_position_embeddings,
+            ignored=tuple(name for name in tower if name.endswith(_POSITION_IDS)),
+            stored_files={"config": json.dumps(config)},
+            context_length=settings.text_config.max_position_embeddings,
         )
 
 
 class _Towers(Encoder):
-    def __init__(self, settings: Any, shape: Shape) -> None:
+    def __init__(self, settings: Any, shape: ItemShape) -> None:
         super().__init__()
         from transformers import SiglipModel
 
@@ -106,28 +110,29 @@ class _Towers(Encoder):
         return EncodedBatch(normalise(self.vision_model(pixel_values=pixels).pooler_output.float()))
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        whole = ids.new_full((len(ids), self._context), self._fill)
-        whole[:, : ids.shape[1]] = ids[:, : self._context]
+        padded = ids.new_full((len(ids), self._context), self._fill)
+        padded[:, : ids.shape[1]] = ids[:, : self._context]
         absent = torch.arange(self._context, device=ids.device)[None] >= lengths.to(ids.device)[:, None]
-        pooled = self.text_model(input_ids=whole.masked_fill(absent, self._fill)).pooler_output
+        pooled = self.text_model(input_ids=padded.masked_fill(absent, self._fill)).pooler_output
         return EncodedBatch(normalise(pooled.float()))
 
-    def groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
+    def parameter_groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"siglip": self.parameters()}
 
 
-def _weights(original: ReleasedFile) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in original.towers[0].items() if not name.endswith(_IDS)}
+def _select_weights(released: ReleasedFile) -> dict[str, Tensor]:
+    """Return the parameters of the model."""
+    return {name: tensor for name, tensor in released.towers[0].items() if not name.endswith(_POSITION_IDS)}
 
 
-def _settings(config: Mapping[str, Any]) -> Any:
-    """The configuration with every default filled in. Raises InputError without transformers, or for a broken one."""
+def _build_config(config: Mapping[str, Any]) -> Any:
+    """Return the configuration with all defaults. Raises InputError without transformers, or for an invalid one."""
     try:
         from transformers import SiglipConfig
     except ImportError as error:
         raise InputError("siglip needs transformers; install lossscope[hf]") from error
-    made = configured(SiglipConfig, parts(config, "SigLIP"), "SigLIP")
-    fill = made.text_config.pad_token_id
-    if fill >= made.text_config.vocab_size:
+    filled = build_config(SiglipConfig, select_configs(config, "SigLIP"), "SigLIP")
+    fill = filled.text_config.pad_token_id
+    if fill >= filled.text_config.vocab_size:
         raise InputError(f"pad_token_id of a SigLIP must be below its vocab_size; got {fill}")
-    return made
+    return filled

@@ -1,40 +1,29 @@
-"""What encoders take and give: items, their shapes, encoded batches."""
+"""What encoders take and return: items, their shapes, encoded batches, released files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .layers.state_dict import require_finite as require_finite
-from .layers.state_dict import require_fit as require_fit
-
-if TYPE_CHECKING:
-    pass
-
-
 Items = Tensor | Mapping[str, Tensor]
-
-
-Shape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+"""A batch of images, videos or features: one tensor, or several by name."""
+ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
+"""Shape of one item: of its tensor, or of several by name."""
 
 
 @dataclass(frozen=True)
 class EncodedBatch:
-    """One side of a batch after encoding.
+    """The images or the captions of a batch after encoding."""
 
-    global_: (n, d) one vector per item, or None. local: (n, L, d) regions or words, or None; mask: (n, L) bool of
-    those present, first ones first. extra: further tensors with n rows.
-    """
-
-    global_: Tensor | None
-    local: Tensor | None = None
-    mask: Tensor | None = None
-    extra: Mapping[str, Tensor] = field(default_factory=dict)
+    global_: Tensor | None  # (n, d) one vector per item, or None
+    local: Tensor | None = None  # (n, L, d) regions or words, or None
+    mask: Tensor | None = None  # (n, L) bool, True where local is present, the present ones first
+    extra: Mapping[str, Tensor] = field(default_factory=dict)  # further tensors with n rows, by name
 
     @property
     def vectors(self) -> Tensor:
@@ -45,13 +34,13 @@ class EncodedBatch:
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """Everything it holds by name, `extra.` before the names of extra."""
+        """All tensors by name, with `extra.` before the names of extra."""
         named = {"global_": self.global_, "local": self.local, "mask": self.mask}
         return {k: v for k, v in named.items() if v is not None} | {f"extra.{k}": v for k, v in self.extra.items()}
 
     @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> EncodedBatch:
-        """The Side whose `tensors` these are."""
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> EncodedBatch:
+        """Return the batch whose `tensors` are given."""
         extra = {k.removeprefix("extra."): v for k, v in tensors.items() if k.startswith("extra.")}
         return cls(tensors.get("global_"), tensors.get("local"), tensors.get("mask"), extra)
 
@@ -60,18 +49,18 @@ class EncodedBatch:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) how many of local are present. Raises ValueError without a mask."""
+        """(n,) number of present entries of local. Raises ValueError without a mask."""
         if self.mask is None:
-            raise ValueError("this side has no mask, so no lengths")
+            raise ValueError("this batch has no mask, so no lengths")
         return self.mask.sum(1)
 
-    def rows(self, rows: Tensor | slice) -> EncodedBatch:
-        """Some items."""
-        return EncodedBatch.of({k: v[rows] for k, v in self.tensors.items()})
+    def select(self, rows: Tensor | slice) -> EncodedBatch:
+        """Return the items of these rows."""
+        return EncodedBatch.from_tensors({k: v[rows] for k, v in self.tensors.items()})
 
 
 def on_device(items: Any, device: torch.device) -> Items:
-    """Arrays that a data set took, one or several by name, as tensors on a device."""
+    """Return the arrays that a data set took, one or several by name, as tensors on a device."""
     if isinstance(items, Mapping):
         return {name: torch.from_numpy(array).to(device) for name, array in items.items()}
     return torch.from_numpy(items).to(device)
@@ -79,37 +68,28 @@ def on_device(items: Any, device: torch.device) -> Items:
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """What an original file holds.
+    """The contents of a file released by a model's authors.
 
-    towers: its state dicts in the file's order (one for most, [image, text(, similarity)] for the VSE family), without
-    `module.` in front of the names; only that very prefix is dropped, and only where every name of a tower has it.
-    options: its opt or config as plain values, {} when it has none. epoch, metrics: as far as it says.
+    Names in `towers` are without the prefix `module.`, where all names of a tower have it; only that prefix is dropped.
     """
 
-    path: Path
-    towers: tuple[Mapping[str, Tensor], ...]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    epoch: int = 0
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    path: Path  # where it is
+    towers: tuple[Mapping[str, Tensor], ...]  # its state dicts: one for most, [image, text(, similarity)] for VSE
+    options: Mapping[str, Any] = field(default_factory=dict)  # its opt or config as plain values, {} when it has none
+    epoch: int = 0  # as stored, 0 when there is none
+    metrics: Mapping[str, float] = field(default_factory=dict)  # as stored, by name
 
 
 @dataclass(frozen=True)
 class OpenedModel:
-    """An original file as one of our encoders.
+    """A released file as an encoder."""
 
-    encoder: the encoder's dataclass. weights: every tensor under our names. ignored: names left out on purpose.
-    kept: the configuration that a checkpoint of it must hold, as EncoderSpec.kept. context: ids of the longest caption
-    it takes (0: any).
-    item_shape: of one image, as the model takes it. vocabulary_size: rows of its word embedding (0: its tokeniser's).
-    objective: spec of what it was trained with, with the margin and temperature it says. notices: what to tell.
-    """
-
-    encoder: Any
-    weights: Mapping[str, Tensor]
-    item_shape: Any
-    vocabulary_size: int
-    objective: str
-    ignored: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    kept: Mapping[str, str] = field(default_factory=dict)
-    context: int = 0
+    encoder: Any  # the encoder's dataclass
+    weights: Mapping[str, Tensor]  # all tensors, under the encoder's names
+    item_shape: Any  # shape of one image or video, as the model takes it
+    vocabulary_size: int  # rows of its word embedding; 0 when its tokeniser decides
+    objective: str  # spec of what it was trained with, at the margin or temperature in the file; may be empty
+    ignored: tuple[str, ...] = ()  # names in the file that are left out on purpose
+    notices: tuple[str, ...] = ()  # what its user should know
+    stored_files: Mapping[str, str] = field(default_factory=dict)  # what a checkpoint of it must store
+    context_length: int = 0  # ids of the longest caption it takes; 0 for any

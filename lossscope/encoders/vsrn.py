@@ -1,4 +1,4 @@
-"""VSRN: regions reason with each other on a graph, a GRU reads them, and the last state meets the caption's."""
+"""VSRN: regions exchange information on a graph, a GRU reads them, and its last state is compared to the caption's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lossscope.errors import InputError
 
 from .base import Encoder, EncoderSpec
 from .layers.captioning import Captioning
-from .layers.initialisation import xavier
-from .layers.vse_towers import LastWord
-from .released import options as told
-from .types import EncodedBatch, Items, OpenedModel, ReleasedFile, Shape
+from .layers.initialisation import init_xavier
+from .layers.vse_towers import GruTower
+from .released.options import fit_weights, read_text, require_tensor, triplet_spec
+from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _REGIONS = 36  # of the authors' feature files; the model itself takes any number
 
@@ -26,27 +26,27 @@ _REGIONS = 36  # of the authors' feature files; the model itself takes any numbe
 class VSRN(EncoderSpec):
     """v = norm(BN(GRU(norm(graph⁴(fc(regions)))))), t = norm(GRU(words) at the last token), S = v · t.
 
-    A graph block is x_i + BN(W · 1/R Σ_j ⟨θ x_i, φ x_j⟩ g x_j); its BN starts at weight and bias 0, so the block
-    starts as the identity. dim: width of everything. words: width of a word vector, uniform in ±word_init at first.
-    blocks: graph blocks. region_norm_axis: the regions are scaled to unit length each (`channels`, the sound one), or
-    each channel over the `regions`, as the original's code does. fc_norm: the same scaling already after fc (the
-    original on COCO). final_bn: batch norm on the GRU's state (the original on Flickr30k; Bleeker & de Rijke always).
-    captions: the caption branch, whose loss, the summed −log p of a batch's captions / their number, is added to the
-    objective's in training with weight 1; longest: ids of a caption it learns (60). Originals have no branch in their
-    files. Not reproduced: the original lists the branch's and the towers' parameters twice, so that Adam steps twice
+    A graph block is x_i + BN(W · 1/R Σ_j ⟨θ x_i, φ x_j⟩ g x_j); its BN starts at weight and bias 0, so that the block
+    starts as the identity. region_norm_axis=channels scales each region to unit length, which is sound; `regions`
+    scales each channel over the regions, as the original's code does. captions=true adds the caption branch, whose
+    loss, −log p of a batch's captions summed and divided by their number, is added to the objective's in training with
+    weight 1; released files have no branch.
+
+    Not reproduced: the original lists the parameters of the branch and of the towers twice, so that Adam steps twice
     with them and clipping counts them twice.
+
     Source: Li et al. 2019.
     """
 
-    dim: int = 2048
-    words: int = 300
-    word_init: float = 0.1
-    blocks: int = 4
-    region_norm_axis: Literal["channels", "regions"] = "channels"
-    fc_norm: bool = False
-    final_bn: bool = True
-    captions: bool = False
-    longest: int = 60
+    dim: int = 2048  # width of all layers
+    words: int = 300  # width of a word vector
+    word_init: float = 0.1  # word vectors start uniform in ±word_init
+    blocks: int = 4  # number of graph blocks
+    region_norm_axis: Literal["channels", "regions"] = "channels"  # what is scaled to unit length
+    fc_norm: bool = False  # scale right after fc too (the original on COCO)
+    final_bn: bool = True  # batch norm on the GRU's state (the original on Flickr30k; Bleeker & de Rijke always)
+    captions: bool = False  # train the caption branch too
+    longest: int = 60  # ids of a caption that the branch learns at most
 
     def __post_init__(self) -> None:
         if min(self.dim, self.words, self.blocks) < 1:
@@ -54,39 +54,39 @@ class VSRN(EncoderSpec):
         if not self.word_init > 0 or self.longest < 3:
             raise InputError(f"word_init must be > 0 and longest >= 3; got {self.word_init} and {self.longest}")
 
-    def build(self, item_shape: Shape, vocabulary_size: int) -> Encoder:
-        """A new model. Raises InputError unless items are regions, (R, d)."""
+    def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
+        """Return a new model. Raises InputError unless items are regions, (R, d)."""
         if isinstance(item_shape, Mapping) or len(item_shape) != 2:
             raise InputError(f"vsrn must be given regions, (R, d); the data set has items of shape {item_shape}")
         return _VSRN(self, item_shape[1], vocabulary_size)
 
     @classmethod
-    def from_released(cls, original: ReleasedFile) -> OpenedModel | None:
-        """A file of Li et al. or of Bleeker & de Rijke 2022: graph blocks in the first of two state dicts."""
-        if len(original.towers) != 2 or not any(name.startswith("Rs_GCN_1.") for name in original.towers[0]):
+    def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
+        """Open a file of Li et al. or of Bleeker & de Rijke 2022: graph blocks in the first of two state dicts."""
+        if len(released.towers) != 2 or not any(name.startswith("Rs_GCN_1.") for name in released.towers[0]):
             return None
-        image, text = original.towers
-        fc, embed = told.tensor_of(image, "fc.weight", 2), told.tensor_of(text, "embed.weight", 2)
+        image, text = released.towers
+        fc, embed = require_tensor(image, "fc.weight", 2), require_tensor(text, "embed.weight", 2)
         spec = cls(
             dim=fc.shape[0],
             words=embed.shape[1],
             blocks=len({name.partition(".")[0] for name in image if name.startswith("Rs_GCN_")}),
             region_norm_axis="regions",
-            fc_norm=told.text(original.options, "data_name") != "f30k_precomp",
+            fc_norm=read_text(released.options, "data_name") != "f30k_precomp",
             final_bn="bn.weight" in image,
         )
         shape = (_REGIONS, fc.shape[1])
         weights = {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
-        weights = told.fitted(spec, shape, len(embed), weights)
-        notice = "the caption branch is not in files of this family: training goes on without it (captions=false)"
-        return OpenedModel(spec, weights, shape, len(embed), told.triplet_spec(original.options), notices=(notice,))
+        weights = fit_weights(spec, shape, len(embed), weights)
+        notice = "files of this family do not hold the caption branch: training continues without it (captions=false)"
+        return OpenedModel(spec, weights, shape, len(embed), triplet_spec(released.options), notices=(notice,))
 
 
 class _VSRN(Encoder):
     def __init__(self, spec: VSRN, width: int, vocabulary_size: int) -> None:
         super().__init__()
         self.image = _Regions(spec, width)
-        self.text = LastWord(vocabulary_size, spec.words, spec.dim, spec.word_init)
+        self.text = GruTower(vocabulary_size, spec.words, spec.dim, spec.word_init)
         if spec.captions:
             self.captioning = Captioning(spec.dim, vocabulary_size, spec.words, spec.longest)
 
@@ -104,8 +104,8 @@ class _VSRN(Encoder):
     ) -> Tensor | None:
         if "regions" not in images.extra:
             return None
-        own = mask.match.to(torch.uint8).argmax(0)  # the image of each caption
-        loss: Tensor = self.captioning(images.extra["regions"][own], ids, lengths)
+        image_of_caption = mask.match.to(torch.uint8).argmax(0)  # the image of each caption
+        loss: Tensor = self.captioning(images.extra["regions"][image_of_caption], ids, lengths)
         return loss
 
 
@@ -114,9 +114,9 @@ class _Regions(nn.Module):
         super().__init__()
         self.axis = 1 if spec.region_norm_axis == "regions" else 2
         self.fc_norm, self.blocks = spec.fc_norm, spec.blocks
-        self.fc = xavier(nn.Linear(width, spec.dim))
-        for place in range(1, spec.blocks + 1):
-            self.add_module(f"Rs_GCN_{place}", _Graph(spec.dim))
+        self.fc = init_xavier(nn.Linear(width, spec.dim))
+        for index in range(1, spec.blocks + 1):
+            self.add_module(f"Rs_GCN_{index}", _Graph(spec.dim))
         self.img_rnn = nn.GRU(spec.dim, spec.dim, batch_first=True)
         if spec.final_bn:
             self.bn = nn.BatchNorm1d(spec.dim)
@@ -125,8 +125,8 @@ class _Regions(nn.Module):
         """(n, R, d) -> the state (n, dim) and the regions after the graph (n, R, dim)."""
         x: Tensor = self.fc(regions)
         x = (self._unit(x) if self.fc_norm else x).transpose(1, 2)
-        for place in range(1, self.blocks + 1):
-            x = self.get_submodule(f"Rs_GCN_{place}")(x)
+        for index in range(1, self.blocks + 1):
+            x = self.get_submodule(f"Rs_GCN_{index}")(x)
         graph = self._unit(x.transpose(1, 2))
         state = self.img_rnn(graph)[1].squeeze(0)
         return (self.bn(state) if hasattr(self, "bn") else state), graph

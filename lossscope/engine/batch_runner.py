@@ -1,20 +1,21 @@
-"""Batches of a sweep: measured in stacks by one of the processes each, or in tiles by all of them."""
+"""Run the probes on batches: small ones in stacks, one process each; large ones in tiles, all processes together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from lossscope.core import memory
-from lossscope.core.batches import Batch, Sampling
+from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Buffers
@@ -24,183 +25,193 @@ from lossscope.spec import Spec
 
 from . import large_batches, small_batches
 from .large_batches import LargeBatchRunner
+from .plan import Batching, SweepPlan
 from .run_probes import ProbePlan, ProbeResult, Values, batch_statistics, plan_probes, run_probes
 
-if TYPE_CHECKING:
-    from .plan import Sweep
-
-Progress = Callable[[str, int, int], None]
+# the place of the first batch of some rows of S, and what every probe computed from them
+_Results = list[tuple[int, list[ProbeResult]]]
 
 
 @dataclass(frozen=True)
 class BatchRunner:
-    """What is fixed while batches are measured. world: the processes that share them."""
+    """Run the probes of a sweep on its batches; its fields are the same for all batches."""
 
-    sweep: Sweep
+    plan: SweepPlan
+    batching: Batching
     embedded: SplitEmbeddings
-    sampling: Sampling
-    objectives: Sequence[Objective]
-    processes: ProcessGroup
+    processes: ProcessGroup  # those that share the batches
     progress: Progress | None
 
-    def measured(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Rows of batches, the first of which is `start`, and of single queries; every process has all of them."""
-        done: list[_Told] = []
-        index, space = start, Buffers()
-        for number, stack in enumerate(small_batches.stack_batches(batches, self._cells())):
-            large_batches = len(stack) == 1 and self._is_large(stack[0])
-            if number % self.processes.size == self.processes.rank or large_batches:
-                looks = self._large(stack[0], index) if large_batches else self._small(stack, index, space)
-                if self.processes.main or not large_batches:
-                    done.append(self._told(number, looks, len(stack[0].images)))
+    def run(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return rows of batches and rows of single queries; every process has all of them.
+
+        Args:
+            batches: consecutive batches of the sweep.
+            start: the number of the first of them.
+            total: how many batches the sweep has, for `progress`.
+        """
+        finished: list[_StackRows] = []
+        index, buffers = start, Buffers()
+        for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
+            large = len(stack) == 1 and self._is_large(stack[0])
+            if number % self.processes.size == self.processes.rank or large:
+                results = self._run_large(stack[0], index) if large else self._run_small(stack, index, buffers)
+                if self.processes.main or not large:
+                    finished.append(self._stack_rows(number, results, len(stack[0].images)))
             index += len(stack)
             if self.progress:
-                self.progress(f"{self.sampling.mode} batches", index, total)
-        every = sorted((one for own in self.processes.gather(done) for one in own), key=lambda one: one.number)
+                self.progress(f"{self.batching.sampling.mode} batches", index, total)
+        every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
         queries = [frame for one in every for frame in one.queries]
-        return _below([row for one in every for row in one.rows]), pd.concat(queries) if queries else pd.DataFrame()
+        rows = _batch_rows([row for one in every for row in one.rows])
+        return rows, pd.concat(queries) if queries else pd.DataFrame()
+
+    def uses_tiles(self) -> bool:
+        """Return whether anything about the first batch is computed from tiles."""
+        first = next(self.batching.sampling.batches(self.embedded.caption_image), None)
+        tiled = any(large_batches.needs_one_pass(*pair) for pair in self.probe_plan)
+        return first is not None and tiled and self._is_large(first)
 
     @cached_property
-    def questions(self) -> ProbePlan:
-        """Which probe looks at which objective."""
-        return plan_probes(self.objectives, self.sweep.built_probes)
+    def probe_plan(self) -> ProbePlan:
+        """Which probe is run on which objective."""
+        return plan_probes(self.batching.objectives, self.plan.probes)
 
     @cached_property
     def _labels(self) -> dict[Probe, str]:
         """What each probe is called in the rows."""
-        probes = self.sweep.built_probes
-        return {probe: _label(probe, probes) for probe in probes}
+        return {probe: _label(probe, self.plan.probes) for probe in self.plan.probes}
 
-    def _cells(self) -> int:
-        """Similarities of one stack; 0, one batch at a time, where an objective wants the embeddings of a batch."""
-        reads = self._reads()
-        alone = "gradients" in reads or any(objective.needs_embeddings for objective in self.objectives)
-        return 0 if alone else small_batches.CELLS
+    @cached_property
+    def _specs(self) -> dict[Objective | None, str | None]:
+        return {None: None, **{objective: spec_of(objective) for objective in self.batching.objectives}}
 
+    @property
     def _reads(self) -> frozenset[str]:
-        return frozenset[str]().union(*(probe.reads for _, probe in self.questions))
+        """What the probes read of rows of S."""
+        return frozenset[str]().union(*(probe.reads for _, probe in self.probe_plan))
 
-    def _small(self, stack: Sequence[Batch], index: int, space: Buffers) -> list[tuple[int, list[ProbeResult]]]:
-        """All questions about each direction of a stack, with the place of its first batch; batch by batch where
-        memory does not do."""
+    @property
+    def _needs_embeddings(self) -> bool:
+        return any(objective.needs_embeddings for objective in self.batching.objectives)
+
+    def _stack_entries(self) -> int:
+        """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
+        return 0 if "gradients" in self._reads or self._needs_embeddings else small_batches.STACK_ENTRIES
+
+    def _run_small(self, stack: Sequence[Batch], index: int, buffers: Buffers) -> _Results:
+        """Both directions of a stack; batch by batch where the stack does not fit into memory."""
         try:
-            return [(index, some) for some in self._dense(stack, space)]
+            return [(index, results) for results in self._run_stack(stack, buffers)]
         except (MemoryError, RuntimeError) as error:
             if len(stack) == 1 or not memory.is_out_of_memory(error):
                 raise
-        singles = [self._small([batch], index + place, Buffers()) for place, batch in enumerate(stack)]
-        return [some for single in singles for some in single]
+        singles = [self._run_small([batch], index + place, Buffers()) for place, batch in enumerate(stack)]
+        return [results for single in singles for results in single]
 
-    def _dense(self, stack: Sequence[Batch], space: Buffers) -> list[list[ProbeResult]]:
-        """All questions about each direction of a stack."""
-        reads = self._reads()
-        wanted = "embeddings" in reads or any(objective.needs_embeddings for objective in self.objectives)
-        known = (wanted, "keys" in reads, space, "gradients" in reads)
-        looks = small_batches.rows_of_stack(self.embedded, stack, self.sweep.same_image, *known)
-        return [list(run_probes(look, self.questions)) for look in looks]
+    def _run_stack(self, stack: Sequence[Batch], buffers: Buffers) -> list[list[ProbeResult]]:
+        """Every probe on each direction of a stack."""
+        reads = self._reads
+        embeddings = "embeddings" in reads or self._needs_embeddings
+        directions = small_batches.rows_of_stack(
+            self.embedded, stack, self.plan.options.same_image, embeddings, "keys" in reads, buffers,
+            "gradients" in reads,
+        )  # fmt: skip
+        return [list(run_probes(rows, self.probe_plan)) for rows in directions]
 
-    def _large(self, batch: Batch, index: int) -> list[tuple[int, list[ProbeResult]]]:
-        """All questions about each direction of a batch, by all processes."""
+    def _run_large(self, batch: Batch, index: int) -> _Results:
+        """Every probe on each direction of a batch, by all processes together."""
 
-        def tick(done: int, of: int) -> None:
+        def on_tile(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
-        asking = LargeBatchRunner(self.questions, self.sweep.same_image, self.processes, tick, self.sweep.precision)
-        return [(index, some) for some in asking.measured(self.embedded, batch)]
-
-    def in_tiles(self) -> bool:
-        """Whether anything about the first batch is answered from tiles."""
-        first = next(self.sampling.batches(self.embedded.caption_image), None)
-        answers = any(large_batches.needs_one_pass(*question) for question in self.questions)
-        return first is not None and answers and self._is_large(first)
+        options = self.plan.options
+        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile, options.precision)
+        return [(index, results) for results in runner.run(self.embedded, batch)]
 
     def _is_large(self, batch: Batch) -> bool:
-        """Whether a batch is looked at in tiles. Raises InputError where that is needed and can not be."""
-        engine, embedded = self.sweep.engine, self.embedded
-        cells = len(batch.images) * len(batch.captions)
-        whole = [question for question in self.questions if large_batches.needs_whole(*question)]
-        if engine == "dense" or (engine == "auto" and cells <= large_batches.CELLS):
+        """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
+        engine, embedded = self.plan.options.engine, self.embedded
+        entries = len(batch.images) * len(batch.captions)
+        dense = [pair for pair in self.probe_plan if large_batches.needs_whole_matrix(*pair)]
+        if engine == "dense" or (engine == "auto" and entries <= large_batches.LARGE_ENTRIES):
             return False
-        if not whole and embedded.pair_scorer is None:
+        if not dense and embedded.pair_scorer is None:
             return True
         device = torch.device("cpu") if embedded.images is None else embedded.images.device
-        needed = 4 * large_batches.COPIES * cells
+        needed = 4 * large_batches.COPIES * entries
         if engine == "auto" and needed <= memory.free_bytes(device) / 2:
             return False
-        name = embedded.name if embedded.pair_scorer else spec_of(whole[0][0] or whole[0][1])
+        name = embedded.name if embedded.pair_scorer else spec_of(dense[0][0] or dense[0][1])
         raise InputError(
             f"batches of {name} must fit into memory, as it needs them whole; one of {len(batch.images)} x "
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _told(self, number: int, looks: Sequence[tuple[int, list[ProbeResult]]], images: int) -> _Told:
-        """What is told of the batches of a stack, which have so many images."""
-        answers = iter(batch_statistics([one for _, found in looks for one in found]))
-        size, rows, queries = self.sweep.batch_size or images, [], []
-        for place, found in looks:
-            for one in found:
+    def _stack_rows(self, number: int, results: _Results, images: int) -> _StackRows:
+        """The rows of the batches of stack `number`, each of which has `images` images."""
+        statistics = iter(batch_statistics([one for _, some in results for one in some]))
+        size, rows, queries = self.plan.options.batch_size or images, [], []
+        for place, some in results:
+            for one in some:
                 key = {**self._key(one), "queries": one.shape.queries, "batch_size": size}
-                rows.append(_Answer(key, place, one.shape.batches, next(answers)))
-                if self.sweep.per_query and one.probe.axis == "query":
-                    queries.append(self._queries(one, place))
-        return _Told(number, rows, queries)
+                rows.append(_Statistics(key, place, one.shape.batches, next(statistics)))
+                if self.plan.options.per_query and one.probe.axis == "query":
+                    queries.append(self._query_rows(one, place))
+        return _StackRows(number, rows, queries)
 
-    def _queries(self, found: ProbeResult, index: int) -> pd.DataFrame:
+    def _query_rows(self, result: ProbeResult, index: int) -> pd.DataFrame:
         """A row per query."""
-        shape = found.shape
+        shape = result.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
-        values = {k: v.float().cpu().numpy() for k, v in found.columns().items() if v.ndim == 1}
-        return pd.DataFrame({**self._key(found), "batch": batches, "query": shape.query_ids.numpy(), **values})
+        values = {k: v.float().cpu().numpy() for k, v in result.columns().items() if v.ndim == 1}
+        return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **values})
 
-    @cached_property
-    def _specs(self) -> dict[Objective | None, str | None]:
-        return {None: None, **{objective: spec_of(objective) for objective in self.objectives}}
-
-    def _key(self, found: ProbeResult) -> dict[str, Any]:
+    def _key(self, result: ProbeResult) -> dict[str, Any]:
         return {
             "source": self.embedded.name,
-            "sampling": self.sampling.mode,
-            "seed": self.sweep.seed,
-            "objective": self._specs[found.objective],
-            "direction": found.shape.direction,
-            "probe": self._labels[found.probe],
-            "convention": getattr(found.probe, "convention", None),
-            "eps": getattr(found.probe, "eps", float("nan")),
+            "sampling": self.batching.sampling.mode,
+            "seed": self.plan.options.seed,
+            "objective": self._specs[result.objective],
+            "direction": result.shape.direction,
+            "probe": self._labels[result.probe],
+            "convention": getattr(result.probe, "convention", None),
+            "eps": getattr(result.probe, "eps", float("nan")),
         }
 
 
 @dataclass(frozen=True)
-class _Told:
-    """Rows of the batches of a stack. number: of the stack. queries: frames of single queries."""
+class _StackRows:
+    """The rows of the batches of a stack."""
 
-    number: int
-    rows: list[_Answer]
-    queries: list[pd.DataFrame]
+    number: int  # of the stack
+    rows: list[_Statistics]
+    queries: list[pd.DataFrame]  # rows of single queries
 
 
 @dataclass(frozen=True)
-class _Answer:
-    """Statistics, (k,) or (k, n) each, of k = `size` batches from `start` on, and what they have in common."""
+class _Statistics:
+    """What one probe reports of consecutive batches."""
 
-    key: dict[str, Any]
-    start: int
-    size: int
-    statistics: dict[str, Values]
+    key: dict[str, Any]  # the columns that all of them share
+    start: int  # number of the first batch
+    size: int  # number of batches
+    statistics: dict[str, Values]  # (size,) each, or (size, n) of a curve
 
 
-def _below(answers: Sequence[_Answer]) -> pd.DataFrame:
-    """A row per batch and answer; a statistic that an answer does not have is NaN, and not among `statistics`."""
-    sizes = np.array([answer.size for answer in answers])
-    keys = pd.DataFrame([{**answer.key, "statistics": " ".join(answer.statistics)} for answer in answers])
+def _batch_rows(results: Sequence[_Statistics]) -> pd.DataFrame:
+    """A row per batch and result; a statistic that a result does not have is NaN, and not named in `statistics`."""
+    sizes = np.array([one.size for one in results])
+    keys = pd.DataFrame([{**one.key, "statistics": " ".join(one.statistics)} for one in results])
     rows = keys.loc[keys.index.repeat(sizes)].reset_index(drop=True)
     ends = sizes.cumsum().tolist()
     columns: dict[str, Values] = {}
     batch = np.empty(ends[-1], dtype=np.int64)
-    for answer, end in zip(answers, ends, strict=True):
-        here = slice(end - answer.size, end)
-        batch[here] = np.arange(answer.start, answer.start + answer.size)
-        for name, values in answer.statistics.items():
+    for one, end in zip(results, ends, strict=True):
+        here = slice(end - one.size, end)
+        batch[here] = np.arange(one.start, one.start + one.size)
+        for name, values in one.statistics.items():
             if name not in columns:
                 columns[name] = np.full(ends[-1], np.nan, dtype=object if values.ndim > 1 else np.float64)
             columns[name][here] = list(values) if values.ndim > 1 else values
@@ -208,7 +219,7 @@ def _below(answers: Sequence[_Answer]) -> pd.DataFrame:
 
 
 def _label(probe: Probe, probes: Sequence[Probe]) -> str:
-    """The probe's name, or its spec where another one has the same name, eps and convention."""
+    """The probe's name, or its spec where another probe has the same name, eps and convention."""
     twins = [one for one in probes if one != probe and type(one) is type(probe)]
     same = ("eps", "convention")
     if any(all(getattr(one, key, None) == getattr(probe, key, None) for key in same) for one in twins):

@@ -1,4 +1,4 @@
-"""C(eps): what `cocos` counts for every eps, from the rows of batches to one line per objective and direction."""
+"""C(eps): the count that `cocos` reports as a function of eps, averaged over batches."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ KEYS = ("source", "objective", "direction", "convention", "batch_size", "samplin
 
 
 def eps_curves(batches: pd.DataFrame) -> pd.DataFrame:
-    """Rows of batches with the column `curve` -> the keys, eps, and over batches mean and population std of the count.
+    """Return the mean and standard deviation of C(eps) over batches, with the columns KEYS, eps, mean, std and n.
 
-    One row for each of EDGES; n is the number of batches in which any query took part, which alone are averaged.
-    Raises InputError for rows without a curve.
+    There is one row for each combination of KEYS and each eps of EDGES. `std` is that of the population; `n` is the
+    number of batches in which at least one query has a positive and a negative. Only these are averaged.
+
+    Args:
+        batches: rows of a sweep, with the column `curve`, (EDGES,) counts of each batch.
+
+    Raises:
+        InputError: no row has a curve.
     """
     if "curve" not in batches or batches["curve"].isna().all():
         raise InputError("rows must have a column curve; sweep with the probe cocos:curve=true")
-    some = batches[batches["curve"].notna()]
-    found = []
-    for keys, part in some.groupby(list(KEYS), dropna=False, sort=False, observed=True):
-        counts = np.stack([np.asarray(one, dtype=float) for one in part["curve"]])
+    with_curve = batches[batches["curve"].notna()]
+    lines = []
+    for keys, rows in with_curve.groupby(list(KEYS), dropna=False, sort=False, observed=True):
+        counts = np.stack([np.asarray(curve, dtype=float) for curve in rows["curve"]])
         counts = counts[~np.isnan(counts).any(1)]
-        some_left = len(counts) > 0
-        mean, std = (counts.mean(0), counts.std(0)) if some_left else (np.full(len(EDGES), np.nan),) * 2
-        named = dict(zip(KEYS, keys, strict=True))
-        found.append(pd.DataFrame({**named, "eps": EDGES, "mean": mean, "std": std, "n": len(counts)}))
-    return pd.concat(found, ignore_index=True)
+        mean, std = (counts.mean(0), counts.std(0)) if len(counts) else (np.full(len(EDGES), np.nan),) * 2
+        columns = dict(zip(KEYS, keys, strict=True))
+        lines.append(pd.DataFrame({**columns, "eps": EDGES, "mean": mean, "std": std, "n": len(counts)}))
+    return pd.concat(lines, ignore_index=True)

@@ -1,8 +1,8 @@
-"""A batch too large for a matrix of its own: one pass over tiles where that tells enough, panels of rows where not."""
+"""Run probes on a batch too large for its matrix: in one pass over tiles where that is enough, else in row panels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,107 +13,111 @@ from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.similarity import SameImage
+from lossscope.core.types import SameImage
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
-from .run_probes import ProbePlan, ProbeResult, fold_part, merge_parts, run_probes
-from .tiled.matrix import ROWS, TiledMatrix, row_slices
+from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, run_probes
+from .tiled.matrix import ROWS, OnTile, TiledMatrix, row_slices
 from .tiled.one_pass import TiledRows, TilePass
 from .tiled.sparse_mask import SparseMask
 
-Tick = Callable[[int, int], None]
-CELLS = 1 << 22  # similarities from which on a batch is large
-PANEL = 1 << 21  # similarities of a panel
-COPIES = 12  # matrices of the size of S that an objective and the probes may make of it
-_ONE_LOOK = frozenset({"counts", "extremes"})
+LARGE_ENTRIES = 1 << 22  # entries of S above which a batch is large
+PANEL = 1 << 21  # entries of S of a panel
+COPIES = 12  # matrices of the size of S that an objective and the probes may allocate
+_READS_OF_TILES = frozenset({"counts", "extremes"})
 
 
 @dataclass(frozen=True)
 class LargeBatchRunner:
-    """What is asked of a large batch. world: the processes that share it. tick: told (done, of) in tiles.
-    precision: of the tiles; panels are always float32."""
+    """Run the probes of a plan on one large batch."""
 
-    questions: ProbePlan
-    same_image: SameImage
-    processes: ProcessGroup
-    tick: Tick | None = None
-    precision: Literal["float32", "bf16"] = "float32"
+    plan: ProbePlan
+    same_image: SameImage  # what another caption of the same image is
+    processes: ProcessGroup  # those that share the batch
+    on_tile: OnTile | None = None
+    precision: Literal["float32", "bf16"] = "float32"  # of tiles; panels are always float32
 
-    def measured(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
-        """Answers of i2t, then of t2i, in the order of the questions; every process has them all."""
+    def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
+        """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them."""
         matrix = TiledMatrix(embedded, batch.images, batch.captions)
-        relation = SparseMask.of(batch, embedded.caption_image, self.same_image)
+        mask = SparseMask.of(batch, embedded.caption_image, self.same_image)
         shapes = _shapes(batch)
-        quick = [question for question in self.questions if needs_one_pass(*question)]
-        slow = [question for question in self.questions if not needs_one_pass(*question)]
-        passed = self._passed(quick, matrix, relation, shapes) if quick else None
-        for turned in (False, True):
-            found = list(run_probes(passed.t2i if turned else passed.i2t, quick)) if passed else []
-            found += self._panels(slow, matrix, relation, shapes, turned) if slow else []
-            yield sorted(found, key=lambda one: self.questions.index((one.objective, one.probe)))
+        by_tiles = [pair for pair in self.plan if needs_one_pass(*pair)]
+        by_panels = [pair for pair in self.plan if not needs_one_pass(*pair)]
+        tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles else None
+        for transposed in (False, True):
+            results = list(run_probes(tiled.t2i if transposed else tiled.i2t, by_tiles)) if tiled else []
+            results += self._run_panels(by_panels, matrix, mask, shapes, transposed) if by_panels else []
+            yield sorted(results, key=lambda result: self.plan.index((result.objective, result.probe)))
 
-    def _passed(
-        self, quick: ProbePlan, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape]
+    def _run_tiles(
+        self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]
     ) -> Pair[TiledRows]:
-        """One pass over S for all of them, with smaller tiles where memory does not suffice."""
-        objectives = list(dict.fromkeys(objective for objective, _ in quick if objective is not None))
-        eps = [e for _, probe in quick if (e := getattr(probe, "eps", None)) is not None]
-        extremes = any("extremes" in probe.reads for _, probe in quick)
+        """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
+        objectives = list(dict.fromkeys(objective for objective, _ in plan if objective is not None))
+        eps = [e for _, probe in plan if (e := getattr(probe, "eps", None)) is not None]
+        extremes = any("extremes" in probe.reads for _, probe in plan)
 
         def run(rows: int) -> Pair[TiledRows]:
-            processes, tick, precision = self.processes, self.tick, self.precision
-            asking = TilePass(objectives, eps, extremes, rows=rows, processes=processes, tick=tick, precision=precision)
-            return asking.run(matrix, relation, shapes)
+            processes, on_tile, precision = self.processes, self.on_tile, self.precision
+            tile_pass = TilePass(
+                objectives, eps, extremes, rows=rows, processes=processes, on_tile=on_tile, precision=precision
+            )
+            return tile_pass.run(matrix, mask, shapes)
 
-        if self.processes.size > 1:  # the processes tell each other of their tiles, so none may change them alone
+        if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
             return run(ROWS)
         return memory.retry_smaller(run, ROWS, 16)
 
-    def _panels(
-        self, slow: ProbePlan, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape], turned: bool
+    def _run_panels(
+        self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape], transposed: bool
     ) -> list[ProbeResult]:
-        """One direction in panels of whole rows."""
-        relation = relation.t() if turned else relation
-        shape = shapes.t2i if turned else shapes.i2t
-        embeddings = any("embeddings" in probe.reads for _, probe in slow)
-        keys = any("keys" in probe.reads for _, probe in slow)
-        room = memory.free_bytes(matrix.any.device) // (4 * matrix.any.element_size() * COPIES)
-        size = max(min(PANEL, room) // shape.candidates, 1)
+        """Run the probes on one direction in panels of whole rows."""
+        mask = mask.t() if transposed else mask
+        shape = shapes.t2i if transposed else shapes.i2t
+        embeddings = any("embeddings" in probe.reads for _, probe in plan)
+        keys = any("keys" in probe.reads for _, probe in plan)
+        example = matrix.example
+        fitting = memory.free_bytes(example.device) // (4 * example.element_size() * COPIES)
+        size = max(min(PANEL, fitting) // shape.candidates, 1)
 
         def run(size: int) -> list[list[ProbeResult]]:
             every = row_slices(shape.queries, size)
-            mine = every[self.processes.share(len(every))]
-            parts: list[list[ProbeResult]] = [[] for _ in slow]
-            for done, part in enumerate(mine):
-                look = _panel(matrix, relation, shape, part, turned, embeddings, keys)
-                parts = [fold_part(met, one) for met, one in zip(parts, run_probes(look, slow), strict=True)]
-                if self.tick:
-                    self.tick(done + 1, len(mine))
+            own = every[self.processes.share(len(every))]
+            parts: list[list[ProbeResult]] = [[] for _ in plan]
+            for done, queries in enumerate(own):
+                rows = _panel(matrix, mask, shape, queries, transposed, embeddings, keys)
+                parts = [append_part(before, one) for before, one in zip(parts, run_probes(rows, plan), strict=True)]
+                if self.on_tile:
+                    self.on_tile(done + 1, len(own))
             return parts
 
         of_all = self.processes.gather(memory.retry_smaller(run, size, 1))
-        return [merge_parts([part for own in column for part in own], shape) for column in zip(*of_all, strict=True)]
+        return [
+            merge_parts([part for parts in of_probe for part in parts], shape)
+            for of_probe in zip(*of_all, strict=True)
+        ]  # fmt: skip
 
 
 def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
-    """Whether a pass over tiles can answer."""
-    if not probe.reads <= _ONE_LOOK:
+    """Whether one pass over tiles gives all that the probe reads under the objective."""
+    if not probe.reads <= _READS_OF_TILES:
         return False
     if objective is None:
         return True
     return objective.counting_rule is not None and getattr(probe, "convention", "corrected") == "corrected"
 
 
-def needs_whole(objective: Objective | None, probe: Probe) -> bool:
-    """Whether only the whole matrix can answer, as rows influence each other or the published counters mix them."""
+def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
+    """Whether the probe needs all rows at once: they influence each other, or the released counters mix them."""
     if "gradients" in probe.reads:
         return True
     if objective is None:
         return False
-    mixed = objective.coupled or objective.square or objective.needs_embeddings
-    return mixed or getattr(probe, "convention", "corrected") != "corrected"
+    mixes_rows = objective.coupled or objective.square or objective.needs_embeddings
+    return mixes_rows or getattr(probe, "convention", "corrected") != "corrected"
 
 
 def _shapes(batch: Batch) -> Pair[BatchShape]:
@@ -123,38 +127,50 @@ def _shapes(batch: Batch) -> Pair[BatchShape]:
 
 def _panel(
     matrix: TiledMatrix,
-    relation: SparseMask,
+    mask: SparseMask,
     shape: BatchShape,
-    part: slice,
-    turned: bool,
+    queries: slice,
+    transposed: bool,
     embeddings: bool,
     keys: bool,
 ) -> DenseRows:
-    """Some queries against all candidates."""
+    """Return some queries against all candidates.
+
+    Args:
+        matrix: S in tiles.
+        mask: of the direction.
+        shape: of the direction, whole.
+        queries: those of the panel.
+        transposed: whether the direction is t2i.
+        embeddings: include the embeddings, if the split has them.
+        keys: include the input keys and image rows.
+    """
     every = slice(0, shape.candidates)
-    S = matrix.panel(every, part).T.contiguous() if turned else matrix.panel(part, every)
-    mask = relation.mask(torch.arange(part.start, part.stop)).to(S.device)
-    sides = (matrix.captions, matrix.images) if turned else (matrix.images, matrix.captions)
-    own = BatchShape(1, shape.direction, shape.query_ids[part], shape.candidate_ids, whole=False)
-    look = DenseRows(own, S, mask)
+    S = matrix.block(every, queries).T.contiguous() if transposed else matrix.block(queries, every)
+    dense_mask = mask.mask(torch.arange(queries.start, queries.stop)).to(S.device)
+    q, c = (matrix.captions, matrix.images) if transposed else (matrix.images, matrix.captions)
+    panel = BatchShape(1, shape.direction, shape.query_ids[queries], shape.candidate_ids, has_all_queries=False)
+    rows = DenseRows(panel, S, dense_mask)
     if keys:
-        look = _known(look, matrix, part, turned)
-    if not embeddings or sides[0] is None or sides[1] is None:
-        return look
-    return replace(look, queries=sides[0][part], candidates=sides[1][None], everyone=sides[0][None])
+        rows = _with_keys(rows, matrix, queries, transposed)
+    if not embeddings or q is None or c is None:
+        return rows
+    return replace(rows, queries=q[queries], candidates=c[None], all_queries=q[None])
 
 
-def _known(look: DenseRows, matrix: TiledMatrix, part: slice, turned: bool) -> DenseRows:
-    """A panel that knows the image and the input of every item."""
-    source, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
-    groups = rows[0], source.caption_image[rows[1]]
-    keys = [None if key is None else torch.from_numpy(key[own]) for key, own in zip(source.keys, rows, strict=True)]
-    first, second = (1, 0) if turned else (0, 1)
-    own, others = keys[first], keys[second]
+def _with_keys(panel: DenseRows, matrix: TiledMatrix, queries: slice, transposed: bool) -> DenseRows:
+    """Return a panel with the image row and the input key of every item."""
+    embedded, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
+    image_rows = rows[0], embedded.caption_image[rows[1]]
+    keys = [
+        None if key is None else torch.from_numpy(key[own]) for key, own in zip(embedded.input_keys, rows, strict=True)
+    ]
+    q, c = (1, 0) if transposed else (0, 1)
+    query_keys, candidate_keys = keys[q], keys[c]
     return replace(
-        look,
-        query_groups=torch.from_numpy(groups[first])[part],
-        candidate_groups=torch.from_numpy(groups[second])[None],
-        query_keys=None if own is None else own[part],
-        candidate_keys=None if others is None else others[None],
+        panel,
+        query_image_rows=torch.from_numpy(image_rows[q])[queries],
+        candidate_image_rows=torch.from_numpy(image_rows[c])[None],
+        query_keys=None if query_keys is None else query_keys[queries],
+        candidate_keys=None if candidate_keys is None else candidate_keys[None],
     )

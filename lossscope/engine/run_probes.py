@@ -1,4 +1,4 @@
-"""Probes on looks: every probe on every objective it weighs, once on what does not depend on one."""
+"""Run probes on rows of S: each probe once for every objective, or once for all if it needs none."""
 
 from __future__ import annotations
 
@@ -15,96 +15,102 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulators, Axis, Probe, Reducer, Statistic, concatenate, reduce_column
 from lossscope.probes.views.view import BatchShape, RowsOfS, View
 
-ProbePlan = Sequence[tuple[Objective | None, Probe]]
+ProbePlan = Sequence[tuple[Objective | None, Probe]]  # objective None: the probe needs none
 Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe has found in one view; objective None: it weighs none. skipped: (k·q,) bool."""
+    """What a probe computed from rows of S."""
 
     probe: Probe
-    objective: Objective | None
+    objective: Objective | None  # None: the probe needs none
     shape: BatchShape
     accumulators: Accumulators
-    skipped: Tensor
+    skipped: Tensor  # (k·q,) bool, queries without a positive or without a negative
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """What is reported per batch."""
-        found = self.probe.statistics(self.objective)
-        layers = getattr(self.probe, "layers", None)  # only the model tells which there are
-        return found if layers is None else (*found, *layers(self.columns()))
+        """Return the statistics of each batch."""
+        statistics = self.probe.statistics(self.objective)
+        layers = getattr(self.probe, "layers", None)  # a probe of layers knows their names from its columns only
+        return statistics if layers is None else (*statistics, *layers(self.columns()))
 
     def columns(self) -> dict[str, Tensor]:
-        """Column -> number per element; queries also say which of them were skipped."""
+        """Return column -> number per element of the probe's axis; with `skipped` if the elements are queries."""
         columns = self.probe.finish(self.accumulators)
         return {**columns, "skipped": self.skipped} if self.probe.axis == "query" else columns
 
 
 def plan_probes(objectives: Sequence[Objective], probes: Sequence[Probe]) -> ProbePlan:
-    """Which probe looks at which objective: first those that look at none."""
-    free: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.needs_objective]
-    return [*free, *((objective, probe) for objective in objectives for probe in probes if probe.needs_objective)]
+    """Return which probe is run on which objective, those that need no objective first."""
+    without: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.needs_objective]
+    return [*without, *((objective, probe) for objective in objectives for probe in probes if probe.needs_objective)]
 
 
-def run_probes(look: RowsOfS, questions: ProbePlan) -> Iterator[ProbeResult]:
-    """Every question about a look."""
+def run_probes(rows: RowsOfS, plan: ProbePlan) -> Iterator[ProbeResult]:
+    """Yield the result of every probe of the plan on rows of S."""
     views: dict[Objective | None, View] = {}
-    for objective, probe in questions:
+    for objective, probe in plan:
         if objective not in views:
-            views[objective] = View(look, objective)
-        yield ProbeResult(probe, objective, look.shape, probe.tile(views[objective]), look.skipped)
+            views[objective] = View(rows, objective)
+        yield ProbeResult(probe, objective, rows.shape, probe.tile(views[objective]), rows.skipped)
 
 
-def batch_statistics(found: Sequence[ProbeResult]) -> list[dict[str, Values]]:
-    """Every statistic of each of the answers, (k,) numbers or (k, n) of a curve.
+def batch_statistics(results: Sequence[ProbeResult]) -> list[dict[str, Values]]:
+    """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve.
 
-    Columns of all looks that are reduced alike are reduced together, and those that several probes tell of, once.
+    Columns of all results that have the same reducer are reduced in one call, and a column that several statistics
+    share is reduced once.
     """
     groups: dict[tuple[Reducer, Axis, tuple[int, ...]], dict[int, _Column]] = {}
-    statistics = [one.statistics() for one in found]
-    for place, one in enumerate(found):
-        columns, axis, k = one.columns(), one.probe.axis, one.shape.batches
-        for statistic in statistics[place]:
+    statistics = [result.statistics() for result in results]
+    for index, result in enumerate(results):
+        columns, axis, k = result.columns(), result.probe.axis, result.shape.batches
+        for statistic in statistics[index]:
             column = columns[statistic.column]
             size, *rest = column.shape
             group = groups.setdefault((statistic.reducer, axis, (size // k, *rest)), {})
             if id(column) not in group:
-                group[id(column)] = _Column(column, one)
-            group[id(column)].names.append((place, statistic.name))
-    skipping = any(bool(skipped.any()) for skipped in {id(one.skipped): one.skipped for one in found}.values())
-    answers: list[dict[str, Values]] = [{} for _ in found]
+                group[id(column)] = _Column(column, result)
+            group[id(column)].targets.append((index, statistic.name))
+    any_skipped = any(
+        bool(skipped.any()) for skipped in {id(result.skipped): result.skipped for result in results}.values()
+    )
+    reduced: list[dict[str, Values]] = [{} for _ in results]
     for (reducer, axis, _), group in groups.items():
         members = list(group.values())
-        many = {"all": torch.cat([member.values for member in members])}
-        if skipping and axis == "query":
-            many["skipped"] = torch.cat([member.of.skipped for member in members])
-        batches = [member.of.shape.batches for member in members]
-        values = reduce_column(Statistic("all", "all", reducer, ""), many, sum(batches)).cpu().numpy()
+        combined = {"all": torch.cat([member.values for member in members])}
+        if any_skipped and axis == "query":
+            combined["skipped"] = torch.cat([member.result.skipped for member in members])
+        batches = [member.result.shape.batches for member in members]
+        values = reduce_column(Statistic("all", "all", reducer, ""), combined, sum(batches)).cpu().numpy()
         for member, number, end in zip(members, batches, accumulate(batches), strict=True):
-            for place, name in member.names:
-                answers[place][name] = values[end - number : end]
-    return [{one.name: own[one.name] for one in names} for names, own in zip(statistics, answers, strict=True)]
+            for index, name in member.targets:
+                reduced[index][name] = values[end - number : end]
+    return [
+        {statistic.name: values[statistic.name] for statistic in names}
+        for names, values in zip(statistics, reduced, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of an answer, and the (answer, statistic) that it is reduced for."""
+    """A column of a result, and the statistics that are reduced from it."""
 
     values: Tensor
-    of: ProbeResult
-    names: list[tuple[int, str]] = field(default_factory=list)
+    result: ProbeResult
+    targets: list[tuple[int, str]] = field(default_factory=list)  # (index of a result, name of a statistic)
 
 
 def merge_parts(parts: Sequence[ProbeResult], shape: BatchShape) -> ProbeResult:
-    """Queries of one batch from the parts that they were cut in, in their order; `shape` is that of the whole."""
+    """Merge the results of consecutive queries of one batch; `shape` is that of the whole."""
     first = parts[0]
-    found = concatenate(first.probe.axis, [part.accumulators for part in parts])
-    return ProbeResult(first.probe, first.objective, shape, found, torch.cat([part.skipped for part in parts]))
+    accumulators = concatenate(first.probe.axis, [part.accumulators for part in parts])
+    return ProbeResult(first.probe, first.objective, shape, accumulators, torch.cat([part.skipped for part in parts]))
 
 
-def fold_part(parts: list[ProbeResult], another: ProbeResult) -> list[ProbeResult]:
-    """The parts met so far: those of single queries are kept, others become one at once, which takes less room."""
-    if another.probe.axis == "query" or not parts:
-        return [*parts, another]
-    return [merge_parts([*parts, another], another.shape)]
+def append_part(parts: list[ProbeResult], part: ProbeResult) -> list[ProbeResult]:
+    """Append a part of a batch; unless its elements are queries it is merged at once, which takes less memory."""
+    if part.probe.axis == "query" or not parts:
+        return [*parts, part]
+    return [merge_parts([*parts, part], part.shape)]

@@ -1,4 +1,4 @@
-"""Which probes: by name, all there are, or the cheap ones; and which of them can look at a source."""
+"""Which probes and objectives: by name, by group, or what the source was trained with; and which probes can work."""
 
 from __future__ import annotations
 
@@ -8,48 +8,62 @@ from dataclasses import dataclass, replace
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.probes.base import Probe
-from lossscope.registry import build, load, names, spec_of
+from lossscope.registry import build, expand, load, names, spec_of
 
-from .plan import Sweep
+from .sweep import Sweep, require_probes_work
 
 GROUPS = ("all", "cheap")
+USUAL_OBJECTIVES = ("triplet", "triplet-sh", "ntxent")  # of the COCOS paper, for sources that name none
 
 
 @dataclass(frozen=True)
 class Selection:
-    """named: specs that must be able to look. offered: specs that look where they can."""
+    """Specs of probes."""
 
-    named: tuple[str, ...]
-    offered: tuple[str, ...] = ()
+    required: tuple[str, ...]  # an error when they cannot work on the source
+    optional: tuple[str, ...] = ()  # left out when they cannot
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Selection:
-        """Specs are named, `all` and `cheap` are offered. Raises SpecError for what is neither."""
-        named = tuple(dict.fromkeys(spec_of(build("probes", word)) for word in words if word not in GROUPS))
-        known = {name: load("probes", name) for name in names("probes")} if set(words) & set(GROUPS) else {}
-        group = [name for name, probe in known.items() if "all" in words or probe.cheap]
-        offered = (spec_of(build("probes", name)) for name in group)
-        return cls(named, tuple(spec for spec in offered if spec not in named))
+        """Read specs, which are required, and `all` and `cheap`, which are optional.
+
+        Raises SpecError for a word that is none of these.
+        """
+        required = tuple(dict.fromkeys(spec_of(build("probes", word)) for word in words if word not in GROUPS))
+        classes = {name: load("probes", name) for name in names("probes")} if set(words) & set(GROUPS) else {}
+        group = [name for name, probe in classes.items() if "all" in words or probe.cheap]
+        optional = (spec_of(build("probes", name)) for name in group)
+        return cls(required, tuple(spec for spec in optional if spec not in required))
 
     @property
     def needs_objective(self) -> bool:
-        """Whether any of them looks at an objective."""
-        probes: list[Probe] = [build("probes", spec) for spec in (*self.named, *self.offered)]
+        """Whether any of the probes depends on an objective."""
+        probes: list[Probe] = [build("probes", spec) for spec in (*self.required, *self.optional)]
         return any(probe.needs_objective for probe in probes)
 
-    def fitting(self, sweep: Sweep, embedded: SplitEmbeddings) -> tuple[Sweep, list[str]]:
-        """The sweep with all that can look at the source and its objectives, and why others of those offered can not.
+    def fit(self, sweep: Sweep, embedded: SplitEmbeddings) -> tuple[Sweep, list[str]]:
+        """Return the sweep with every probe that works on the source, and why each of the others is left out.
 
-        Raises InputError for objectives, or named probes, that can not be swept; or when nothing is left.
+        Raises InputError for objectives or required probes that do not fit the source, or when no probe is left.
         """
-        replace(sweep, probes=self.named).plans()
-        kept, left = list(self.named), []
-        for spec in self.offered:
+        plan = replace(sweep, probes=self.required).plan
+        kept, reasons = list(self.required), []
+        for spec in self.optional:
             try:
-                replace(sweep, probes=(spec,)).tried(embedded)
+                require_probes_work(plan.with_probes((build("probes", spec),)), embedded)
                 kept.append(spec)
             except InputError as error:
-                left.append(f"{spec.partition(':')[0]} is left out: {error}")
+                reasons.append(f"{spec.partition(':')[0]} is left out: {error}")
         if not kept:
-            raise InputError(f"one probe at least must be able to look at {embedded.name}; {'; '.join(left)}")
-        return replace(sweep, probes=tuple(kept)), left
+            raise InputError(f"at least one probe must work on {embedded.name}; {'; '.join(reasons)}")
+        return replace(sweep, probes=tuple(kept)), reasons
+
+
+def objective_specs(given: Sequence[str] | None, trained_with: str | None) -> tuple[str, ...]:
+    """Return canonical specs: those given, ranges expanded; else what the source was trained with; else the usual ones.
+
+    A stored spec may name a Python file: the caller must have called `require_trusted` before.
+    """
+    specs = given or ([trained_with] if trained_with else USUAL_OBJECTIVES)
+    every = (one for spec in specs for one in expand("objectives", spec))
+    return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in every))

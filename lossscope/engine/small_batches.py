@@ -1,4 +1,4 @@
-"""Batches of one shape, stacked: one matrix product for all of them, and rows that objectives take as one batch."""
+"""Stack batches of one shape: one matrix product for all of them, and rows that objectives take as one batch."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from torch import Tensor
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.similarity import Mask, SameImage, drop_unscored, pair_mask
-from lossscope.core.types import Rows as Places
+from lossscope.core.similarity import Mask, drop_unscored, pair_mask
+from lossscope.core.types import Rows, SameImage
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
 
-CELLS = 1 << 19  # similarities of one stack: what the caches of a core hold while objectives pass over them
-_GATHERED = 1 << 10  # embeddings that are gathered before they are multiplied, which finds them in a cache
+STACK_ENTRIES = 1 << 19  # entries of S of one stack: they stay in the caches of a core while objectives pass over them
+_GATHERED = 1 << 10  # embeddings that are gathered before each product, which then finds them in a cache
 
 
-def stack_batches(batches: Sequence[Batch], cells: int = CELLS) -> Iterator[list[Batch]]:
-    """Neighbours of one shape, as many as have `cells` similarities together, one at least."""
-    found: list[Batch] = []
+def stack_batches(batches: Sequence[Batch], entries: int = STACK_ENTRIES) -> Iterator[list[Batch]]:
+    """Yield consecutive batches of one shape, as many as have at most `entries` similarities together, or one."""
+    stack: list[Batch] = []
     for batch in batches:
         size = len(batch.images) * len(batch.captions)
-        if found and (_shape(batch) != _shape(found[0]) or size * (len(found) + 1) > cells):
-            yield found
-            found = []
-        found.append(batch)
-    if found:
-        yield found
+        if stack and (_shape(batch) != _shape(stack[0]) or size * (len(stack) + 1) > entries):
+            yield stack
+            stack = []
+        stack.append(batch)
+    if stack:
+        yield stack
 
 
 def rows_of_stack(
@@ -41,80 +41,107 @@ def rows_of_stack(
     same_image: SameImage,
     embeddings: bool = False,
     keys: bool = False,
-    space: Buffers | None = None,
+    buffers: Buffers | None = None,
     gradients: bool = False,
 ) -> Pair[DenseRows]:
-    """Both directions of a stack. embeddings, keys, gradients: whether they are wanted (where the source has them).
+    """Return the rows of S of both directions of a stack.
 
-    space: room that the next stack will use again.
+    Args:
+        embedded: the split.
+        stack: batches of one shape.
+        same_image: what another caption of the same image is, see `pair_mask`.
+        embeddings: include the embeddings, if the split has them.
+        keys: include the input keys and image rows of queries and candidates.
+        buffers: memory that the next stack reuses.
+        gradients: include the gradients of layers, if the split has a model; only for a stack of one batch.
     """
     images, captions = (np.stack([getattr(b, name) for b in stack]) for name in ("images", "captions"))
     v = t = None
     if embedded.images is not None and embedded.captions is not None:
         sources = embedded.images, embedded.captions
-        S, v, t = _product(*sources, images, captions, space or Buffers(), len(stack) if embeddings else None)
-        sides = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
+        S, v, t = _multiply(*sources, images, captions, buffers or Buffers(), len(stack) if embeddings else None)
+        both = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
         masks = _masks(stack, embedded.caption_image, same_image, S.device)
         if embeddings and len(stack) == 1:
-            masks = Pair(_told(masks.i2t, v[0], t[0]), _told(masks.t2i, t[0], v[0]))
+            masks = Pair(_with_embeddings(masks.i2t, v[0], t[0]), _with_embeddings(masks.t2i, t[0], v[0]))
     else:
-        sides, masks = _scored(embedded, stack, same_image)
-    own = (_keys(embedded.keys.i2t, images), _keys(embedded.keys.t2i, captions)) if keys else (None, None)
-    of = (torch.from_numpy(images), torch.from_numpy(embedded.caption_image[captions])) if keys else (None, None)
-    live = embedded.layer_gradients if gradients and len(stack) == 1 else None
-    back = (None, None) if live is None else tuple(live(images[0], captions[0]))
-    return Pair(
-        _rows(sides.i2t, masks.i2t, images, captions, v if embeddings else None, t, own, of, back[0]),
-        _rows(sides.t2i, masks.t2i, captions, images, t if embeddings else None, v, own[::-1], of[::-1], back[1]),
-    )
+        both, masks = _score(embedded, stack, same_image)
+    input_keys: tuple[Tensor | None, ...] = (None, None)
+    image_rows: tuple[Tensor | None, ...] = (None, None)
+    if keys:
+        input_keys = _select(embedded.input_keys.i2t, images), _select(embedded.input_keys.t2i, captions)
+        image_rows = torch.from_numpy(images), torch.from_numpy(embedded.caption_image[captions])
+    layer_gradients = embedded.layer_gradients if gradients and len(stack) == 1 else None
+    backward = (None, None) if layer_gradients is None else tuple(layer_gradients(images[0], captions[0]))
+    q, c = (v, t) if embeddings else (None, None)
+    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, image_rows, backward[0])
+    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], image_rows[::-1], backward[1])
+    return Pair(i2t, t2i)
 
 
-def _scored(
-    embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage
-) -> tuple[Pair[Tensor], Pair[Mask]]:
-    """Similarities that are no products of vectors, and masks without what was not scored."""
-    each = [embedded.both(batch.images, batch.captions) for batch in stack]
-    sides = Pair(torch.cat([one.i2t for one in each]), torch.cat([one.t2i for one in each]))
-    masks = _masks(stack, embedded.caption_image, same_image, sides.i2t.device)
-    (i2t, first), (t2i, second) = drop_unscored(sides.i2t, masks.i2t), drop_unscored(sides.t2i, masks.t2i)
-    return Pair(i2t, t2i), Pair(first, second)
+def _score(embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
+    """Return similarities that are not products of vectors, and masks without the entries that were not scored."""
+    batches = [embedded.similarities(batch.images, batch.captions) for batch in stack]
+    both = Pair(torch.cat([S.i2t for S in batches]), torch.cat([S.t2i for S in batches]))
+    masks = _masks(stack, embedded.caption_image, same_image, both.i2t.device)
+    (i2t, i2t_mask), (t2i, t2i_mask) = drop_unscored(both.i2t, masks.i2t), drop_unscored(both.t2i, masks.t2i)
+    return Pair(i2t, t2i), Pair(i2t_mask, t2i_mask)
 
 
-def _product(
-    v: Tensor, t: Tensor, images: Places, captions: Places, room: Buffers, batches: int | None
+def _multiply(
+    v: Tensor, t: Tensor, images: Rows, captions: Rows, buffers: Buffers, at_once: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(k, b, m) similarities of the batches, and the embeddings, (n, b, d) and (n, m, d), that were gathered last.
+    """Return S of the batches, (k, b, m), and the embeddings, (n, b, d) and (n, m, d), that were gathered last.
 
-    batches: how many are gathered at once; None: as many as a cache holds, where the product then finds them.
+    Args:
+        v: (N, d) embeddings of all images.
+        t: (M, d) embeddings of all captions.
+        images: (k, b) rows of the images of each batch.
+        captions: (k, m) rows of the captions of each batch.
+        buffers: memory of the three results.
+        at_once: number n of batches that are gathered at once; None: as many as stay in a cache until the product.
     """
-    S = room.room("S", (len(images), images.shape[1], captions.shape[1]), v.dtype, v.device)
-    size = batches or max(_GATHERED // (images.shape[1] + captions.shape[1]), 1)
+    S = buffers.get("S", (len(images), images.shape[1], captions.shape[1]), v.dtype, v.device)
+    size = at_once or max(_GATHERED // (images.shape[1] + captions.shape[1]), 1)
     for start in range(0, len(images), size):
-        some = slice(start, start + size)
-        own = _gathered("images", v, images[some], room), _gathered("captions", t, captions[some], room)
-        torch.bmm(own[0], own[1].transpose(1, 2), out=S[some])
-    return S, *own
+        part = slice(start, start + size)
+        gathered = _gather("images", v, images[part], buffers), _gather("captions", t, captions[part], buffers)
+        torch.bmm(gathered[0], gathered[1].transpose(1, 2), out=S[part])
+    return S, *gathered
 
 
-def _gathered(name: str, side: Tensor, rows: Places, room: Buffers) -> Tensor:
-    """(k, b, d) embeddings of the items of every batch."""
-    shape = (rows.size, side.shape[1])
-    found = room.room(name, shape, side.dtype, side.device)
-    torch.index_select(side, 0, torch.from_numpy(rows.reshape(-1)).to(side.device), out=found)
-    return found.view(*rows.shape, side.shape[1])
+def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tensor:
+    """(k, b, d) embeddings of the items of every batch, whose rows are (k, b)."""
+    d = embeddings.shape[1]
+    gathered = buffers.get(name, (rows.size, d), embeddings.dtype, embeddings.device)
+    torch.index_select(embeddings, 0, torch.from_numpy(rows.reshape(-1)).to(embeddings.device), out=gathered)
+    return gathered.view(*rows.shape, d)
 
 
 def _rows(
     S: Tensor,
     mask: Mask,
-    queries: Places,
-    candidates: Places,
+    queries: Rows,
+    candidates: Rows,
     q: Tensor | None,
     c: Tensor | None,
     keys: tuple[Tensor | None, ...],
-    groups: tuple[Tensor | None, ...],
+    image_rows: tuple[Tensor | None, ...],
     gradients: Gradients | None,
 ) -> DenseRows:
+    """Build the rows of one direction.
+
+    Args:
+        S: (k·q, c).
+        mask: of all rows.
+        queries: (k, q) rows of the queries in the split.
+        candidates: (k, c) rows of the candidates in the split.
+        q: (k, q, d) embeddings of the queries; None where there are none, or they are not needed.
+        c: (k, c, d) embeddings of the candidates, likewise.
+        keys: input keys of queries and candidates, shaped as their rows.
+        image_rows: image rows of queries and candidates, likewise.
+        gradients: of the layers of the model.
+    """
     shape = BatchShape(
         len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates)
     )
@@ -123,44 +150,44 @@ def _rows(
         S,
         mask,
         None if q is None else q.flatten(0, 1),
-        None if q is None else c,
+        c,
         None if keys[0] is None else keys[0].flatten(),
         keys[1],
-        None if groups[0] is None else groups[0].flatten(),
-        groups[1],
+        None if image_rows[0] is None else image_rows[0].flatten(),
+        image_rows[1],
         gradients=gradients,
     )
 
 
-def _masks(stack: Sequence[Batch], caption_image: Places, same_image: SameImage, device: torch.device) -> Pair[Mask]:
-    """Both directions of all batches, one below the other."""
+def _masks(stack: Sequence[Batch], caption_image: Rows, same_image: SameImage, device: torch.device) -> Pair[Mask]:
+    """Return the masks of both directions, those of all batches one below the other."""
     first = stack[0]
     if first.mode != "images" and same_image == "keep":
-        return _diagonals(len(stack), len(first.images), device)
+        return _diagonal_masks(len(stack), len(first.images), device)
     masks = [batch.mask(caption_image, same_image).to(device) for batch in stack]
-    return Pair(_below(masks), _below([m.t() for m in masks]))
+    return Pair(_concatenate(masks), _concatenate([m.t() for m in masks]))
 
 
 @lru_cache(maxsize=8)
-def _diagonals(batches: int, pairs: int, device: torch.device) -> Pair[Mask]:
-    """Masks of as many batches of plain pairs; the same in a whole sweep, so what is derived from them is kept."""
-    one = pair_mask(torch.arange(pairs, device=device))
-    return Pair(_below([one] * batches), _below([one.t()] * batches))
+def _diagonal_masks(batches: int, pairs: int, device: torch.device) -> Pair[Mask]:
+    """Return the masks of batches of plain pairs: the same in a whole sweep, so that cached properties are kept."""
+    mask = pair_mask(torch.arange(pairs, device=device))
+    return Pair(_concatenate([mask] * batches), _concatenate([mask.t()] * batches))
 
 
-def _below(masks: list[Mask]) -> Mask:
+def _concatenate(masks: list[Mask]) -> Mask:
     if len(masks) == 1:
         return masks[0]
     match, valid = torch.cat([m.match for m in masks]), torch.cat([m.valid for m in masks])
     return Mask(match, valid, direction=masks[0].direction)
 
 
-def _told(mask: Mask, queries: Tensor, candidates: Tensor) -> Mask:
-    """The mask with the embeddings, for objectives that want them."""
+def _with_embeddings(mask: Mask, queries: Tensor, candidates: Tensor) -> Mask:
+    """Return the mask with the embeddings as info, for objectives that need them."""
     return replace(mask, info={**mask.info, "queries": queries, "candidates": candidates})
 
 
-def _keys(keys: Places | None, rows: Places) -> Tensor | None:
+def _select(keys: Rows | None, rows: Rows) -> Tensor | None:
     return None if keys is None else torch.from_numpy(keys[rows])
 
 

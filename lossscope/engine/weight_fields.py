@@ -1,4 +1,4 @@
-"""Any objective -> its weight field over (s₊, s₋) and its pair-weight curves, by calling the objective itself."""
+"""The weight field of an objective over (s₊, s₋) and its pair-weight curves, computed by calling the objective."""
 
 from __future__ import annotations
 
@@ -16,19 +16,27 @@ from lossscope.registry import build, expand, short_spec, spec_of
 
 TRIPLETS = ("con", "nca", "cir")
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
-FINE, COARSE = 201, 41  # points of a side; COARSE where every point is a call of its own
+FINE, COARSE = 201, 41  # points along a side; COARSE where the objective is called once a point
 
 
 def weight_field(
     objective: str | Objective, low: float = -1.0, high: float = 1.0, points: int | None = None
 ) -> pd.DataFrame:
-    """Columns objective, s_pos, s_neg, w_pos, w_neg on a points x points grid: W of queries with two candidates.
+    """Return W of queries with two candidates on a grid: columns objective, s_pos, s_neg, w_pos, w_neg.
 
-    w_pos = dL/ds₊ and w_neg = dL/ds₋. One call of the objective on points² queries; nothing is drawn from a formula.
-    points: 201 unless given; 41 for coupled objectives and black boxes, which are called once a point.
-    Raises InputError for a coupled objective (its relative terms must be given) or a range that is empty.
+    w_pos = dL/ds₊ and w_neg = dL/ds₋ come from the objective itself, not from a formula: one call on points² queries.
+
+    Args:
+        objective: a spec, or the objective.
+        low: smallest similarity.
+        high: largest similarity.
+        points: points along each side of the grid; None: 201, or 41 for coupled objectives and black boxes, which are
+            called once a point.
+
+    Raises:
+        InputError: the range is empty, or the weights depend on relative terms that are not given.
     """
-    objective = _built(objective)
+    objective = _build(objective)
     steps = _steps(low, high, points or (COARSE if objective.coupled else FINE))
     s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
     W = _two_candidates(objective, s_pos, s_neg)
@@ -38,12 +46,20 @@ def weight_field(
 
 
 def fields(specs: Mapping[str, str], low: float = -1.0, high: float = 1.0, points: int | None = None) -> pd.DataFrame:
-    """The weight field of every spec, ranges written out, under its title."""
+    """Concatenate the weight fields of all specs, ranges expanded; column objective is the title.
+
+    Args:
+        specs: title -> spec; the objectives of a range are titled by their own specs.
+        low: smallest similarity.
+        high: largest similarity.
+        points: see `weight_field`.
+    """
     frames = []
     for title, spec in specs.items():
-        each = expand("objectives", spec)
-        for one in each:
-            frames.append(weight_field(one, low, high, points).assign(objective=title if len(each) == 1 else one))
+        expanded = expand("objectives", spec)
+        for one in expanded:
+            field = weight_field(one, low, high, points)
+            frames.append(field.assign(objective=title if len(expanded) == 1 else one))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -53,19 +69,23 @@ def goal_specs(
     options: Mapping[str, float] = MappingProxyType({}),
     m: float = 0.1,
 ) -> dict[str, str]:
-    """Title -> spec of each triplet weight, times each pair weight if any are named. options: fields of goal.
+    """Return title -> spec of each triplet weight of GOAL, times each pair weight.
 
-    Without options they are those of GOAL Figure 2: margin 0.2, tau 10. m: both relative terms of the -ms pairs.
+    Args:
+        triplets: names of triplet weights.
+        pairs: names of pair weights; empty: constant ones, left out of the titles.
+        options: fields of `goal`; margin 0.2 and tau 10, as in GOAL Figure 2, unless given.
+        m: both relative terms of the -ms pairs.
     """
-    given = {"tau": 10.0, "margin": 0.2, **options}
-    words = "".join(f",{name}={value!r}" for name, value in given.items())
-    found = {}
+    values = {"tau": 10.0, "margin": 0.2, **options}
+    words = "".join(f",{name}={value!r}" for name, value in values.items())
+    specs = {}
     for triplet in triplets:
-        title = f"T {triplet}, " + (f"margin {given['margin']:g}" if triplet == "con" else f"tau {given['tau']:g}")
+        title = f"T {triplet}, " + (f"margin {values['margin']:g}" if triplet == "con" else f"tau {values['tau']:g}")
         for pair in pairs or ["con"]:
             relative = f",m_plus={m!r},m_minus={m!r}" if pair.endswith("-ms") else ""
-            found[f"{title}, P {pair}" if pairs else title] = f"goal:triplet={triplet},pair={pair}{words}{relative}"
-    return found
+            specs[f"{title}, P {pair}" if pairs else title] = f"goal:triplet={triplet},pair={pair}{words}{relative}"
+    return specs
 
 
 def pair_curves(
@@ -76,10 +96,18 @@ def pair_curves(
     high: float = 1.0,
     points: int = FINE,
 ) -> pd.DataFrame:
-    """Columns label, side, s, weight: GOAL's pair weights P₊(s₊) and P₋(s₋) with the triplet weight held at 1.
+    """Return GOAL's pair weights P₊(s₊) and P₋(s₋) at a triplet weight of 1: columns label, side, s, weight.
 
-    They are |W| of `goal:triplet=con,variant=released` (whose T is 1 everywhere); `m` is both relative terms of the
-    -ms forms. options: further `,key=value` of goal. Source: Xuan & Chen 2023, eq. 9-13 and Figure 3.
+    They are |W| of `goal:triplet=con,variant=released`, whose triplet weight is 1 everywhere.
+    Source: Xuan & Chen 2023, eq. 9-13 and Figure 3.
+
+    Args:
+        pairs: names of pair weights.
+        options: further `,key=value` of goal.
+        m: both relative terms of the -ms pairs.
+        low: smallest similarity.
+        high: largest similarity.
+        points: of each curve.
     """
     steps = _steps(low, high, points)
     parts = []
@@ -97,74 +125,92 @@ def objective_curves(
     low: float = -1.0,
     high: float = 1.0,
     points: int | None = None,
-    held: tuple[float, float] | None = None,
+    other: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
-    """Columns label, side, s, weight of any objective: |dL/ds₊| against s₊ and |dL/ds₋| against s₋.
+    """Return |dL/ds₊| against s₊ and |dL/ds₋| against s₋ of an objective: columns label, side, s, weight.
 
-    held: the s₊ and the s₋ at which the other curve is taken, such as the medians of data; the middle of the range
-    unless given. The label says them.
+    Args:
+        objective: a spec, or the objective.
+        low: smallest similarity.
+        high: largest similarity.
+        points: of each curve; 201 unless given.
+        other: s₊ while s₋ varies, and s₋ while s₊ varies, such as the medians of data; the label states them. None:
+            the middle of the range.
     """
-    objective = _built(objective)
+    objective = _build(objective)
     steps = _steps(low, high, points or FINE)
-    s_pos, s_neg = held or ((low + high) / 2, (low + high) / 2)
-    other = f"other {s_neg:g}" if s_pos == s_neg else f"held: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
+    s_pos, s_neg = other or ((low + high) / 2, (low + high) / 2)
+    fixed = f"other {s_neg:g}" if s_pos == s_neg else f"other: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
     positive = _two_candidates(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
     negative = _two_candidates(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
     parts = [
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
         for side, weight in (("positive", positive), ("negative", negative))
     ]
-    return pd.concat(parts, ignore_index=True).assign(label=f"{short_spec(objective)} ({other})")
+    return pd.concat(parts, ignore_index=True).assign(label=f"{short_spec(objective)} ({fixed})")
 
 
-def weights_at(objective: str | Objective, density: pd.DataFrame, most: int = 2000) -> pd.DataFrame:
-    """W of each query's own (s₊, hardest s₋): what an objective makes of data that are where they are.
+def weights_at(objective: str | Objective, cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
+    """Return W at the (s₊, hardest s₋) of each query: the cloud with the columns objective, w_pos and w_neg.
 
-    density: columns s_pos, s_neg, which are kept with its others; adds objective, w_pos = dL/ds₊ and w_neg = dL/ds₋ of
-    a query with these two candidates. Of a loss that is called once a point (coupled, a black box) `most` rows, evenly
-    spaced, are taken. Other negatives than the hardest take no part here; the probes have those.
-    Raises InputError for a coupled objective whose relative terms are not given.
+    w_pos = dL/ds₊ and w_neg = dL/ds₋ are those of a query with these two candidates only; the weights of its other
+    negatives are what the probes report.
+
+    Args:
+        objective: a spec, or the objective.
+        cloud: columns s_pos, s_neg and any others.
+        limit: number of rows that are kept, evenly spaced, for an objective that is called once a point (coupled ones
+            and black boxes).
+
+    Raises:
+        InputError: the weights depend on relative terms that are not given.
     """
-    made = _built(objective)
-    if made.coupled and len(density) > most:
-        density = density.iloc[torch.linspace(0, len(density) - 1, most).round().long().numpy()]
-    s_pos, s_neg = (torch.tensor(density[name].to_numpy(), dtype=torch.float64) for name in ("s_pos", "s_neg"))
-    W = _two_candidates(made, s_pos, s_neg).numpy()
-    return density.assign(objective=spec_of(made), w_pos=W[:, 0], w_neg=W[:, 1]).reset_index(drop=True)
+    built = _build(objective)
+    if built.coupled and len(cloud) > limit:
+        cloud = cloud.iloc[torch.linspace(0, len(cloud) - 1, limit).round().long().numpy()]
+    s_pos, s_neg = (torch.tensor(cloud[name].to_numpy(), dtype=torch.float64) for name in ("s_pos", "s_neg"))
+    W = _two_candidates(built, s_pos, s_neg).numpy()
+    return cloud.assign(objective=spec_of(built), w_pos=W[:, 0], w_neg=W[:, 1]).reset_index(drop=True)
 
 
-def weights_of(specs: Mapping[str, str], density: pd.DataFrame, most: int = 2000) -> pd.DataFrame:
-    """`weights_at` of every spec, ranges written out, under its title, source by source.
+def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
+    """Concatenate `weights_at` of all specs, ranges expanded, and of all sources of the cloud.
 
-    Of a path, whose rows have several epochs: at the first and the last of them.
+    Of a cloud with several epochs only the first and the last are used.
+
+    Args:
+        specs: title -> spec; the objectives of a range are titled by their own specs.
+        cloud: columns source, epoch, s_pos, s_neg and any others.
+        limit: see `weights_at`.
     """
-    if density["epoch"].nunique() > 1:
-        ends = density[density["epoch"].isin([density["epoch"].min(), density["epoch"].max()])]
-        density = ends.assign(source=ends["source"] + ends["epoch"].map(", epoch {:g}".format))
+    if cloud["epoch"].nunique() > 1:
+        ends = cloud[cloud["epoch"].isin([cloud["epoch"].min(), cloud["epoch"].max()])]
+        cloud = ends.assign(source=ends["source"] + ends["epoch"].map(", epoch {:g}".format))
     parts = []
     for title, spec in specs.items():
-        each = expand("objectives", spec)
-        for one in each:
-            for _, own in density.groupby("source", sort=False):
-                parts.append(weights_at(one, own, most).assign(objective=title if len(each) == 1 else one))
+        expanded = expand("objectives", spec)
+        for one in expanded:
+            for _, of_source in cloud.groupby("source", sort=False):
+                weights = weights_at(one, of_source, limit)
+                parts.append(weights.assign(objective=title if len(expanded) == 1 else one))
     return pd.concat(parts, ignore_index=True)
 
 
-def _built(objective: str | Objective) -> Objective:
-    made: Objective = build("objectives", objective) if isinstance(objective, str) else objective
-    if made.coupled and made.relative:
+def _build(objective: str | Objective) -> Objective:
+    built: Objective = build("objectives", objective) if isinstance(objective, str) else objective
+    if built.coupled and built.relative:
         raise InputError(
-            f"a field needs weights of two similarities alone; those of {spec_of(made)} depend on the "
-            f"rest of the batch. Give its relative terms, e.g. {','.join(f'{name}=0.1' for name in made.relative)}"
+            f"a field needs weights of two similarities alone; those of {spec_of(built)} depend on the "
+            f"rest of the batch. Give its relative terms, e.g. {','.join(f'{name}=0.1' for name in built.relative)}"
         )
-    return made
+    return built
 
 
 def _two_candidates(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:
     """W of queries with one positive (column 0) and one negative (column 1): (q,), (q,) -> (q, 2).
 
-    Of an objective that takes whole batches, or whose rows influence each other: of the first query of the two pairs
-    [[s₊, s₋], [s₋, s₊]], one call a point.
+    For an objective that takes whole batches, or whose rows influence each other, it is W of the first query of the two
+    pairs [[s₊, s₋], [s₋, s₊]], one call a point.
     """
     if objective.coupled:
         pairs = pair_mask(torch.arange(2))

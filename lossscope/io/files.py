@@ -1,4 +1,4 @@
-"""How files are written (whole or not at all), read (never running what is in them) and told apart."""
+"""Write files atomically, read them without running code that is in them, and fingerprint their content."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def write_atomically(path: Path | str) -> Iterator[Path]:
-    """Yield a temporary name beside `path`; on success it is synced and renamed to `path`, on failure removed.
+    """Yield the path of a temporary file beside `path`; on success it replaces `path`, on failure it is removed.
 
-    A reader therefore sees the old file or the new one, never half of one, whatever kills the process.
-    Raises InputError when `path` is a folder.
+    The temporary file is synced before it is renamed, so that a reader sees the old file or the new one, never half of
+    one, even when the process is killed. Missing parent folders are made. Raises InputError when `path` is a folder.
     """
     path = Path(path)
     if path.is_dir():
@@ -45,19 +45,19 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write `text` as UTF-8, whole or not at all."""
+    """Write `text` as UTF-8, atomically."""
     with write_atomically(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
 def fingerprint(path: Path | str) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file's bytes, in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fingerprint_of(*parts: bytes | str) -> str:
-    """SHA-256 over parts, each preceded by its length, so that moving a boundary changes the result."""
+    """Return the SHA-256 over parts, each preceded by its length, so that moving a boundary changes it."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -67,32 +67,39 @@ def fingerprint_of(*parts: bytes | str) -> str:
 
 
 def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
-    """What a `.pt` file holds, read with weights_only: tensors and plain containers, never code.
+    """Read a `.pt` file with weights_only: tensors and plain containers, never code.
 
-    inert: (our class that does nothing, the name that the file has for it), for objects that a file may hold beside.
-    Raises InputError: no such file, a folder, empty, cut off, not a torch file, or a pickle of other objects.
+    Args:
+        path: the file.
+        inert: (class of ours without behaviour, name of the class in the file) for other objects a file may contain.
+
+    Raises:
+        InputError: no such file, a folder, empty, cut off, not a torch file, or a pickle of other objects.
     """
     import torch
 
-    path = torch_file(path)
+    path = require_torch_file(path)
     try:
-        # warnings of a newer pickle protocol: then it is read or refused
+        # a newer pickle protocol only warns; the file is then read or refused
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(list(inert)):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        found = re.search(r"GLOBAL ([\w.]+)", str(error))
-        what = f"it holds {found[1]} objects" if found else "it is damaged, or holds objects of other kinds"
+        match = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = f"it holds {match[1]} objects" if match else "it is damaged, or holds objects of other kinds"
         raise InputError(
             f"{path} must hold plain data; {what}, which are never loaded because that runs code"
         ) from error
-    except InputError as error:  # of a stand-in that the file asks too much of
+    except InputError as error:  # raised by an inert class that the file misuses
         raise InputError(f"{path} must hold plain data; {error}") from error
-    except Exception as error:  # a damaged pickle fails in any way it likes
+    except Exception as error:  # a damaged pickle can raise anything
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
 
 
-def torch_file(path: Path | str) -> Path:
-    """The path of a file that begins as torch's do. Raises InputError: none there, a folder, empty, something else."""
+def require_torch_file(path: Path | str) -> Path:
+    """Return the path of a file that begins as a torch file does.
+
+    Raises InputError when there is no such file, for a folder, an empty file, and a file of another format.
+    """
     path = require_file(path)
     with open(path, "rb") as file:
         head = file.read(4)
@@ -105,22 +112,25 @@ def torch_file(path: Path | str) -> Path:
 
 
 def read_tensors(path: Path | str) -> dict[str, Tensor]:
-    """Named tensors of a `.safetensors` file, or of a `.pt` dict of tensors (also under `state_dict`)."""
+    """Read the named tensors of a `.safetensors` file, or of a `.pt` dict of tensors (also under `state_dict`).
+
+    Raises InputError where `read_safetensors` and `read_torch` do, and for a `.pt` file of anything else.
+    """
     import torch
 
     path = require_file(path)
     if path.suffix == ".safetensors":
         return read_safetensors(path)
-    found = read_torch(path)
-    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
-        found = found["state_dict"]
-    if not isinstance(found, dict) or not all(isinstance(v, torch.Tensor) for v in found.values()):
-        raise InputError(f"{path} must hold a dict of tensors; got {type(found).__name__}")
-    return found
+    content = read_torch(path)
+    if isinstance(content, dict) and isinstance(content.get("state_dict"), dict):
+        content = content["state_dict"]
+    if not isinstance(content, dict) or not all(isinstance(v, torch.Tensor) for v in content.values()):
+        raise InputError(f"{path} must hold a dict of tensors; got {type(content).__name__}")
+    return content
 
 
 def read_safetensors(path: Path | str) -> dict[str, Tensor]:
-    """Named tensors of a `.safetensors` file. Raises InputError when it is damaged."""
+    """Read the named tensors of a `.safetensors` file. Raises InputError when it is missing or damaged."""
     import safetensors
     import safetensors.torch
 
@@ -132,7 +142,7 @@ def read_safetensors(path: Path | str) -> dict[str, Tensor]:
 
 
 def require_file(path: Path | str) -> Path:
-    """The path, which must be a file. Raises InputError saying what is there instead."""
+    """Return the path with `~` expanded. Raises InputError unless it is an existing file."""
     path = Path(path).expanduser()
     if path.is_dir():
         raise InputError(f"{path} must be a file; it is a folder")

@@ -1,4 +1,4 @@
-"""Where results live: a folder of parts with a manifest, and the summary rows that tables and commands show."""
+"""Result files: a folder of parquet parts with a manifest, and the summary rows that tables and commands show."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ KEYS = ("source", "objective", "direction", "probe", "convention", "eps", "batch
 
 @dataclass(frozen=True)
 class Frame:
-    """A folder: `manifest.json` and `part-NNNNN.parquet`, each written whole, one after every few batches.
+    """A result folder: `manifest.json` and `part-NNNNN.parquet`, each written atomically, a part every few batches.
 
-    A part is wide: one row per (batch, objective, direction, probe), columns are statistics; `statistics` names those
-    that the row has. Parts of single
-    queries, when asked for, are `query-NNNNN.parquet`.
+    A part is wide: one row per (batch, objective, direction, probe) and one column per statistic; its column
+    `statistics` names those that the row has. Rows of single queries, where kept, are in `query-NNNNN.parquet`.
     """
 
-    path: Path
+    path: Path  # the folder
 
     @classmethod
     def open(cls, path: Path | str, command: Mapping[str, Any]) -> Frame:
-        """Start a frame, or go on with one that the same command began.
+        """Start a frame, or resume the one that the same command started.
 
-        Raises InputError when the folder holds something else, or the frame of another command.
+        Raises InputError when the folder holds other files, or the frame of another command.
         """
         frame = cls(Path(path))
         if frame.path.exists() and not frame.path.is_dir():
@@ -52,7 +51,7 @@ class Frame:
             if frame.manifest()["command"] != json.loads(json.dumps(command)):
                 raise InputError(f"{frame.path} holds the frame of another command; choose another --out or remove it")
             return frame
-        frame._write({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
+        frame._write_manifest({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
         return frame
 
     @property
@@ -60,41 +59,47 @@ class Frame:
         return self.path / "manifest.json"
 
     def manifest(self) -> dict[str, Any]:
-        """What the frame says of itself. Raises InputError when it is no frame or of a newer schema."""
+        """Read `manifest.json`. Raises InputError when the folder is no frame, or the frame of another schema."""
         try:
-            found = json.loads(self._manifest.read_text(encoding="utf-8"))
+            manifest = json.loads(self._manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-            schema = found.get("schema") if isinstance(found, dict) else None
+        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+            schema = manifest.get("schema") if isinstance(manifest, dict) else None
             raise InputError(
                 f"{self.path} must have the schema {SCHEMA}; got {schema!r}. Where another version made it, choose "
                 "another --out or remove it"
             )
-        if not isinstance(found.get("command"), dict) or not isinstance(found.get("parts"), list):
+        if not isinstance(manifest.get("command"), dict) or not isinstance(manifest.get("parts"), list):
             raise InputError(f"manifest.json of {self.path} must name the command and its parts; it does not")
-        return found
+        return manifest
 
     def append(self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None) -> None:
-        """Add one part; `key` names the work it finishes, so that a killed sweep goes on after it."""
+        """Add one part.
+
+        Args:
+            rows: of the part.
+            key: names the work that the part completes, so that a killed sweep resumes after it.
+            queries: rows of single queries, where they are kept.
+        """
         manifest = self.manifest()
         number = len(manifest["parts"])
-        self._part(f"part-{number:05d}.parquet", rows)
+        self._write_part(f"part-{number:05d}.parquet", rows)
         if queries is not None:
-            self._part(f"query-{number:05d}.parquet", queries)
+            self._write_part(f"query-{number:05d}.parquet", queries)
         manifest["parts"].append({"key": key, "rows": len(rows)})
-        self._write(manifest)
+        self._write_manifest(manifest)
 
     def finish(self, **more: Any) -> None:
-        """Mark the frame complete, with what else the manifest should say."""
-        self._write({**self.manifest(), **more, "done": True})
+        """Mark the frame complete and add `more` entries to the manifest."""
+        self._write_manifest({**self.manifest(), **more, "done": True})
 
     def keys(self) -> set[str]:
-        """Work that is finished."""
+        """Return the keys of the parts that are written."""
         return {part["key"] for part in self.manifest()["parts"]}
 
     def read(self, kind: str = "part") -> pd.DataFrame:
-        """All rows of the finished parts (`part`), or of single queries (`query`).
+        """Return all rows of the parts, of batches (kind `part`) or of single queries (`query`).
 
         Raises InputError for a part that is missing or damaged.
         """
@@ -103,11 +108,11 @@ class Frame:
         frames = [_read_part(file) for file in files if kind == "part" or file.is_file()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def _part(self, name: str, rows: pd.DataFrame) -> None:
+    def _write_part(self, name: str, rows: pd.DataFrame) -> None:
         with write_atomically(self.path / name) as part:
             rows.to_parquet(part, index=False)
 
-    def _write(self, manifest: Mapping[str, Any]) -> None:
+    def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         write_text(self._manifest, json.dumps(manifest, indent=1) + "\n")
 
 
@@ -120,60 +125,64 @@ def _read_part(file: Path) -> pd.DataFrame:
 
 
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
-    """Wide rows of batches -> summary rows: mean and population std over batches, n batches, n_defined of them.
+    """Return summary rows (columns SUMMARY) of wide rows of batches: mean and population std of each statistic.
 
-    A batch in which a statistic is undefined (NaN, or beyond all numbers) is left out of its mean; a statistic that an
-    objective does not have is absent. Columns: SUMMARY.
+    n is the number of batches, n_defined that of the batches in the mean: those in which the statistic is finite. A
+    statistic that an objective does not have is absent.
+
+    Args:
+        rows: wide rows, as in the parts of a Frame.
+        units: statistic -> unit, in the order of the summary rows.
     """
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
-    told, of_rows = reported_statistics(rows)
-    keyed, found = rows[list(KEYS)], []
-    which = keyed.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
-    firsts = keyed.iloc[np.unique(which, return_index=True)[1]]
-    for number, keys in enumerate(firsts.itertuples(index=False)):
-        places = np.flatnonzero(which == number)
-        there = frozenset[str]().union(*(told[one] for one in np.unique(of_rows[places])))
-        for own in (place for place, name in enumerate(names) if name in there):
-            some = values[own, places]
-            defined = some[np.isfinite(some)]
-            found.append({
+    statistic_sets, set_of_row = reported_statistics(rows)
+    key_columns, summary = rows[list(KEYS)], []
+    group_of_row = key_columns.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
+    first_rows = key_columns.iloc[np.unique(group_of_row, return_index=True)[1]]
+    for group, keys in enumerate(first_rows.itertuples(index=False)):
+        batches = np.flatnonzero(group_of_row == group)
+        reported = frozenset[str]().union(*(statistic_sets[number] for number in np.unique(set_of_row[batches])))
+        for column in (column for column, name in enumerate(names) if name in reported):
+            of_batches = values[column, batches]
+            defined = of_batches[np.isfinite(of_batches)]
+            summary.append({
                 **dict(zip(KEYS, keys, strict=True)),
-                "statistic": names[own],
-                "unit": units[names[own]],
+                "statistic": names[column],
+                "unit": units[names[column]],
                 "mean": float(defined.mean()) if len(defined) else math.nan,
                 "std": float(defined.std()) if len(defined) else math.nan,
-                "n": len(some),
+                "n": len(of_batches),
                 "n_defined": len(defined),
             })  # fmt: skip
-    return pd.DataFrame(found, columns=list(SUMMARY))
+    return pd.DataFrame(summary, columns=list(SUMMARY))
 
 
 def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.int64]]:
-    """The different sets of statistics that rows tell, and the place of each row's own among them.
+    """Return the different sets of statistics that rows report, and the number of each row's set (n,).
 
-    `statistics` names those that a row has, by spaces; a statistic that it has may still be undefined (NaN).
+    The column `statistics` names those of a row, separated by spaces; a reported statistic may be undefined (NaN).
     """
-    places, found = pd.factorize(rows["statistics"])
-    return [frozenset(str(names).split()) for names in found], places
+    set_of_row, texts = pd.factorize(rows["statistics"])
+    return [frozenset(str(names).split()) for names in texts], set_of_row
 
 
 def summary_document(rows: pd.DataFrame, command: Mapping[str, Any], schema: str = SUMMARY_SCHEMA) -> str:
-    """The JSON document of a command: schema, command, rows; NaN is written as null."""
-    records = [{key: _plain(value) for key, value in row.items()} for row in rows.to_dict("records")]
+    """Return the JSON document of a command: schema, command, rows; NaN is written as null."""
+    records = [{key: _json_value(value) for key, value in row.items()} for row in rows.to_dict("records")]
     return json.dumps({"schema": schema, "command": dict(command), "rows": records}, indent=1)
 
 
 def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Summary rows of several sources or probes, one after the other."""
-    some = [frame for frame in frames if len(frame)]
-    if not some:
+    """Concatenate summary rows of several sources or probes."""
+    filled = [frame for frame in frames if len(frame)]
+    if not filled:
         return pd.DataFrame(columns=list(SUMMARY))
-    records: list[Any] = [record for frame in some for record in frame.to_dict("records")]
+    records: list[Any] = [record for frame in filled for record in frame.to_dict("records")]
     return pd.DataFrame(records, columns=list(SUMMARY))
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is pd.NA or value is None:

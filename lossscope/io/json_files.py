@@ -1,4 +1,4 @@
-"""How JSON documents written by others are read: every surprise is an error that says where it is."""
+"""Read JSON documents written by other programs; every deviation is an InputError that says where it is."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object a JSON file holds.
+    """Read a JSON file that holds an object.
 
     Raises InputError when the file is missing, not UTF-8 text, not JSON, cut off, or holds no object.
     """
-    return expect(read_value(path), dict, str(path))
+    return expect(read_json_value(path), dict, str(path))
 
 
-def read_value(path: Path) -> object:
-    """Whatever a JSON file holds. Raises InputError when it is missing, not UTF-8 text, not JSON, or cut off."""
+def read_json_value(path: Path) -> object:
+    """Read any JSON file. Raises InputError when it is missing, not UTF-8 text, not JSON, or cut off."""
     try:
         return json.loads(path.read_bytes().decode("utf-8"))
     except OSError as problem:
@@ -38,33 +38,33 @@ def read_value(path: Path) -> object:
 
 
 def expect(value: object, kind: type[T], where: str) -> T:
-    """`value` if it is a `kind` (a bool is no int). Raises InputError naming `where`."""
+    """Return `value`. Raises InputError naming `where` unless it is a `kind` (a bool is no int)."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"{where} must be {_NAMES.get(kind, kind.__name__)}; got {_shown(value)}")
+        raise InputError(f"{where} must be {_NAMES.get(kind, kind.__name__)}; got {_shorten(value)}")
     return value
 
 
 def member(record: object, key: str, kind: type[T], where: str) -> T:
-    """`record[key]` if there and a `kind`. Raises InputError naming `where` and the key."""
-    return expect(_at(record, key, where), kind, f"{key!r} of {where}")
+    """Return `record[key]`. Raises InputError naming `where` and the key when it is missing or not a `kind`."""
+    return expect(_value_at(record, key, where), kind, f"{key!r} of {where}")
 
 
 def identifier(record: object, key: str, where: str) -> str:
-    """`record[key]`, a whole number or a text, as text. Raises InputError naming `where` and the key."""
-    value = _at(record, key, where)
+    """Return `record[key]`, a whole number or a text, as text. Raises InputError naming `where` and the key."""
+    value = _value_at(record, key, where)
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(f"{key!r} of {where} must be a whole number or text; got {_shown(value)}")
+        raise InputError(f"{key!r} of {where} must be a whole number or text; got {_shorten(value)}")
     return str(value)
 
 
-def _at(record: object, key: str, where: str) -> object:
-    known = expect(record, dict, where)
-    if key not in known:
-        raise InputError(f"{where} must have the key {key!r}; got {', '.join(map(repr, list(known)[:8])) or 'none'}")
-    return known[key]
+def _value_at(record: object, key: str, where: str) -> object:
+    members = expect(record, dict, where)
+    if key not in members:
+        raise InputError(f"{where} must have the key {key!r}; got {', '.join(map(repr, list(members)[:8])) or 'none'}")
+    return members[key]
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python writes

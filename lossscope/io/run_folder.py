@@ -8,7 +8,7 @@ import datetime
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,31 +19,30 @@ from lossscope.errors import InputError
 
 from .files import write_text
 
-_FOLLOWED = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
+_SIMILARITIES = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
+_EPOCH = re.compile(r"epoch-(\d+)\.pt")
 
 
 @dataclass(frozen=True)
 class Run:
-    """Paths of a run, and how its tables grow and are cut back to a checkpoint.
+    """Paths of a run; its tables grow row by row, and are cut back to a checkpoint when training resumes."""
 
-    writes: False in those of a job's processes that leave the writing to the first: then nothing here changes a file.
-    """
-
-    path: Path
-    writes: bool = True
+    path: Path  # the folder
+    writes: bool = True  # False: no method changes a file; for every process of a job but the first
 
     @property
     def config(self) -> Path:
+        """The recipe."""
         return self.path / "config.toml"
 
     @property
     def last(self) -> Path:
-        """State to continue from: written after every epoch, at intervals within one, and on interruption."""
+        """State to resume from: written after every epoch, at intervals within one, and on interruption."""
         return self.path / "checkpoints" / "last.pt"
 
     @property
     def best(self) -> Path:
-        """Weights of the best epoch on the validation split, by the recipe's `select`."""
+        """Weights of the best epoch on the validation split, by the recipe's `select_by`."""
         return self.path / "best.pt"
 
     @property
@@ -58,152 +57,158 @@ class Run:
 
     @property
     def probes(self) -> Path:
-        """One row per step that was looked at: what `--probe` found in its batch."""
+        """One row per step on which probes ran: the statistics of `--probe` in its batch."""
         return self.path / "probes.csv"
 
     @property
-    def probing(self) -> Path:
-        """Which probes look at which steps; not there when none do."""
+    def probe_schedule(self) -> Path:
+        """Which probes run on which steps; absent when none do."""
         return self.path / "probes.toml"
 
     def epoch(self, number: int) -> Path:
-        """Weights after an epoch."""
+        """Return the path of the weights after an epoch."""
         return self.path / "checkpoints" / f"epoch-{number:02d}.pt"
 
     def start(self) -> None:
-        """Make the folder. Raises InputError when it already holds something."""
+        """Make the folder. Raises InputError when it holds files already."""
         self.require_new()
         if self.writes:
             (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
 
     def require_new(self) -> None:
-        """Raise InputError when the folder already holds something; nothing is made."""
+        """Raise InputError when the folder holds files already; make nothing."""
         if self.writes and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(
-                f"run folder {self.path} must be new or empty; it is not. Continue it with --resume {self.path}, or "
-                "choose another --out"
+                f"run folder {self.path} must be new or empty; it is not. Resume it with --resume {self.path}, or choose "
+                "another --out"
             )
 
     def event(self, what: str, **details: Any) -> None:
-        """Append a line to events.jsonl: what happened when (UTC)."""
+        """Append a line to events.jsonl: the time (UTC), the event and its details."""
         if not self.writes:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         path = self.path / "events.jsonl"
-        torn = path.is_file() and not path.read_bytes().endswith(b"\n")  # killed while a line was written
+        incomplete = path.is_file() and not path.read_bytes().endswith(b"\n")  # killed while a line was written
         with open(path, "a", encoding="utf-8") as file:
-            file.write(("\n" if torn else "") + json.dumps({"time": now, "event": what, **details}) + "\n")
+            file.write(("\n" if incomplete else "") + json.dumps({"time": now, "event": what, **details}) + "\n")
 
     def events(self) -> list[dict[str, Any]]:
-        """What happened, in order; a line that a kill has cut is left out."""
-        path, found = self.path / "events.jsonl", []
+        """Return all events, in order; a line that was cut off by a kill is left out."""
+        path, events = self.path / "events.jsonl", []
         for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
             with contextlib.suppress(ValueError):
-                found.append(dict(json.loads(line)))
-        return found
+                events.append(dict(json.loads(line)))
+        return events
 
     def append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Add rows to one of the tables; the header comes with the first."""
+        """Append rows to one of the tables; the first rows bring the header."""
         rows = list(rows)
         if rows and self.writes:
             new = not path.exists()
             with open(path, "a", encoding="utf-8", newline="") as file:
                 file.write(_csv(rows, header=new))
 
-    def cut(self, epoch: int, step: int) -> list[dict[str, Any]]:
-        """Drop what is later than `step` of epoch `epoch` from the tables; the rows left of that epoch.
+    def truncate(self, epoch: int, step: int) -> list[dict[str, Any]]:
+        """Drop rows later than `step` of `epoch` from the tables; return the steps of that epoch that are left.
 
-        A row cut off in the middle by a kill goes too.
+        An incomplete last row, cut off by a kill, is dropped too.
         """
 
-        def before(row: Mapping[str, str]) -> bool:
+        def is_before(row: Mapping[str, str]) -> bool:
             return (int(row["epoch"]), int(row["step"])) <= (epoch, step)
 
-        kept = self._keep(self.trajectory, before)
-        self._keep(self.probes, before)
-        self._keep(self.metrics, lambda row: int(row["epoch"]) < epoch)
-        return [row for row in kept if int(row["epoch"]) == epoch]
+        steps = self._filter(self.trajectory, is_before)
+        self._filter(self.probes, is_before)
+        self._filter(self.metrics, lambda row: int(row["epoch"]) < epoch)
+        return [row for row in steps if int(row["epoch"]) == epoch]
 
-    def _keep(self, path: Path, wanted: Any) -> list[dict[str, Any]]:
+    def _filter(self, path: Path, keep: Callable[[Mapping[str, str]], bool]) -> list[dict[str, Any]]:
+        """Write a table again with the rows to keep; return them."""
         if not self.writes or not path.exists():
             return []
         text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        reader = csv.DictReader(io.StringIO(whole))
+        complete_lines = text[: text.rfind("\n") + 1]
+        reader = csv.DictReader(io.StringIO(complete_lines))
         names = list(reader.fieldnames or ())
         if not names:  # killed while the header was written: the next row brings it again
             path.unlink()
             return []
-        rows = [row for row in reader if wanted(row)]
+        rows = [row for row in reader if keep(row)]
         write_text(path, _csv(rows, header=True, names=names))
         return rows
 
     def epochs(self, label: str | None = None) -> pd.DataFrame:
-        """metrics.csv with a column run: per epoch the mean loss of its steps, and retrieval on the validation split.
+        """Read metrics.csv, with a column run: per epoch the mean loss of its steps, and retrieval on validation.
 
-        Raises InputError when the folder has no metrics.csv, or it is damaged.
+        Args:
+            label: value of the column run; the name of the folder where None.
+
+        Raises:
+            InputError: the folder has no metrics.csv, or it is damaged.
         """
         if not self.metrics.is_file():
             raise InputError(f"{self.path} must be a run folder with metrics.csv; it has none")
-        return _table(self.metrics, "epoch").assign(run=label or self.path.name)
+        return _read_table(self.metrics, "epoch").assign(run=label or self.path.name)
 
     def curves(self, label: str | None = None) -> pd.DataFrame:
-        """Loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
+        """Return loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
 
         `train` rows are steps, as running medians over 9 steps of an epoch, so that the last short batch of a summed
         loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split.
-        Raises InputError when the folder has no metrics.csv, or it is damaged.
+
+        Args:
+            label: value of the column run; the name of the folder where None.
+
+        Raises:
+            InputError: the folder has no metrics.csv, or it is damaged.
         """
-        names = ["run", "epoch", "split", "loss", "rsum", *_FOLLOWED]
+        names = ["run", "epoch", "split", "loss", "rsum", *_SIMILARITIES]
         val = self.epochs(label).assign(split="val", loss=float("nan"))
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
-        steps = _table(self.trajectory, "epoch", "step")
+        steps = _read_table(self.trajectory, "epoch", "step")
         epoch = steps["epoch"]
-        part = steps["step"] / steps.groupby("epoch")["step"].transform("max")
-        followed = steps.reindex(columns=["loss", *_FOLLOWED]).astype(float).groupby(epoch)
-        smooth = followed.rolling(9, center=True, min_periods=1).median().reset_index(level=0, drop=True).sort_index()
-        train = smooth.assign(epoch=epoch - 1 + part, split="train", run=val["run"].iloc[0])
-        parts = [f.reindex(columns=names).dropna(axis=1, how="all") for f in (train, val)]
+        fraction = steps["step"] / steps.groupby("epoch")["step"].transform("max")
+        by_epoch = steps.reindex(columns=["loss", *_SIMILARITIES]).astype(float).groupby(epoch)
+        smooth = by_epoch.rolling(9, center=True, min_periods=1).median().reset_index(level=0, drop=True).sort_index()
+        train = smooth.assign(epoch=epoch - 1 + fraction, split="train", run=val["run"].iloc[0])
+        parts = [rows.reindex(columns=names).dropna(axis=1, how="all") for rows in (train, val)]
         return pd.concat(parts, ignore_index=True).reindex(columns=names)
 
 
-def _table(path: Path, *needed: str) -> pd.DataFrame:
+def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
+    """Return (epoch, path) of the checkpoints of a run folder, in order. Raises InputError for fewer than two."""
+    checkpoints = sorted(
+        (int(match[1]), path)
+        for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
+        if (match := _EPOCH.fullmatch(path.name))
+    )
+    if len(checkpoints) < 2:
+        raise InputError(
+            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(checkpoints)}. Train for "
+            "more epochs, or leave --path out"
+        )
+    return checkpoints
+
+
+def _read_table(path: Path, *required: str) -> pd.DataFrame:
+    """Read a CSV table. Raises InputError when it is damaged or lacks a required column."""
     try:
-        found = pd.read_csv(path)
+        table = pd.read_csv(path)
     except ValueError as error:  # pandas' parser errors are ValueErrors
         raise InputError(f"{path} must be a whole CSV table; {error}") from error
-    missing = [name for name in needed if name not in found]
+    missing = [name for name in required if name not in table]
     if missing:
-        raise InputError(f"{path} must have the columns {', '.join(needed)}; missing {', '.join(missing)}")
-    return found
+        raise InputError(f"{path} must have the columns {', '.join(required)}; missing {', '.join(missing)}")
+    return table
 
 
 def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:
+    """Write rows as CSV text."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, names or list(rows[0]), lineterminator="\n")
     if header:
         writer.writeheader()
     writer.writerows(rows)
     return buffer.getvalue()
-
-
-_EPOCH = re.compile(r"epoch-(\d+)\.pt")
-
-
-def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
-    """The checkpoints of a run folder, (epoch, path) in order.
-
-    Raises InputError when the folder keeps fewer than two.
-    """
-    found = sorted(
-        (int(match[1]), path)
-        for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
-        if (match := _EPOCH.fullmatch(path.name))
-    )
-    if len(found) < 2:
-        raise InputError(
-            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(found)}. Train for more "
-            "epochs, or leave --path out"
-        )
-    return found

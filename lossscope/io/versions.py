@@ -1,4 +1,4 @@
-"""Versions of what numbers depend on."""
+"""Versions of the packages that numerical results depend on."""
 
 from __future__ import annotations
 

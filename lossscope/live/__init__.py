@@ -1,1 +1,1 @@
-"""Looking into a running training loop, lossscope's or anybody's."""
+"""Statistics of a running training loop, lossscope's or any other."""

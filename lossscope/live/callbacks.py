@@ -1,4 +1,4 @@
-"""The hook where the loop belongs to a framework: Lightning's and Hugging Face's Trainer. Neither is imported here."""
+"""Callbacks that call `watch` in the training loops of Lightning and Hugging Face; neither is imported here."""
 
 from __future__ import annotations
 
@@ -14,81 +14,95 @@ from lossscope.errors import InputError
 from .monitor import LossScope, Row
 
 PREFIX = "lossscope/"
-_S = ("S", "similarity", "logits_per_image")
+_NAMES_OF_S = ("S", "similarity", "logits_per_image")
 
 
 class LightningHooks:
-    """Watches what `training_step` returned, or left on the module, and logs the row through `pl_module.log_dict`.
+    """Watch what `training_step` returned, or left on the module, and log the row through `pl_module.log_dict`.
 
-    name: under which S is found; else what `found` knows. `lightning(scope)` makes a callback of it.
+    `lightning(scope)` builds a callback with these hooks.
+
+    Args:
+        scope: computes the rows.
+        name: key or attribute of S; None: see `watch_arguments`.
+        prefix: of the names that are logged.
     """
 
     def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
         self.scope, self.name, self.prefix = scope, name, prefix
-        self._last: int | None = None
+        self._last_step: int | None = None
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Once a step of the optimiser, whatever the batches it was gathered from."""
+        """Watch once per optimiser step, also where several batches are accumulated to one step."""
         step = int(trainer.global_step)
-        if step == self._last:
+        if step == self._last_step:
             return
-        self._last = step
-        held = found(outputs, self.name) or found(pl_module, self.name)
-        if held is None:
-            raise InputError(f"training_step must return, or leave on the module, {_wanted(self.name)}; it does not")
-        row = self.scope.watch(**held, step=step)
+        self._last_step = step
+        arguments = watch_arguments(outputs, self.name) or watch_arguments(pl_module, self.name)
+        if arguments is None:
+            names = _required_names(self.name)
+            raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
+        row = self.scope.watch(**arguments, step=step)
         if row is not None:
-            pl_module.log_dict(_named(row, self.prefix))
+            pl_module.log_dict(_with_prefix(row, self.prefix))
 
 
 class TrainerHooks:
-    """Watches what the model returned in the last forward pass of a step, and adds the row to what is logged next.
+    """Watch what the model returned in the last forward pass of a step, and add the row to the next logs.
 
-    The row is in `state.log_history` and in the `logs` of callbacks that come later; `attach` puts it before all.
-    name: under which S is found; else what `found` knows. `hugging_face(scope)` makes a callback of it.
+    The row is in `state.log_history`, and in the `logs` of callbacks that come later; `attach` puts this one first.
+    `hugging_face(scope)` builds a callback with these hooks.
+
+    Args:
+        scope: computes the rows.
+        name: key or attribute of S; None: see `watch_arguments`.
+        prefix: of the names that are logged.
     """
 
     def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
         self.scope, self.name, self.prefix = scope, name, prefix
         self._hook: Any = None
-        self._held: dict[str, Any] | None = None
-        self._row: Row | None = None
+        self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
+        self._row: Row | None = None  # the newest that is not logged yet
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
-        """Listen to the model."""
+        """Register a forward hook on the model."""
         self.on_train_end(args, state, control)
-        self._hook = model.register_forward_hook(self._caught)
+        self._hook = model.register_forward_hook(self._on_forward)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Watch the batch that was just trained."""
-        if self._held is None:
-            raise InputError(f"the model must return {_wanted(self.name)} when it trains; it does not")
-        self._row = self.scope.watch(**self._held, step=int(state.global_step)) or self._row
-        self._held = None
+        """Watch the batch of the step."""
+        if self._arguments is None:
+            raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
+        self._row = self.scope.watch(**self._arguments, step=int(state.global_step)) or self._row
+        self._arguments = None
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Add the newest row that was not logged yet to the logs of training."""
+        """Add the newest row that is not logged yet to the logs of training."""
         if self._row is None or logs is None or any(name.startswith("eval_") for name in logs):
             return
-        more, self._row = _named(self._row, self.prefix), None
-        logs.update(more)
+        values, self._row = _with_prefix(self._row, self.prefix), None
+        logs.update(values)
         if state.log_history:
-            state.log_history[-1].update(more)
+            state.log_history[-1].update(values)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Listen no longer."""
+        """Remove the forward hook."""
         if self._hook is not None:
             self._hook.remove()
-        self._hook = self._held = None
+        self._hook = self._arguments = None
 
-    def _caught(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
+    def _on_forward(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
         if model.training:
-            held = found(outputs, self.name)
-            self._held = None if held is None else {name: tensor.detach() for name, tensor in held.items()}
+            arguments = watch_arguments(outputs, self.name)
+            self._arguments = None if arguments is None else {key: x.detach() for key, x in arguments.items()}
 
 
 def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
-    """`Trainer(callbacks=[lightning(scope)])`. Raises InputError when neither `lightning` nor its old name is there."""
+    """Return a callback for `Trainer(callbacks=[lightning(scope)])`, see `LightningHooks`.
+
+    Raises InputError when Lightning is not installed, under its new or its old name.
+    """
     for package in ("lightning.pytorch", "pytorch_lightning"):
         if importlib.util.find_spec(package.partition(".")[0]) is not None:
             callback = importlib.import_module(package).Callback
@@ -97,7 +111,10 @@ def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -
 
 
 def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
-    """`Trainer(callbacks=[hugging_face(scope)])`. Raises InputError when transformers is not there."""
+    """Return a callback for `Trainer(callbacks=[hugging_face(scope)])`, see `TrainerHooks`.
+
+    Raises InputError when transformers is not installed.
+    """
     try:
         from transformers import TrainerCallback
     except ImportError as error:
@@ -106,36 +123,40 @@ def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX
 
 
 def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
-    """The callback, put before those of a Hugging Face Trainer, so that TensorBoard and the like get its rows too."""
-    made = hugging_face(scope, name, prefix)
-    trainer.callback_handler.callbacks.insert(0, made)
-    return made
+    """Add the callback in front of those of a Hugging Face Trainer, so that TensorBoard and others log its rows too."""
+    callback = hugging_face(scope, name, prefix)
+    trainer.callback_handler.callbacks.insert(0, callback)
+    return callback
 
 
-def found(held: Any, name: str | None = None) -> dict[str, Any] | None:
-    """What `watch` is given of a mapping's values or an object's attributes; None when there is nothing of the kind.
+def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | None:
+    """Return the arguments of `watch` in a mapping's values or an object's attributes; None when it has none.
 
-    image_embeds and text_embeds come before S, similarity and logits_per_image, which may be scaled: what W is taken of
-    is the cosine.
+    image_embeds and text_embeds are preferred to S, similarity and logits_per_image, which may be scaled: W is that of
+    the cosine.
+
+    Args:
+        outputs: of a model or a training step.
+        name: key or attribute of S; None: the names above.
     """
 
     def tensor(key: str) -> Tensor | None:
-        value = held.get(key) if isinstance(held, Mapping) else getattr(held, key, None)
+        value = outputs.get(key) if isinstance(outputs, Mapping) else getattr(outputs, key, None)
         return value if isinstance(value, Tensor) else None
 
     images, captions = tensor("image_embeds"), tensor("text_embeds")
     if name is None and images is not None and captions is not None:
         return {"images": images, "captions": captions}
-    for key in (name,) if name else _S:
+    for key in (name,) if name else _NAMES_OF_S:
         S = tensor(key)
         if S is not None:
             return {"S": S}
     return None
 
 
-def _wanted(name: str | None) -> str:
+def _required_names(name: str | None) -> str:
     return name or "S, or image_embeds and text_embeds"
 
 
-def _named(row: Row, prefix: str) -> Row:
+def _with_prefix(row: Row, prefix: str) -> Row:
     return {f"{prefix}{name}": value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""Adaptive offline quintuplet loss: online hardest negatives weighed against hard ones of the whole training set."""
+"""Adaptive offline quintuplet loss: the hardest negative of the batch, weighted by one of the whole training set."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .base import Loss
 class AOQ(Loss):
     """l_q = (beta − (off − on)/alpha) [margin + on − s₊]₊ + [m_off + off − s₊]₊ + ½ Σ_x [m_off + x − s₊]₊.
 
-    on: the hardest negative of the batch (of equals the first). off: similarity with the query's offline negative.
-    x: the two similarities that no query of the pair has, of the offline negatives with each other and of their own
-    partners with each other; both directions see them, so each takes half. The weight of the first hinge carries
-    gradient and is negative once off − on > alpha · beta. m_off is offline_margin.
+    "on" is the similarity of the hardest negative of the batch (the first one if several are equal), "off" that of the
+    query's offline negative, m_off is offline_margin. The two x are similarities without the query: of the offline
+    negatives with each other, and of their partners with each other. They are in both directions, so each direction
+    takes half. The weight of the first hinge has a gradient and is negative once off − on > alpha · beta.
     `mask.info["offline"]`, (q, c) whole numbers, marks the offline columns: 1 is off, 2 and 3 are x, 0 is online.
-    Without it (a probe's batch, a diagram) off − on is held at `gap` and only the first hinge is there.
+    Without it (a probe's batch, a diagram) off − on is the constant `gap` and only the first hinge is used.
     W: by autograd; rows sum to 0. Without offline columns: beta − gap/alpha on the hardest negative, minus that on the
     positive, if violating.
     Counted: |W|.
-    Defaults: alpha 0.3, beta 1.5 and offline margin 0 are the paper's; `gap` is ours.
+    Defaults: alpha 0.3, beta 1.5 and offline_margin 0 are the paper's; `gap` is ours.
     Source: Chen, Deng & Luo 2020, sections 3.2-3.3.
     """
 
-    margin: float = 0.2
-    alpha: float = 0.3
-    beta: float = 1.5
-    offline_margin: float = 0.0
-    gap: float = 0.0
+    margin: float = 0.2  # of the first hinge, in similarity
+    alpha: float = 0.3  # scale of off − on in the weight of the first hinge
+    beta: float = 1.5  # weight of the first hinge where off = on
+    offline_margin: float = 0.0  # of the other hinges, in similarity
+    gap: float = 0.0  # off − on where a batch has no offline columns
     required_info: ClassVar[tuple[str, ...]] = ("offline",)
     needs_warmup: ClassVar[bool] = True
 
@@ -66,7 +66,7 @@ class AOQ(Loss):
 
     def _online(self, S: Tensor, negatives: Tensor, s_pos: Tensor) -> tuple[Tensor, Tensor]:
         """(q, 1) hinge on the hardest online negative, and its similarity; 0 and s₊ in a row that has none."""
-        hidden = S.detach().masked_fill(~negatives, -torch.inf)
-        value, column = hidden.max(1, keepdim=True)
+        candidates = S.detach().masked_fill(~negatives, -torch.inf)
+        value, column = candidates.max(1, keepdim=True)
         on = torch.where(value.isfinite(), S.gather(1, column), s_pos)
         return (self.margin + on - s_pos).relu() * value.isfinite(), on

@@ -1,4 +1,4 @@
-"""Binomial deviance: a logistic loss on every pair, negatives costing more."""
+"""Binomial deviance: a logistic loss on every pair, with a higher cost on negatives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -23,14 +23,15 @@ class BinomialDeviance(Loss):
     negatives.
     Counted: |W|.
     Training: 0.5 (mean i2t + mean t2i); the paper takes each mean over the pairs of the whole batch, which is the same
-    where every query has as many of each kind.
-    Defaults: alpha 2, beta 0.5 and cost 25, those of code for BIER (Opitz et al. 2018). Not in pytorch-metric-learning.
+    where all queries have equally many positives and equally many negatives.
+    Defaults: alpha 2, beta 0.5 and cost 25, those of the code of BIER (Opitz et al. 2018). Not in
+    pytorch-metric-learning.
     Source: Yi, Lei & Li 2014, binomial deviance; with the cost of negatives as Ustinova & Lempitsky 2016 write it.
     """
 
-    alpha: float = 2.0
-    beta: float = 0.5
-    cost: float = 25.0
+    alpha: float = 2.0  # steepness
+    beta: float = 0.5  # similarity between positives and negatives
+    cost: float = 25.0  # factor on the steepness for negatives
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
@@ -46,6 +47,6 @@ class BinomialDeviance(Loss):
         return _mean(pull, mask.positives) + _mean(push, mask.negatives)
 
 
-def _mean(terms: Tensor, over: Tensor) -> Tensor:
-    """(q,) mean of the entries of each row that `over` names; every row has one."""
-    return (terms * over).sum(1) / over.sum(1)
+def _mean(terms: Tensor, selected: Tensor) -> Tensor:
+    """(q,) mean of the selected entries of each row; every row has one."""
+    return (terms * selected).sum(1) / selected.sum(1)

@@ -1,4 +1,4 @@
-"""CMPM: cross-modal projection matching, the divergence of the predicted matches from the true ones."""
+"""CMPM: cross-modal projection matching, the divergence between predicted and true matches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -19,8 +19,8 @@ from .base import Loss
 class CMPM(Loss):
     """l_q = Σ_c p_c (log p_c − log(t_c + floor)), p = softmax(scale S_q), t = match/|P|.
 
-    The softmax is over the valid candidates. The paper projects an image embedding x that is not normalised on unit
-    captions: scale stands for |x|, which is no function of the cosine.
+    The softmax is over the valid candidates. The paper projects an image embedding x of any length on unit captions;
+    scale replaces |x|, which is no function of the cosine.
     W: scale p_c (g_c − Σ_k p_k g_k), g_c = log p_c − log(t_c + floor); a negative whose g is below that mean is pulled.
     Counted: |W|.
     Training: mean i2t + mean t2i.
@@ -29,8 +29,8 @@ class CMPM(Loss):
     Source: Zhang & Lu 2018, the CMPM loss.
     """
 
-    scale: float = 1.0
-    floor: float = 1e-8
+    scale: float = 1.0  # factor on similarities, in place of the length of the query embedding
+    floor: float = 1e-8  # added to the true matches before the logarithm
     positives: ClassVar[Literal["one", "many"]] = "many"
     reduction: ClassVar[Reduction] = "mean"
 
@@ -43,16 +43,16 @@ class CMPM(Loss):
         return True
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        p, surprise = self._predicted(S, mask)
-        return (p * surprise).sum(1)
+        p, log_ratio = self._predict(S, mask)
+        return (p * log_ratio).sum(1)
 
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        p, surprise = self._predicted(S, mask)
-        values = (p * surprise).sum(1)
-        return values, surprise.sub_(values[:, None]).mul_(p).mul_(self.scale)
+        p, log_ratio = self._predict(S, mask)
+        values = (p * log_ratio).sum(1)
+        return values, log_ratio.sub_(values[:, None]).mul_(p).mul_(self.scale)
 
-    def _predicted(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """(q, c) p, and g = log p − log(t + floor); g is 0 where p is because the candidate takes no part."""
+    def _predict(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        """(q, c) p, and g = log p − log(t + floor); both are 0 on candidates that are not valid."""
         log_p = (self.scale * S).masked_fill(~mask.valid, -torch.inf).log_softmax(1)
         truth = mask.positives / mask.positives.sum(1, keepdim=True).to(S.dtype)
         return log_p.exp(), (log_p - (truth + self.floor).log()).masked_fill(~mask.valid, 0)

@@ -1,4 +1,4 @@
-"""Contrastive loss: every pair on its own, positives pulled together, negatives pushed out to a margin."""
+"""Contrastive loss: positives are pulled together and negatives pushed out to a margin, pair by pair."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Contrastive(Loss):
 
     distance=cosine, with δ = 1 − s: l_q = Σ_p δ_p + Σ_n max(0, margin − δ_n), that is max(0, s_n − (1 − margin)).
     W: −1 on every positive in both forms (½ d² = 1 − s); on a negative inside the margin (margin − d)/d, or 1 (cosine).
-    A negative at d = 0 has no direction to be pushed in: W = 0 there, and up to margin/d just beside it.
+    A negative at d = 0 has W = 0, as no direction is defined there, and up to margin/d close to it.
     Counted: |W|.
-    Training: 0.5 (sum i2t + sum t2i): both directions hold the same pairs, so that each pair is there once.
+    Training: 0.5 (sum i2t + sum t2i): both directions have the same pairs, so each pair counts once.
     Defaults: margin 1, that of pytorch-metric-learning (in the cosine form its neg_margin is 1 − margin, 0); the paper
-    sets it for each problem, on vectors of free length.
+    sets it for each problem, on vectors of any length.
     Source: Hadsell, Chopra & LeCun 2006, eq. 4; cosine: Wang et al. 2019 (multi-similarity), λ = 1 − margin there.
     """
 
-    distance: Literal["euclidean", "cosine"] = "euclidean"
-    margin: float = 1.0
+    distance: Literal["euclidean", "cosine"] = "euclidean"  # of a pair: √(2 − 2s), or 1 − s
+    margin: float = 1.0  # distance from which negatives are not pushed
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
@@ -22,7 +22,7 @@ class DCL(Loss):
     """l_q = −s₊/tau + log Σ_n exp(s_n / tau).
 
     The sum is over the negatives only; l_q may be negative.
-    W: −1/tau on the positive, however near it is already; softmax/tau over the negatives.
+    W: −1/tau on the positive, however similar it is already; softmax/tau over the negatives.
     Counted: |W|.
     Training: 0.5 (mean i2t + mean t2i), ours; the paper adds up two views of one modality, and takes the negatives from
     both views, where here they are the other modality's.
@@ -30,7 +30,7 @@ class DCL(Loss):
     Source: Yeh et al. 2022, decoupled contrastive loss (without the weights of DCLW).
     """
 
-    tau: float = 0.1
+    tau: float = 0.1  # temperature
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
 

@@ -20,29 +20,38 @@ from .counting.hardest import HardestNegativeRule
 class Goal(Gradient):
     """l_q: none, the gradient is stated; W = ±T · P on the hardest negative and the positive.
 
+    Triplet weight T:
+        con: [margin + s_n* − s₊ > 0]
+        nca: sigmoid(tau (s_n* − s₊))
+        cir: sigmoid(tau (s_n*² − s₊(2 − s₊)))
+    Pair weights P₊, P₋:
+        con: 1, 1
+        lin: 1 − s₊, s_n*
+        sig: sigmoid(−alpha (s₊ − lam)), sigmoid(beta (s_n* − lam))
+        lin-ms: (1 − m₊)(1 − s₊), (1 + m₋) s_n*
+        sig-ms: 1/(m₊ + e^{alpha (s₊ − lam)}), 1/(m₋ + e^{−beta (s_n* − lam)})
+    Relative terms m₊, m₋: means over the OTHER rows' positives R₊ ≤ s_n* + ms_eps and this row's other negatives R₋ ≥
+    (smallest positive of the batch) − ms_eps; 0 over an empty set. m_plus and m_minus replace them by constants, as in
+    diagrams. They are the means of
+        lin-ms: s₊ − R₊, s_n* − R₋
+        sig-ms: e^{alpha (s₊ − R₊)}, e^{−beta (s_n* − R₋)}
     W: +T·P₋ on the hardest negative n*, −T·P₊ on the positive.
-    T of (s₊, s_n*): con [margin + s_n* − s₊ > 0]; nca sigmoid(tau (s_n* − s₊)); cir sigmoid(tau (s_n*² − s₊(2 − s₊))).
-    P₊, P₋: con 1, 1; lin 1 − s₊, s_n*; sig sigmoid(−alpha (s₊ − lam)), sigmoid(beta (s_n* − lam));
-    lin-ms (1 − m₊)(1 − s₊), (1 + m₋) s_n*; sig-ms 1/(m₊ + e^{alpha (s₊ − lam)}), 1/(m₋ + e^{−beta (s_n* − lam)}).
-    m₊, m₋: means over the OTHER rows' positives R₊ ≤ s_n* + ms_eps and this row's other negatives
-    R₋ ≥ (smallest positive of the batch) − ms_eps; sig: e^{alpha (s₊ − R₊)}, e^{−beta (s_n* − R₋)}; lin: s₊ − R₊,
-    s_n* − R₋; 0 over an empty set. Give m_plus and m_minus to fix them (diagrams do).
     Counted: |W|.
     Training: sum i2t + sum t2i. Variant `released`: no margin in con, −0.5 inside cir (E8).
     Source: Xuan & Chen 2023, eq. 5-13.
     """
 
-    triplet: Literal["con", "nca", "cir"] = "con"
-    pair: Literal["con", "lin", "sig", "lin-ms", "sig-ms"] = "con"
-    tau: float = 10.0
-    margin: float = 0.2
-    alpha: float = 2.0
-    beta: float = 10.0
-    lam: float = 0.5
-    ms_eps: float = 0.1
-    m_plus: float | None = None
-    m_minus: float | None = None
-    variant: Literal["paper", "released"] = "paper"
+    triplet: Literal["con", "nca", "cir"] = "con"  # triplet weight T
+    pair: Literal["con", "lin", "sig", "lin-ms", "sig-ms"] = "con"  # pair weights P
+    tau: float = 10.0  # steepness of T, for nca and cir
+    margin: float = 0.2  # of T, for con
+    alpha: float = 2.0  # steepness of P of positives, for sig and sig-ms
+    beta: float = 10.0  # steepness of P of negatives, for sig and sig-ms
+    lam: float = 0.5  # similarity where the exponents of P are 0, for sig and sig-ms
+    ms_eps: float = 0.1  # by how much a relative positive or negative may be easier, for lin-ms and sig-ms
+    m_plus: float | None = None  # constant in place of the relative term of positives
+    m_minus: float | None = None  # constant in place of the relative term of negatives
+    variant: Literal["paper", "released"] = "paper"  # formulas of the paper or of the released code
     relative: ClassVar[tuple[str, ...]] = ("m_plus", "m_minus")
     needs_warmup: ClassVar[bool] = True
 
@@ -52,7 +61,7 @@ class Goal(Gradient):
 
     @property
     def coupled(self) -> bool:
-        """True for the -ms pair weights, whose relative terms look at other rows, unless both are given."""
+        """True for the -ms pair weights, whose relative terms depend on other rows, unless both are given."""
         return self.pair.endswith("-ms") and (self.m_plus is None or self.m_minus is None)
 
     @property
@@ -83,7 +92,7 @@ class Goal(Gradient):
     def _pair_weights(
         self, S: Tensor, mask: Mask, s_pos: Tensor, s_neg: Tensor, column: Tensor
     ) -> tuple[Tensor | None, Tensor | None]:
-        """(q, 1) P₊ and P₋, None for 1."""
+        """(q, 1) P₊ and P₋; None stands for 1."""
         a, b = self.alpha, self.beta
         if self.pair == "con":
             return None, None
@@ -98,7 +107,7 @@ class Goal(Gradient):
         return 1 / (m_pos + (a * (s_pos - self.lam)).exp()), 1 / (m_neg + (-b * (s_neg - self.lam)).exp())
 
     def _relative_positive(self, s_pos: Tensor, s_neg: Tensor) -> Tensor:
-        """(q, 1) m₊, over the positives of the other rows; (q, q) work only when it is not given."""
+        """(q, 1) m₊, over the positives of the other rows; needs (q, q) memory unless it is given."""
         if self.m_plus is not None:
             return torch.full_like(s_pos, self.m_plus)
         within = ~torch.eye(len(s_pos), dtype=torch.bool, device=s_pos.device) & (s_neg + self.ms_eps >= s_pos.T)
@@ -115,5 +124,5 @@ class Goal(Gradient):
 
 
 def _mean(values: Tensor, within: Tensor) -> Tensor:
-    """(q, 1) mean over the set; 0 where it is empty."""
+    """(q, 1) mean over the entries within; 0 where there is none."""
     return values.masked_fill(~within, 0).sum(1, keepdim=True) / within.sum(1, keepdim=True).clamp(min=1)

@@ -9,9 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
+from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Convention, Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
@@ -23,17 +23,17 @@ from .counting.softmax import SoftmaxRule
 class InfoNCE(Loss):
     """l_q = −log softmax(S_q / tau)[+].
 
-    The softmax is over ALL valid candidates; it is ntxent whose 1/tau is learnt, up to scale_max.
+    The softmax is over ALL valid candidates. It is ntxent with a learnt scale 1/tau of at most scale_max.
     W: (softmax − match) / tau, with respect to the cosine.
     Counted: the softmax probability of each negative (without 1/tau), and 1 − p₊ on the positive.
-    Training: 0.5 (mean i2t + mean t2i), and the scale 1/tau with it: learn=false keeps tau.
+    Training: 0.5 (mean i2t + mean t2i); the scale 1/tau is learnt with the encoder unless learn=false.
     Defaults: tau 0.07 at the start and a scale of at most 100, as CLIP.
     Source: van den Oord et al. 2018, eq. 4; Radford et al. 2021, figure 3 and section 2.5.
     """
 
-    tau: float = 0.07
-    learn: bool = True
-    scale_max: float = 100.0
+    tau: float = 0.07  # temperature, at the start of training if it is learnt
+    learn: bool = True  # learn the scale 1/tau in training
+    scale_max: float = 100.0  # largest learnt scale
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
 
@@ -41,8 +41,8 @@ class InfoNCE(Loss):
         if not (self.tau > 0 and self.scale_max > 0):
             raise InputError(f"tau and scale_max must be > 0; got {self.tau} and {self.scale_max}")
         if self.learn and self.tau * self.scale_max < 1 - 1e-9:
-            least = f"tau must be >= 1/scale_max = {1 / self.scale_max:g} where it is learnt; got {self.tau}"
-            raise InputError(f"{least}. Raise scale_max, or keep tau with learn=false")
+            what = f"tau must be >= 1/scale_max = {1 / self.scale_max:g} where it is learnt; got {self.tau}"
+            raise InputError(f"{what}. Raise scale_max, or keep tau with learn=false")
 
     @property
     def rows_sum_to_zero(self) -> bool:
@@ -54,7 +54,7 @@ class InfoNCE(Loss):
         return {"scale": 1 / self.tau} if self.learn else {}
 
     def with_learnt(self, learnt: Mapping[str, float]) -> InfoNCE:
-        """The same at another scale, which is cut off at scale_max. Raises InputError unless it is > 0."""
+        """Return a copy with another scale, clamped to scale_max. Raises InputError unless it is > 0."""
         scale = learnt.get("scale")
         if scale is None:
             return self

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, euclidean
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -19,20 +19,20 @@ from .base import Loss
 class LiftedStructure(Loss):
     """l_q = (1/(2|P|)) Σ_p max(0, J_qp)², J_qp = log(Σ_n e^{margin − d_qn} + Σ_q' e^{margin − d_q'p}) + d_qp.
 
-    d = √(2 − 2s). The second sum runs over the queries q' that p is a negative of: a pair's both ends have negatives,
-    so a row of W also holds what other rows make of it (coupled). Rows without a positive or without a negative are
-    not looked at, so that their similarities are missing from the second sum.
-    anchor, the generalised form: l_q = max(0, log Σ_p e^{d_qp} + log Σ_n e^{margin − d_qn}); rows are independent.
-    W: by autograd, through ∂d/∂s = −1/d: a pair at d = 0 has no direction and gets 0.
+    d = √(2 − 2s). The second sum is over the queries q' for which p is a negative: the negatives of both ends of a pair
+    count, so a row of W also depends on other rows (coupled). Rows without a positive or without a negative are left
+    out, so their similarities are missing from the second sum.
+    form=anchor, the generalised loss: l_q = max(0, log Σ_p e^{d_qp} + log Σ_n e^{margin − d_qn}); rows are independent.
+    W: by autograd, through ∂d/∂s = −1/d; 0 for a pair at d = 0, where no direction is defined.
     Counted: |W|.
-    Training: 0.5 (mean i2t + mean t2i). Both directions hold every positive pair with the same J, so with one positive
-    a query this is 1/(2|P|) over the pairs of the batch, once each. The anchor form's paper sums instead.
-    Defaults: margin 1, that of pytorch-metric-learning and of TensorFlow's; the papers leave the vectors' length free.
+    Training: 0.5 (mean i2t + mean t2i). Both directions have every positive pair with the same J, so with one positive
+    a query this is 1/(2|P|) over the pairs of the batch, once each. The paper of the anchor form sums instead.
+    Defaults: margin 1, that of pytorch-metric-learning and TensorFlow; the papers' vectors may have any length.
     Source: Oh Song et al. 2016, eq. 4; anchor: Hermans, Beyer & Leibe 2017, the generalised lifted loss L_LG.
     """
 
-    form: Literal["pair", "anchor"] = "pair"
-    margin: float = 1.0
+    form: Literal["pair", "anchor"] = "pair"  # negatives of both ends of a pair, or of the query alone
+    margin: float = 1.0  # in distance
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
@@ -43,7 +43,7 @@ class LiftedStructure(Loss):
 
     @property
     def coupled(self) -> bool:
-        """True for the pair form, which looks at the other negatives of the candidate as well."""
+        """True for the pair form, which has the negatives of the candidate as well."""
         return self.form == "pair"
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:

@@ -1,4 +1,4 @@
-"""Meta-SPN: a small network weighs the positive and the hardest negative, learnt by a meta step while training."""
+"""Meta-SPN: a small network weights the positive and the hardest negative, learnt by a meta step in training."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from .counting.hardest import HardestNegativeRule
 class MetaSPN(Loss):
     """l_q = [margin + n − s₊ > 0] (ω₋ n − ω₊ s₊), (ω₊, ω₋) = 2 sigmoid(net(s₊, n)), n the hardest negative.
 
-    net: 2 → hidden, ReLU, → 2, with the last layer at 0, so that a fresh one gives ω = 1, the gradient of triplet_sh.
-    As an option it is a file to take it from, a checkpoint or .safetensors. Raises InputError where that does not fit.
-    W: −ω₊ on the positive, ω₋ on the hardest negative (of equals the first), if violating: the weights are constants
-    of the gradient.
+    The network is 2 → hidden, ReLU, → 2, with a last layer that starts at 0: an untrained one gives ω = 1, the gradient
+    of triplet_sh. Raises InputError where the file `net` has no network of this size.
+    W: −ω₊ on the positive, ω₋ on the hardest negative (the first one if several are equal), if violating; the weights ω
+    are constants of the gradient.
     Counted: |W|.
-    Training: sum i2t + sum t2i; it learns the net in an outer step on validation batches (metastep.py) with Adam at
-    meta_lr; its checkpoints hold it.
-    Defaults: no code is public, so the sizes and the rates are ours.
+    Training: sum i2t + sum t2i; the network is learnt in an outer step on validation batches, with Adam at learning
+    rate meta_lr (lossscope/training/meta_step.py), and saved in checkpoints.
+    Defaults: no code is public, so the size and the learning rate are ours.
     Source: Wei et al. 2021 (Meta Self-Paced Network) for the mechanism; the form of the weighted loss is ours.
     """
 
-    margin: float = 0.2
-    hidden: int = 16
-    meta_lr: float = 0.001
-    seed: int = 0
-    net: Path | None = None
+    margin: float = 0.2  # in similarity
+    hidden: int = 16  # width of the network
+    meta_lr: float = 0.001  # learning rate of the network
+    seed: int = 0  # of its initial weights
+    net: Path | None = None  # checkpoint or .safetensors file of a trained network
     needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class MetaSPN(Loss):
             raise InputError(f"margin must be >= 0, hidden >= 1 and meta_lr > 0; got {got}")
 
     def network(self) -> nn.Module:
-        """The net, one and the same for this object."""
+        """Return the network, the same one at every call."""
         return self._net
 
     @property
@@ -62,7 +62,7 @@ class MetaSPN(Loss):
         return ((weight[:, 1:] * s_neg - weight[:, :1] * s_pos) * violates).squeeze(1)
 
     def differentiable_weights(self, S: Tensor, mask: Mask) -> Tensor:
-        """W, (q, c), with its graph to the net: what the meta step needs. All rows must be usable."""
+        """W, (q, c), with its graph to the network, for the meta step; all rows must be usable."""
         s_pos, (s_neg, column) = positive_of(S, mask), hardest_negative(S, mask)
         weight = self._weights(s_pos, s_neg) * (self.margin + s_neg - s_pos > 0)
         W = torch.zeros_like(S).scatter(1, column, weight[:, 1:])
@@ -72,32 +72,32 @@ class MetaSPN(Loss):
         """(q, 2) ω₊, ω₋, in the precision of the similarities."""
         x = torch.cat([s_pos, s_neg], 1)
         net = {name: parameter.to(x) for name, parameter in self._net.named_parameters()}
-        inside = nn.functional.linear(x, net["0.weight"], net["0.bias"]).relu()
-        return 2 * nn.functional.linear(inside, net["1.weight"], net["1.bias"]).sigmoid()
+        hidden = nn.functional.linear(x, net["0.weight"], net["0.bias"]).relu()
+        return 2 * nn.functional.linear(hidden, net["1.weight"], net["1.bias"]).sigmoid()
 
     @cached_property
     def _net(self) -> nn.ModuleList:
         net = nn.ModuleList([nn.Linear(2, self.hidden), nn.Linear(self.hidden, 2)])
-        dice = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(self.seed)
         with torch.no_grad():
             for parameter in net[0].parameters():
-                parameter.copy_(torch.rand(parameter.shape, generator=dice) * 2 - 1)
+                parameter.copy_(torch.rand(parameter.shape, generator=generator) * 2 - 1)
             for parameter in net[1].parameters():
                 parameter.zero_()
         if self.net is not None:
             try:
-                net.load_state_dict(_stored(self.net))
+                net.load_state_dict(_read_network(self.net))
             except (RuntimeError, AttributeError, TypeError) as error:
                 raise InputError(f"{self.net} must hold a net of hidden={self.hidden}; {error}") from error
         return net
 
 
-def _stored(path: Path) -> dict[str, Tensor]:
-    """The net of a checkpoint trained with this objective, or of a file with nothing else."""
+def _read_network(path: Path) -> dict[str, Tensor]:
+    """Read the network from a checkpoint trained with this objective, or from a file of its weights alone."""
     if path.suffix == ".safetensors":
-        found = read_safetensors(path)
-        inside = {k.partition(".")[2]: v for k, v in found.items() if k.startswith("objective_state.")}
-        return inside or found
+        tensors = read_safetensors(path)
+        network = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("objective_state.")}
+        return network or tensors
     checkpoint = read_torch(path)
     state = checkpoint.get("objective_state") if isinstance(checkpoint, dict) else None
     if not isinstance(state, dict):

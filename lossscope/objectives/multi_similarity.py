@@ -1,4 +1,4 @@
-"""Multi-similarity loss: soft sums over the positives and over the negatives that are hard beside each other."""
+"""Multi-similarity loss: soft sums over hard positives and hard negatives, mined relative to each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -19,22 +19,22 @@ from .base import Loss
 class MultiSimilarity(Loss):
     """l_q = (1/alpha) log(1 + Σ_p exp(−alpha (s_p − lam))) + (1/beta) log(1 + Σ_n exp(beta (s_n − lam))).
 
-    mining: over the n with s_n + ms_eps > min_p s_p and the p with s_p − ms_eps < max_n s_n only (strict); where none
-    is kept, that part is 0 and so is its W. The choice itself has no gradient.
+    With mining, the sums are over the n with s_n + ms_eps > min_p s_p and the p with s_p − ms_eps < max_n s_n (strict);
+    where none is kept, the sum is 0 and so is its W. The selection has no gradient.
     W: −e_p / (1 + Σ e_p) on kept positives, e_n / (1 + Σ e_n) on kept negatives, e the exponentials: both in [−1, 1].
     Counted: |W|.
     Training: 0.5 (mean i2t + mean t2i). The mean counts rows that keep nothing, as the released code does.
     Defaults: alpha 2 and ms_eps 0.1 in the paper and in its released code; beta 50 in the paper (released: 40);
     lam 0.5 in the released code (the paper: 1). pytorch-metric-learning: 2, 50, 0.5, and the mining apart.
-    The released code also drops positives with s ≥ 1 − 1e-5, to be rid of the query itself: there is none here.
+    The released code also drops positives with s ≥ 1 − 1e-5, to drop the query itself, which is no candidate here.
     Source: Wang et al. 2019, general pair weighting: mining and L_MS.
     """
 
-    alpha: float = 2.0
-    beta: float = 50.0
-    lam: float = 0.5
-    mining: bool = True
-    ms_eps: float = 0.1
+    alpha: float = 2.0  # scale of the exponents of positives
+    beta: float = 50.0  # scale of the exponents of negatives
+    lam: float = 0.5  # similarity where the exponents are 0
+    mining: bool = True  # keep only positives and negatives that are hard relative to each other
+    ms_eps: float = 0.1  # by how much a kept positive or negative may be easier
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
@@ -44,13 +44,13 @@ class MultiSimilarity(Loss):
             raise InputError(f"alpha and beta must be > 0; got {self.alpha} and {self.beta}")
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        kept_p, kept_n = self._mined(S, mask) if self.mining else (mask.positives, mask.negatives)
+        kept_p, kept_n = self._mine(S, mask) if self.mining else (mask.positives, mask.negatives)
         pull = _log_one_plus_sum(-self.alpha * (S - self.lam), kept_p) / self.alpha
         push = _log_one_plus_sum(self.beta * (S - self.lam), kept_n) / self.beta
         return pull + push
 
-    def _mined(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """(q, c) bool the positives, and the negatives, that are kept."""
+    def _mine(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        """(q, c) bool: the positives that are kept, and the negatives that are kept."""
         s = S.detach()
         lowest = s.masked_fill(~mask.positives, torch.inf).amin(1, keepdim=True)
         hardest = s.masked_fill(mask.non_negatives, -torch.inf).amax(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""NCR: the hardest-negative hinge with a margin for each pair, small where the pair is thought to be a mismatch."""
+"""NCR: the hardest-negative hinge with a margin for each pair, small where the pair is likely to be a mismatch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .counting.hardest import HardestNegativeRule
 class NCR(Loss):
     """l_q = max(0, m(y_q) − s₊ + max_n s_n), m(y) = margin (base^y − 1)/(base − 1).
 
-    Of equal hardest negatives the first carries the weight.
-    y in [0, 1] is the soft label of the query's pair, `mask.info["label"]` (q,), 1 where there are none: then, whatever
-    the map, it is triplet_sh. map: exponential as above; linear margin · y; sine margin (sin(pi y − pi/2)/2 + 1/2).
-    Both directions take the query's own label (eq. 27 of the Unified paper); the released t2i takes that of each
+    If several negatives are the hardest, the first one has the weight.
+    y in [0, 1] is the soft label of the query's pair, `mask.info["label"]` (q,); without labels y = 1, which is
+    triplet_sh for every map. map=linear: m(y) = margin · y; map=sine: m(y) = margin (sin(pi y − pi/2)/2 + 1/2).
+    Both directions use the query's own label (eq. 27 of the Unified paper); the released t2i uses that of each
     negative's pair instead.
     W: +1 on the hardest negative, −1 on the positive, if violating.
     Counted: 1 if violating.
@@ -32,9 +32,9 @@ class NCR(Loss):
     Source: Huang et al. 2021, soft margin; Li et al. 2022, eq. 27.
     """
 
-    margin: float = 0.2
-    base: float = 10.0
-    map: Literal["exponential", "linear", "sine"] = "exponential"
+    margin: float = 0.2  # at label 1, in similarity
+    base: float = 10.0  # of the exponential map
+    map: Literal["exponential", "linear", "sine"] = "exponential"  # from the label to the margin
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
     optional_info: ClassVar[tuple[str, ...]] = ("label",)
     needs_warmup: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class NCR(Loss):
 
 
 def _labels(S: Tensor, mask: Mask) -> Tensor:
-    """(q, 1) y, one number a query. Raises InputError when that is not what the mask holds."""
+    """(q, 1) y, one number a query. Raises InputError for labels of another shape or outside [0, 1]."""
     label = mask.info.get("label")
     if label is None:
         return S.new_ones(len(S), 1)

@@ -1,4 +1,4 @@
-"""N-pair: the multi-class N-pair loss, NT-Xent's form without a temperature."""
+"""N-pair: the multi-class N-pair loss, NT-Xent without a temperature."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
@@ -21,9 +21,9 @@ from .counting.softmax import SoftmaxRule
 class NPair(Loss):
     """l_q = log(1 + Σ_n exp(scale (s_n − s₊))).
 
-    The formula of vlc, with another scale, reduction and count.
-    The paper takes inner products of embeddings that are free to grow: scale stands for the product of their norms. Its
-    L2 penalty on those norms is no function of the cosine and is left out.
+    The formula of vlc, with another scale, reduction and count. The paper uses inner products of embeddings of any
+    length; scale replaces the product of their norms. Its L2 penalty on these norms is no function of the cosine and is
+    left out.
     W: scale e_n / (1 + Σ e) on negatives with e_n = exp(scale (s_n − s₊)); minus their sum on the positive.
     Counted: |W|.
     Training: mean i2t + mean t2i; the paper has one direction.
@@ -31,7 +31,7 @@ class NPair(Loss):
     Source: Sohn 2016, eq. 6 and 7.
     """
 
-    scale: float = 1.0
+    scale: float = 1.0  # factor on similarities, in place of the norms of the embeddings
     reduction: ClassVar[Reduction] = "mean"
 
     def __post_init__(self) -> None:

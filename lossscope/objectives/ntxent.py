@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
+from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Convention, Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
@@ -29,7 +29,7 @@ class NTXent(Loss):
     Source: Bleeker & de Rijke 2022, eq. 4 with the denominator of eq. 11 and of the released code.
     """
 
-    tau: float = 0.1
+    tau: float = 0.1  # temperature
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
@@ -57,5 +57,5 @@ class NTXent(Loss):
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         W = self(S, mask).W
-        found = counted_from_weights(W.abs() * self.tau, mask)
-        return replace(found, below=convention == "released")
+        counted = counted_from_weights(W.abs() * self.tau, mask)
+        return replace(counted, excludes_equal=convention == "released")

@@ -1,4 +1,4 @@
-"""Ranked list loss: positives into a ball around the query, negatives out of a larger one, the nearest first."""
+"""Ranked list loss: pull positives into a ball around the query, push negatives out of a larger one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask, euclidean
 from lossscope.core.stop_gradient import stop_gradient
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -21,20 +21,21 @@ class RankedList(Loss):
     """l_q = (1 − lam) (1/|P*|) Σ_{P*} (d_p − (alpha − margin)) + lam Σ_{N*} (w_n / Σ w) (alpha − d_n), d = √(2 − 2s).
 
     P* = {p: d_p > alpha − margin}, N* = {n: d_n < alpha}, w_n = exp(T (alpha − d_n)); an empty set gives 0.
-    The w are constants, as in the released code, which applies them to the gradient alone.
-    W: −(1 − lam) / (|P*| d_p) on P*, lam (w_n / Σ w) / d_n on N*; 0 at d_n = 0, where there is no direction.
+    The w are constants, as in the released code, which applies them to the gradient only. The nearest negatives have
+    the largest w.
+    W: −(1 − lam) / (|P*| d_p) on P*, lam (w_n / Σ w) / d_n on N*; 0 at d_n = 0, where no direction is defined.
     Counted: |W|.
-    Training: 0.5 (mean i2t + mean t2i). In the paper only the query moves; here, as in the released code, both ends do.
-    The released code also weights the queries by their Σ w + |P*|; the paper and this average them.
-    Defaults: margin 0.4 and alpha 1 + margin/2, of the released simpler version; T 10 as that is called (its settings
-    file says 12); lam 0.5: both halves weigh the same.
+    Training: 0.5 (mean i2t + mean t2i). In the paper only the query has a gradient; here, as in the released code, both
+    ends have one. The released code also weights the queries by their Σ w + |P*|; the paper and this code average them.
+    Defaults: margin 0.4 and alpha 1 + margin/2, of the released simpler version; T 10, as in its calls (its settings
+    file has 12); lam 0.5, so that both halves have the same weight.
     Source: Wang et al. 2019, ranked list loss: L_P, L_N and L_RLL.
     """
 
-    alpha: float = 1.2
-    margin: float = 0.4
-    T: float = 10.0
-    lam: float = 0.5
+    alpha: float = 1.2  # distance beyond which negatives are not pushed
+    margin: float = 0.4  # distance between the two balls
+    T: float = 10.0  # how much more near negatives weigh
+    lam: float = 0.5  # share of the negatives in the loss
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"

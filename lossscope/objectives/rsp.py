@@ -19,20 +19,20 @@ from .counting.hardest import HardestNegativeRule
 class RSP(Loss):
     """l_q = max(0, G(n − s₊) + margin), G(x) = a1 x + a2 x² + a3 x³, n the hardest negative.
 
-    Of equal hardest negatives the first carries the weight. a1 = 1, a2 = a3 = 0 (the default) is triplet_sh.
-    Its limit over ALL negatives (eq. 25) is this loss where G rises.
-    W: G'(n − s₊) = a1 + 2 a2 x + 3 a3 x² on the hardest negative, minus that on the positive, if above 0; where G falls
-    it pulls the negative.
+    If several negatives are the hardest, the first one has the weight. a1 = 1, a2 = a3 = 0 (the default) is triplet_sh.
+    Where G increases, the limit of the loss over ALL negatives (eq. 25) is this loss.
+    W: G'(n − s₊) = a1 + 2 a2 x + 3 a3 x² on the hardest negative, minus that on the positive, if the loss is above 0;
+    where G decreases it pulls the negative.
     Counted: |W|.
-    Defaults: no released code is known and the Unified paper gives no coefficients, so form and numbers of G are ours:
-    the identity.
+    Defaults: no released code is known and the Unified paper gives no coefficients, so the form and the coefficients
+    of G are ours: the identity.
     Source: Wei et al. 2021, relative-similarity polynomial loss, as in Li et al. 2022, eq. 25.
     """
 
-    margin: float = 0.2
-    a1: float = 1.0
-    a2: float = 0.0
-    a3: float = 0.0
+    margin: float = 0.2  # in similarity
+    a1: float = 1.0  # linear coefficient of G
+    a2: float = 0.0  # quadratic coefficient of G
+    a3: float = 0.0  # cubic coefficient of G
     needs_warmup: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -23,15 +23,15 @@ class SigLIP(Loss):
     The sum is over the valid candidates. A row without a positive or without a negative is left out, as everywhere.
     W: −z scale sigmoid(−z (scale s + bias)), with respect to the cosine.
     Counted: |W|.
-    Training: 0.5 (sum i2t + sum t2i) / B: both directions hold the same terms, so it is their sum over all pairs of the
-    batch / B, with scale and bias learnt along (learn=false keeps them).
+    Training: 0.5 (sum i2t + sum t2i) / B: both directions have the same terms, so it is their sum over all pairs of the
+    batch / B. Scale and bias are learnt with the encoder unless learn=false.
     Defaults: scale 10 and bias −10 at the start, as in the paper.
     Source: Zhai et al. 2023, eq. 1 and algorithm 1.
     """
 
-    scale: float = 10.0
-    bias: float = -10.0
-    learn: bool = True
+    scale: float = 10.0  # factor on similarities, at the start of training if it is learnt
+    bias: float = -10.0  # added to scaled similarities, likewise
+    learn: bool = True  # learn scale and bias in training
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "pairs"
@@ -46,7 +46,7 @@ class SigLIP(Loss):
         return {"scale": self.scale, "bias": self.bias} if self.learn else {}
 
     def with_learnt(self, learnt: Mapping[str, float]) -> SigLIP:
-        """The same at another scale and bias. Raises InputError unless the scale is > 0."""
+        """Return a copy with another scale and bias. Raises InputError unless the scale is > 0."""
         return replace(self, scale=learnt.get("scale", self.scale), bias=learnt.get("bias", self.bias))
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
@@ -58,6 +58,6 @@ class SigLIP(Loss):
         return terms.masked_fill(~mask.valid, 0).sum(1), wrong.mul_(z).mul_(-self.scale)
 
     def _terms(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """(q, c) the terms of the sum, and z; logsigmoid is exact where softplus becomes a straight line."""
+        """(q, c) the terms of the sum, and z; logsigmoid is exact where softplus switches to a linear function."""
         z = mask.match.to(S.dtype).mul_(2).sub_(1)
         return -logsigmoid(z * (self.scale * S + self.bias)), z

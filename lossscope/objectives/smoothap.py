@@ -1,4 +1,4 @@
-"""SmoothAP: one minus a smooth average precision, of queries with one positive or several."""
+"""SmoothAP: one minus a smooth average precision, for queries with one or several positives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, check_inputs
+from lossscope.core.counts import CountedWeights, check_inputs
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Convention, Reduction
 from lossscope.errors import InputError
 
 from ._formulas import mask_invalid
@@ -22,17 +22,17 @@ from .counting.smooth_rank import SmoothRankRule
 class SmoothAP(Loss):
     """l_q = 1 − (1/|P|) Σ_{i∈P} (1 + A_i) / (1 + A_i + C_i), G_ij = sigmoid((s_j − s_i) / tau).
 
-    A_i = Σ_{j∈P, j≠i} G_ij, C_i = Σ_{n∈N} G_in; (q, p, c) work and memory, never c x c per query.
+    A_i = Σ_{j∈P, j≠i} G_ij, C_i = Σ_{n∈N} G_in. Time and memory are (q, p, c), not c x c for each query.
     W: by autograd; rows sum to 0. With one positive: G_n (1 − G_n) / (tau (1 + C)²) on each negative, minus their sum
     on the positive.
     Counted: per triplet (i, j), j any other valid candidate: G_ij (1 − G_ij) / R_i², R_i = 1 + A_i + C_i, divided by
-    |P|. Convention `text` has 1/tau in it as printed, `released` and `corrected` do not (E3); `released` of t2i takes
-    rows k·q … k·q + k − 1 for query q (E2), k the captions of an image.
+    |P|. Convention `text` includes 1/tau as printed, `released` and `corrected` do not (E3); `released` of t2i uses
+    rows k·q … k·q + k − 1 for query q (E2), k being the captions of an image.
     Training: 0.5 (mean i2t + mean t2i).
     Source: Brown et al. 2020; Bleeker & de Rijke 2022, eq. 5-8, 12-13.
     """
 
-    tau: float = 0.01
+    tau: float = 0.01  # temperature of the sigmoid
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
@@ -54,16 +54,16 @@ class SmoothAP(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         index, present = _positions(mask.positives)
         G = self._above(S, mask, index)
-        among = G.masked_fill(~mask.positives[:, None, :], 0).sum(2)
-        precision = (1 + among) / (1 + G.sum(2))
+        A = G.masked_fill(~mask.positives[:, None, :], 0).sum(2)
+        precision = (1 + A) / (1 + G.sum(2))
         return 1 - (precision * present).sum(1) / present.sum(1)
 
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         usable = check_inputs(S, mask, self.positives)
-        wrong = convention == "released" and mask.direction == "t2i"
-        index, present = _released_rows(mask) if wrong else _positions(mask.positives)
-        with torch.no_grad():  # and in place: these blocks are all the memory that counting needs
+        released_t2i = convention == "released" and mask.direction == "t2i"
+        index, present = _released_rows(mask) if released_t2i else _positions(mask.positives)
+        with torch.no_grad():  # in place, as these blocks are most of the memory that counting needs
             weights = self._above(mask_invalid(S, mask), mask, index)
             rank = 1 + weights.sum(2, keepdim=True)
             weights.mul_(1 - weights).div_(rank.square())
@@ -74,15 +74,15 @@ class SmoothAP(Loss):
         return CountedWeights(weights, divisor, weights.sum((1, 2)) / divisor, ~usable)
 
     def _above(self, S: Tensor, mask: Mask, index: Tensor) -> Tensor:
-        """(q, p, c) G_ij of each positive i against every other valid candidate j; zero at i itself."""
-        own = S.gather(1, index)
-        G = (S[:, None, :] - own[:, :, None]).div_(self.tau).sigmoid_()
+        """(q, p, c) G_ij of each positive i and every other valid candidate j; 0 at j = i."""
+        s_pos = S.gather(1, index)
+        G = (S[:, None, :] - s_pos[:, :, None]).div_(self.tau).sigmoid_()
         absent = (~mask.valid)[:, None, :].expand(G.shape).scatter(2, index[:, :, None], True)
         return G.masked_fill(absent, 0.0)
 
 
 def _positions(positives: Tensor) -> tuple[Tensor, Tensor]:
-    """Columns of each row's positives, (q, p) padded with column 0, and which of them are there."""
+    """Return the columns of the positives of each row, (q, p) padded with column 0, and bool which are not padding."""
     number = positives.sum(1)
     rows, columns = positives.nonzero(as_tuple=True)
     slot = torch.arange(len(rows), device=rows.device) - (number.cumsum(0) - number)[rows]
@@ -94,7 +94,7 @@ def _positions(positives: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _released_rows(mask: Mask) -> tuple[Tensor, Tensor]:
-    """The rows the released t2i counter takes for query q: k·q … k·q + k − 1 of the candidates, if any (E2)."""
+    """Return the rows that the released t2i counter uses for query q: k·q … k·q + k − 1 of the candidates (E2)."""
     queries, candidates = mask.match.shape
     k = max(queries // candidates, 1)
     index = torch.arange(queries, device=mask.match.device)[:, None] * k + torch.arange(k, device=mask.match.device)

@@ -1,4 +1,4 @@
-"""SSP: a polynomial of the positive's similarity plus one of the hardest negative's."""
+"""SSP: a polynomial of the similarity of the positive plus one of that of the hardest negative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
@@ -22,25 +22,25 @@ NEAR_ONE = 1 - 1e-5
 class SSP(Loss):
     """l_q = [n + margin > s₊] ([p2 s₊² + p1 s₊ + p0]₊ + [n2 n² + n1 n + n0]₊), n the hardest negative.
 
-    Also 0 where s₊ ≥ 1 − 1e-5. clamp=parts cuts each polynomial off at 0 apart, as the released code does; clamp=sum
-    cuts off their sum, as the paper's equation does. Of equal hardest negatives the first carries the weight.
-    W: 2 p2 s₊ + p1 on the positive, 2 n2 n + n1 on the hardest negative, 0 where cut off. By default the first is
-    between −1.1 and −0.3, and the second PULLS the negative where n < 0.22: with clamp=parts only where n < 0.096, as
-    from there to 0.349 it is cut off.
+    Also 0 where s₊ ≥ 1 − 1e-5. clamp=parts clamps each polynomial at 0, as the released code does; clamp=sum clamps
+    their sum, as the paper's equation does. If several negatives are the hardest, the first one has the weight.
+    W: 2 p2 s₊ + p1 on the positive, 2 n2 n + n1 on the hardest negative, 0 where clamped. By default the first is
+    between −1.1 and −0.3, and the second PULLS the negative where n < 0.22; with clamp=parts only where n < 0.096, as
+    it is clamped from there to 0.349.
     Counted: |W|.
     Training: (sum i2t + sum t2i) / B.
     Defaults: coefficients and margin of the released code.
     Source: Wei et al. 2020, self-similarity polynomial loss.
     """
 
-    p2: float = 0.2
-    p1: float = -0.7
-    p0: float = 0.5
-    n2: float = 0.9
-    n1: float = -0.4
-    n0: float = 0.03
-    margin: float = 0.2
-    clamp: Literal["parts", "sum"] = "parts"
+    p2: float = 0.2  # quadratic coefficient of the positive
+    p1: float = -0.7  # linear coefficient of the positive
+    p0: float = 0.5  # constant of the positive
+    n2: float = 0.9  # quadratic coefficient of the negative
+    n1: float = -0.4  # linear coefficient of the negative
+    n0: float = 0.03  # constant of the negative
+    margin: float = 0.2  # in similarity
+    clamp: Literal["parts", "sum"] = "parts"  # clamp each polynomial at 0, or their sum
     reduction: ClassVar[Reduction] = "pairs"
     needs_warmup: ClassVar[bool] = True
 
@@ -56,6 +56,6 @@ class SSP(Loss):
         positive, (hardest, _) = positive_of(S, mask), hardest_negative(S, mask)
         pull = self.p2 * positive.square() + self.p1 * positive + self.p0
         push = self.n2 * hardest.square() + self.n1 * hardest + self.n0
-        looked_at = (hardest + self.margin > positive) & (positive < NEAR_ONE)
+        active = (hardest + self.margin > positive) & (positive < NEAR_ONE)
         value = (pull + push).relu() if self.clamp == "sum" else pull.relu() + push.relu()
-        return value.masked_fill(~looked_at, 0).squeeze(1)
+        return value.masked_fill(~active, 0).squeeze(1)

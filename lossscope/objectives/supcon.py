@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import Reduction
+from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from .base import Loss
@@ -20,8 +20,8 @@ class SupCon(Loss):
     """l_q = −(1/|P|) Σ_{p∈P} log softmax(S_q / tau)_p.
 
     form=in: l_q = −log((1/|P|) Σ_{p∈P} softmax(S_q / tau)_p).
-    The softmax is over ALL valid candidates, the positives included; the anchor is never one, as it comes from the
-    other modality. With one positive both forms are ntxent.
+    The softmax is over ALL valid candidates, the positives included; the anchor is no candidate, as it is of the other
+    modality. With one positive both forms are ntxent.
     W: (softmax − t) / tau, t = 1/|P| on each positive (out), or its share of the softmax among the positives (in).
     Counted: |W| (with 1/tau, unlike ntxent).
     Training: 0.5 (mean i2t + mean t2i), ours: the paper has one modality.
@@ -29,8 +29,8 @@ class SupCon(Loss):
     Source: Khosla et al. 2020, eq. 2 and 3.
     """
 
-    tau: float = 0.1
-    form: Literal["out", "in"] = "out"
+    tau: float = 0.1  # temperature
+    form: Literal["out", "in"] = "out"  # mean over positives outside or inside the logarithm
     positives: ClassVar[Literal["one", "many"]] = "many"
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
@@ -45,10 +45,10 @@ class SupCon(Loss):
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         logits, number = S / self.tau, mask.positives.sum(1)
-        everything = logits.masked_fill(~mask.valid, -torch.inf).logsumexp(1)
+        log_sum = logits.masked_fill(~mask.valid, -torch.inf).logsumexp(1)
         if self.form == "in":
-            return everything - logits.masked_fill(~mask.positives, -torch.inf).logsumexp(1) + number.to(S.dtype).log()
-        return everything - logits.masked_fill(~mask.positives, 0).sum(1) / number
+            return log_sum - logits.masked_fill(~mask.positives, -torch.inf).logsumexp(1) + number.to(S.dtype).log()
+        return log_sum - logits.masked_fill(~mask.positives, 0).sum(1) / number
 
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         share = (S / self.tau).masked_fill(~mask.valid, -torch.inf).softmax(1)

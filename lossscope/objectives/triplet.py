@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
+from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
@@ -20,14 +21,14 @@ from .counting.hinge import HingeRule
 class Triplet(Loss):
     """l_q = Σ_n max(0, margin − s₊ + s_n).
 
-    Every negative inside the margin weighs 1, strictly.
+    Every negative inside the margin has weight 1; one exactly at the margin has none.
     W: +1 on each violating negative, minus their number on the positive.
     Counted: 1 per violating negative. Convention `released` of t2i counts per image instead of per caption, as the
     released counter does (E1).
     Source: Bleeker & de Rijke 2022, eq. 3 and 9b; Faghri et al. 2018, eq. 5 (there over both directions).
     """
 
-    margin: float = 0.2
+    margin: float = 0.2  # in similarity
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
 

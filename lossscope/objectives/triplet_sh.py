@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
@@ -21,13 +21,13 @@ from .counting.hardest import HardestNegativeRule
 class TripletSH(Loss):
     """l_q = max(0, margin − s₊ + max_n s_n).
 
-    Of equal hardest negatives the first carries the weight (E11).
+    If several negatives are the hardest, the first one has the weight (E11).
     W: +1 on the hardest negative, −1 on the positive, if violating.
     Counted: 1 if violating.
     Source: Bleeker & de Rijke 2022, eq. 1, 9a and 10; Faghri et al. 2018, eq. 6.
     """
 
-    margin: float = 0.2
+    margin: float = 0.2  # in similarity
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
     statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
     needs_warmup: ClassVar[bool] = True

@@ -20,9 +20,9 @@ from .counting.softmax import SoftmaxRule
 class Unified(Loss):
     """l_q = (1/gamma) log(1 + Σ_n exp(gamma (w_n s_n − w₊ s₊ + m_q))).
 
-    w = 1 and m_q = margin unless the mask says otherwise: `mask.info["weight"]` is (q, c), a weight for each
-    similarity (eq. 24), or (q,), one for each positive; `mask.info["margin"]` is (q,), a margin for each row (eq. 26).
-    With weights the rows of W no longer sum to 0. Raises InputError for weights or margins of another shape.
+    w = 1 and m_q = margin unless they are in the mask: `mask.info["weight"]` is (q, c), a weight of each similarity
+    (eq. 24), or (q,), one of each positive; `mask.info["margin"]` is (q,), a margin of each row (eq. 26). With weights
+    the rows of W do not sum to 0. Raises InputError for weights or margins of another shape.
     gamma → ∞ gives triplet_sh; gamma · unified(margin=0) = vlc.
     W: w_n e_n / (1 + Σ e) on negatives with e_n = exp(gamma (w_n s_n − w₊ s₊ + m_q)); −w₊ Σ e / (1 + Σ e) on the
     positive.
@@ -31,8 +31,8 @@ class Unified(Loss):
     Source: Li et al. 2022, eq. 5, 24 and 26.
     """
 
-    margin: float = 0.2
-    gamma: float = 60.0
+    margin: float = 0.2  # in similarity
+    gamma: float = 60.0  # scale; the larger, the more the hardest negative dominates
     optional_info: ClassVar[tuple[str, ...]] = ("margin", "weight")
 
     def __post_init__(self) -> None:
@@ -56,27 +56,27 @@ class Unified(Loss):
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         weight = _weight(S, mask)
         logits = S * (self.gamma * weight)
-        less = (-self.gamma * self._margins(S, mask)).expand(len(S), 1)
-        values, W = cross_entropy(logits.scatter_add_(1, mask.first_positive, less), mask)
+        lead = (-self.gamma * self._margins(S, mask)).expand(len(S), 1)
+        values, W = cross_entropy(logits.scatter_add_(1, mask.first_positive, lead), mask)
         return values / self.gamma, W if isinstance(weight, float) else W * weight
 
     def _margins(self, S: Tensor, mask: Mask) -> Tensor:
-        """(q, 1) or (1, 1)."""
+        """(q, 1) or (1, 1), m_q."""
         given = mask.info.get("margin")
-        return S.new_full((1, 1), self.margin) if given is None else _fitting("margin", given, S)[:, None]
+        return S.new_full((1, 1), self.margin) if given is None else _check_shape("margin", given, S)[:, None]
 
 
 def _weight(S: Tensor, mask: Mask) -> Tensor | float:
-    """(q, c) the weight on each similarity, or 1."""
+    """(q, c) weight on each similarity, or 1."""
     given = mask.info.get("weight")
     if given is None:
         return 1.0
     if given.ndim == 2:
-        return _fitting("weight", given, S)
-    return torch.ones_like(S).scatter(1, mask.first_positive, _fitting("weight", given, S)[:, None])
+        return _check_shape("weight", given, S)
+    return torch.ones_like(S).scatter(1, mask.first_positive, _check_shape("weight", given, S)[:, None])
 
 
-def _fitting(name: str, given: Tensor, S: Tensor) -> Tensor:
+def _check_shape(name: str, given: Tensor, S: Tensor) -> Tensor:
     if given.shape != S.shape[: given.ndim]:
         raise InputError(f"{name} must be {tuple(S.shape)} or ({len(S)},); got {tuple(given.shape)}")
     return given.to(S)

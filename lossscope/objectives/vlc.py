@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, counted_from_weights
+from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
@@ -26,7 +27,7 @@ class VLC(Loss):
     Source: Li et al. 2022 (Unified loss), eq. 3-4.
     """
 
-    gamma: float = 50.0
+    gamma: float = 50.0  # scale, 1/tau
 
     def __post_init__(self) -> None:
         if not self.gamma > 0:

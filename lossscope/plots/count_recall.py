@@ -29,13 +29,13 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     line. The argument of the COCOS paper (Tables 1 to 4) is a fall from left to right. Columns: see `COLUMNS`.
     """
     known = _known(frame)
-    panel = style.one(known, "panel", _WHAT)
-    ax = style.axes(ax)
+    panel = style.single_value(known, "panel", _WHAT)
+    ax = style.axes_or_new(ax)
     tints = style.colours(list(map(str, known["label"].unique())))
     _paint(ax, known, tints)
     _scale(ax, float(known["count"].max()))
     ax.set(xlabel="negatives counted per query", ylabel="rsum")
-    ax.set_title(style.wrapped(panel, 40))
+    ax.set_title(style.wrap_spec(panel, 40))
     ax.legend(handles=_handles(tints, known), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
     return ax
 
@@ -44,18 +44,18 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """Where does it hold, where does it turn round? A panel per data set or model, counts on one scale."""
     known = _known(frame)
     panels = list(known["panel"].unique())
-    across = style.across(len(panels))
+    across = style.panels_per_row(len(panels))
     down = math.ceil(len(panels) / across)
-    fig = style.canvas(width=0.2 + 0.7 * across, height=0.85 * down)
+    fig = style.new_figure(width=0.2 + 0.7 * across, height=0.85 * down)
     tints = style.colours(list(map(str, known["label"].unique())))
     for place, panel in enumerate(panels):
         ax = fig.add_subplot(down, across, place + 1)
         _paint(ax, known[known["panel"] == panel], tints)
         _scale(ax, float(known["count"].max()))
-        ax.set_title(style.wrapped(str(panel), 30))
+        ax.set_title(style.wrap_spec(str(panel), 30))
         ax.set_xlabel("negatives counted per query" if place + across >= len(panels) else "")
         ax.set_ylabel("rsum" if place % across == 0 else "")
-    naming.below(fig, _handles(tints, known), _told(known))
+    naming.legend_below(fig, _handles(tints, known), _told(known))
     return fig
 
 

@@ -35,29 +35,29 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) 
     the loss for the two similarities, not what an encoder makes of it. Columns: see `COLUMNS`, of one objective, on a
     full grid, of which at most 17 x 17 points are drawn. top: where the colours end, if not at the largest.
     """
-    objective = style.one(_checked(frame), "objective", _WHAT)
-    ax = style.axes(ax)
+    objective = style.single_value(_checked(frame), "objective", _WHAT)
+    ax = style.axes_or_new(ax)
     arrows = _paint(ax, frame, top)
     bar = ax.figure.colorbar(arrows, ax=ax, label="size of the gradient")
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
-    ax.set_title(style.wrapped(objective, 34))
+    ax.set_title(style.wrap_spec(objective, 34))
     return ax
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
     """How do objectives differ in where they push? A panel each, as `draw`; colours are shares of its largest."""
     objectives = list(_checked(frame)["objective"].unique())
-    across = style.across(len(objectives))
+    across = style.panels_per_row(len(objectives))
     down = math.ceil(len(objectives) / across)
-    fig = style.canvas(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
+    fig = style.new_figure(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
     fig.set_layout_engine("compressed")
     for place, objective in enumerate(objectives):
         ax = fig.add_subplot(down, across, place + 1)
         own = frame[frame["objective"] == objective]
         largest = float(np.hypot(own["w_pos"], own["w_neg"]).max()) or 1.0
         arrows = _paint(ax, own.assign(w_pos=own["w_pos"] / largest, w_neg=own["w_neg"] / largest), 1.0)
-        ax.set_title(f"{style.wrapped(str(objective), 24)}\nlargest {largest:.3g}")
+        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest {largest:.3g}")
         ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if place % across == 0 else "")
     bar = fig.colorbar(arrows, ax=list(fig.axes), label="size of the gradient / its largest")

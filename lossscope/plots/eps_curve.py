@@ -31,7 +31,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
     `COLUMNS`; unknown counts are NaN.
     """
     known = _known(frame)
-    ax = style.axes(ax)
+    ax = style.axes_or_new(ax)
     tints = _tints(list(map(str, known["label"].unique())))
     for (label, direction), rows in known.groupby(["label", "direction"], sort=False, observed=True):
         rows = rows.sort_values("eps")
@@ -111,7 +111,7 @@ def _legend(ax: Axes, tints: dict[str, str], directions: list[str]) -> None:
     told = list(tints.items())
     if len(told) > _MOST:
         told = [told[round(place)] for place in np.linspace(0, len(told) - 1, _MOST // 2)]
-    handles = [Line2D([], [], color=tint, label=style.wrapped(label, 24)) for label, tint in told]
+    handles = [Line2D([], [], color=tint, label=style.wrap_spec(label, 24)) for label, tint in told]
     if len(directions) > 1:
         handles += [
             Line2D([], [], color="0.35", linestyle=dash, label=name)

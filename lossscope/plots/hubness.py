@@ -26,7 +26,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     candidate, those with 0 among them.
     """
     _checked(frame)
-    own, ax = ax is None, style.axes(ax)
+    own, ax = ax is None, style.axes_or_new(ax)
     labels = list(map(str, frame["label"].unique()))
     tints = style.colours(labels)
     for place, (label, rows) in enumerate(frame.groupby("label", sort=False, observed=True)):
@@ -38,7 +38,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda tick, _: f"{100 * tick:g} %")
     if own:
-        naming.below(ax.figure, ax.get_lines()[: len(labels)])  # type: ignore[arg-type]
+        naming.legend_below(ax.figure, ax.get_lines()[: len(labels)])  # type: ignore[arg-type]
     else:
         ax.legend(handles=ax.get_lines()[-1 - len(labels) : -1], loc="lower right", fontsize="small")
     return ax

@@ -45,7 +45,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _checked(frame)
     if (frame.groupby("source", observed=True)["epoch"].nunique() > 1).any():
         raise InputError(f"{_WHAT}.draw must get one epoch of each source; got several. Use {_WHAT}.draw_path")
-    ax = _labelled(style.axes(None)) if ax is None else ax
+    ax = _labelled(style.axes_or_new(None)) if ax is None else ax
     for place, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
         tint, dash = _look(place)
         _cloud(ax, rows, tint, SHARES, dash)
@@ -61,8 +61,8 @@ def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     together; one that bends to the right learns to rank. Columns: see `COLUMNS`, one source, several epochs.
     """
     _checked(frame)
-    style.one(frame, "source", f"{_WHAT}.draw_path")
-    ax = _labelled(style.axes(None)) if ax is None else ax
+    style.single_value(frame, "source", f"{_WHAT}.draw_path")
+    ax = _labelled(style.axes_or_new(None)) if ax is None else ax
     epochs = sorted(frame["epoch"].dropna().unique())
     if len(epochs) < 2:
         raise InputError(f"a path must have two epochs or more; got {len(epochs)}. Use {_WHAT}.draw for one")
@@ -82,9 +82,9 @@ def legend(fig: Figure, frame: pd.DataFrame) -> None:
     """Under the figure, which grows by it: what the lines hold; which source, split, batch size, how many queries."""
     _checked(frame)
     if frame["epoch"].nunique() > 1:
-        naming.below(fig, _epochs(frame), _caption(frame))
+        naming.legend_below(fig, _epochs(frame), _caption(frame))
     else:
-        naming.below(fig, _sources(frame), f"Lines hold {_HOLD[1]} and {_HOLD[0]} of the queries")
+        naming.legend_below(fig, _sources(frame), f"Lines hold {_HOLD[1]} and {_HOLD[0]} of the queries")
 
 
 def _sources(frame: pd.DataFrame) -> list[Line2D]:

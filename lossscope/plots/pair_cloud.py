@@ -38,8 +38,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, side: str = "negative") ->
     queries are (their share, no scale). A line that is high where the hill is low spends its strength on pairs that
     hardly exist. side: positive or negative. Columns: see `COLUMNS`, of one source.
     """
-    style.one(_checked(frame), "source", _WHAT)
-    ax = _paint(frame, style.axes(ax), side, _tops(frame))
+    style.single_value(_checked(frame), "source", _WHAT)
+    ax = _paint(frame, style.axes_or_new(ax), side, _tops(frame))
     ax.legend(loc="best", fontsize="small")
     return ax
 
@@ -48,14 +48,14 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """Left the pulls, right the pushes; a row per source. Read as `draw`."""
     sources = list(_checked(frame)["source"].unique())
     tops = _tops(frame)
-    fig = style.canvas(width=1.8, height=0.85 * len(sources))
+    fig = style.new_figure(width=1.8, height=0.85 * len(sources))
     for place, source in enumerate(sources):
         own = frame[frame["source"] == source]
         for column, side in enumerate(SIDES):
             ax = _paint(own, fig.add_subplot(len(sources), 2, 2 * place + column + 1), side, tops)
             if column == 0:
                 ax.set_title(f"{source}, {_queries(own)}")
-    naming.below(fig, fig.axes[0].get_lines())
+    naming.legend_below(fig, fig.axes[0].get_lines())
     return fig
 
 
@@ -75,11 +75,11 @@ def _paint(frame: pd.DataFrame, ax: Axes, side: str, tops: dict[str, float]) -> 
     ax.set(xlabel=across, ylabel=f"{up} / largest" if several else up)
     ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
     most = frame["objective"].value_counts().index[0]
-    beneath(frame[frame["objective"] == most][at].to_numpy(np.float64), ax)
+    background_histogram(frame[frame["objective"] == most][at].to_numpy(np.float64), ax)
     return ax
 
 
-def beneath(values: npt.ArrayLike, ax: Axes) -> Axes:
+def background_histogram(values: npt.ArrayLike, ax: Axes) -> Axes:
     """Grey hills at the foot of a panel: the share of `values` in each bin, on a hidden axis of its own."""
     values = np.asarray(values, dtype=np.float64)
     share, edges = np.histogram(values, BINS)

@@ -27,7 +27,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     all others the axis is logarithmic above 1, which its label says. Columns: label, side ("positive" or "negative"),
     s, weight.
     """
-    ax, ends = _paint(frame, style.axes(ax))
+    ax, ends = _paint(frame, style.axes_or_new(ax))
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
     return ax
@@ -62,7 +62,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """
     _check(frame)
     sides = [side for side in SIDES if (frame["side"] == side).any()]
-    fig = style.canvas(width=0.15 + 0.85 * len(sides), height=0.85)
+    fig = style.new_figure(width=0.15 + 0.85 * len(sides), height=0.85)
     short = frame["label"].astype(str).str.len().max() <= _SHORT
     for place, side in enumerate(sides):
         ax = fig.add_subplot(1, len(sides), place + 1)
@@ -71,7 +71,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
             naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
         ax.set_title({"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side])
     if not short:
-        naming.below(fig, fig.axes[0].get_lines())
+        naming.legend_below(fig, fig.axes[0].get_lines())
     return fig
 
 

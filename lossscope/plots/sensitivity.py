@@ -27,8 +27,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, reference: pd.DataFrame | 
     the Unified-loss paper. Columns: see `COLUMNS`, one parameter; of reference: see `REFERENCE`.
     """
     known = _known(frame)
-    parameter = style.one(known, "parameter", _WHAT)
-    ax = style.axes(ax)
+    parameter = style.single_value(known, "parameter", _WHAT)
+    ax = style.axes_or_new(ax)
     _name(ax, _paint(ax, known, parameter, reference))
     return ax
 
@@ -68,7 +68,7 @@ def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Fig
     """A panel per hyper-parameter on one scale of rsum: (a) margin, (b) gamma. Read as `draw`."""
     known = _known(frame)
     parameters = list(known["parameter"].unique())
-    fig = style.canvas(width=0.15 + 0.85 * len(parameters), height=0.85)
+    fig = style.new_figure(width=0.15 + 0.85 * len(parameters), height=0.85)
     panels: list[Axes] = []
     ends: list[tuple[str, float, str]] = []
     for place, parameter in enumerate(parameters):

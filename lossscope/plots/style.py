@@ -1,4 +1,4 @@
-"""How do pictures look and how are they saved? Two styles, one colour per objective, one way to a file."""
+"""How pictures look and how they are saved: two styles, one colour per objective, one function that writes files."""
 
 from __future__ import annotations
 
@@ -78,35 +78,40 @@ _SCREEN: dict[Any, Any] = {
 
 
 def paper() -> AbstractContextManager[None]:
-    """Which settings suit one column of a paper? 3.3 in wide, 8 pt, fonts embedded; holds inside `with`."""
+    """Use the settings for one column of a paper inside `with`: 3.3 in wide, 8 pt, fonts embedded."""
     return mpl.rc_context(_PAPER)
 
 
 def screen() -> AbstractContextManager[None]:
-    """Which settings suit a page on a screen? Larger, 11 pt; holds inside `with`."""
+    """Use the settings for a page on a screen inside `with`: larger, 11 pt."""
     return mpl.rc_context(_SCREEN)
 
 
 def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
-    """Write a picture whole or not at all; the suffix (.pdf, .png, .svg) says the format, no dates inside.
+    """Write a picture atomically, without dates in the file.
 
-    alt: what the picture says in words, kept in the file: its first sentence is the title of an SVG or PDF, all of it
-    the description (SVG, PNG) or the subject (PDF).
-    Raises InputError for any other suffix.
+    Args:
+        fig: the picture.
+        path: its suffix, .pdf, .png or .svg, is the format.
+        alt: description in words, kept in the file: its first sentence is the title of an SVG or PDF, all of it is the
+            description (SVG, PNG) or the subject (PDF).
+
+    Raises:
+        InputError: for any other suffix.
     """
     path = Path(path)
     kind = path.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three")
     undated = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}[kind]
-    metadata = {undated: None, **(_said(kind, alt) if alt else {})}
+    metadata = {undated: None, **(_metadata(kind, alt) if alt else {})}
     with mpl.rc_context(_EMBED), write_atomically(path) as part:
         fig.savefig(part, format=kind, dpi=200, metadata=metadata)
     return path
 
 
-def _said(kind: str, alt: str) -> dict[str, str | None]:
-    """Where each format keeps words about a picture."""
+def _metadata(kind: str, alt: str) -> dict[str, str | None]:
+    """Return the fields in which each format keeps the description of a picture."""
     title = re.split(r"(?<=[.!?])\s", alt, maxsplit=1)[0]
     return {
         "pdf": {"Title": title, "Subject": alt},
@@ -116,16 +121,16 @@ def _said(kind: str, alt: str) -> dict[str, str | None]:
 
 
 def colours(labels: Iterable[str]) -> dict[str, str]:
-    """Which colour has each label? Its objective's own; a second label of one objective takes the next free.
+    """Return the colour of each label: its objective's own; a second label of one objective takes the next free one.
 
     >>> colours(["ntxent:tau=0.1", "triplet"])
     {'ntxent:tau=0.1': '#0072B2', 'triplet': '#E69F00'}
     """
     labels = list(labels)
-    names = [_family(label) for label in labels]
-    firsts = {name: label for name, label in zip(reversed(names), reversed(labels), strict=True) if name in COLOURS}
-    chosen = {label: COLOURS[name] for name, label in firsts.items()}
-    for name, label in zip(names, labels, strict=True):
+    families = [_family(label) for label in labels]
+    first = {name: label for name, label in zip(reversed(families), reversed(labels), strict=True) if name in COLOURS}
+    chosen = {label: COLOURS[name] for name, label in first.items()}
+    for name, label in zip(families, labels, strict=True):
         if label not in chosen:
             own = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
             free = [colour for colour in (own, *PALETTE) if colour not in chosen.values()]
@@ -134,26 +139,26 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
 
 
 def _family(label: str) -> str:
-    """The objective of a label: `triplet-sh:margin=0.2` and `Triplet SH` are triplet_sh; else what it begins with."""
+    """Return the objective of a label: triplet_sh of `triplet-sh:margin=0.2` and `Triplet SH`; else its first word."""
     name = label.partition(" (")[0].partition(":")[0]
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    return next((known for known in COLOURS if known.replace("_", "") == plain), name.replace("-", "_"))
+    return next((objective for objective in COLOURS if objective.replace("_", "") == plain), name.replace("-", "_"))
 
 
-def canvas(width: float = 1.0, height: float = 1.0) -> Figure:
-    """An empty figure, `width` x `height` times the style's size; needs no display."""
+def new_figure(width: float = 1.0, height: float = 1.0) -> Figure:
+    """Return an empty figure of `width` x `height` times the style's size; needs no display."""
     w, h = mpl.rcParams["figure.figsize"]
     return Figure(figsize=(w * width, h * height), layout="constrained")
 
 
-def across(panels: int) -> int:
-    """How many panels stand side by side? Up to three in one row, then as square as can be, at most four."""
+def panels_per_row(panels: int) -> int:
+    """Return how many panels stand side by side: up to three in one row, then as square as possible, at most four."""
     return panels if panels <= 3 else min(4, math.ceil(math.sqrt(panels)))
 
 
-def axes(ax: Axes | None) -> Axes:
-    """The axes given, or new ones in a figure of their own."""
-    return canvas().add_subplot() if ax is None else ax
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes, or new ones in a new figure if it is None."""
+    return new_figure().add_subplot() if ax is None else ax
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -168,16 +173,16 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
         raise InputError(f"frame of {what} must have at least one row; got none. Check what was selected")
 
 
-def one(frame: pd.DataFrame, column: str, what: str) -> str:
-    """The single value of a column. Raises InputError when there are several."""
+def single_value(frame: pd.DataFrame, column: str, what: str) -> str:
+    """Return the only value of a column. Raises InputError when there are several."""
     values = list(map(str, frame[column].unique()))
     if len(values) > 1:
         raise InputError(f"{what}.draw must get one {column}; got {', '.join(values)}. Use {what}.draw_many")
     return values[0]
 
 
-def wrapped(text: str, width: int) -> str:
-    """Break a spec after a colon or comma, so that it fits a title of `width` characters."""
+def wrap_spec(text: str, width: int) -> str:
+    """Break a spec after colons or commas into lines of at most `width` characters."""
     lines = [""]
     for piece in re.findall(r"[^,:]*[,:]?", text):
         if lines[-1] and len(lines[-1]) + len(piece) > width:

@@ -32,8 +32,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     out).
     """
     known = _known(frame)
-    label = style.one(known, "label", _WHAT)
-    ax = style.axes(ax)
+    label = style.single_value(known, "label", _WHAT)
+    ax = style.axes_or_new(ax)
     values = known["value"].to_numpy(np.float64)
     moved = values[values > 0]
     zero = 1 - len(moved) / len(values)
@@ -47,7 +47,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.set_xscale("log")
     ax.set_xlim(float(steps[0]), float(steps[-1]))
     ax.set(xlabel="norm of the tangent gradient", ylabel="share of queries")
-    ax.set_title(f"{style.wrapped(label, 30)}\nexactly 0: {_percent(zero)} of {len(values):,}")
+    ax.set_title(f"{style.wrap_spec(label, 30)}\nexactly 0: {_percent(zero)} of {len(values):,}")
     return ax
 
 
@@ -55,9 +55,9 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """A panel per objective, each on its own axis of norms, as they scale with the temperature. Read as `draw`."""
     known = _known(frame)
     labels = list(known["label"].unique())
-    across = style.across(len(labels))
+    across = style.panels_per_row(len(labels))
     down = math.ceil(len(labels) / across)
-    fig = style.canvas(width=0.15 + 0.7 * across, height=0.75 * down)
+    fig = style.new_figure(width=0.15 + 0.7 * across, height=0.75 * down)
     for place, label in enumerate(labels):
         ax = draw(known[known["label"] == label], fig.add_subplot(down, across, place + 1))
         ax.set_xlabel(ax.get_xlabel() if place + across >= len(labels) else "")

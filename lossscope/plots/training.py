@@ -29,7 +29,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Ax
     known = _known(frame)
     if value not in VALUES:
         raise InputError(f"value must be loss or rsum; got {value!r}")
-    ax = style.axes(ax)
+    ax = style.axes_or_new(ax)
     _paint(ax, known, value)
     ax.legend(handles=_handles(known, value), loc="best", fontsize="small")
     return ax
@@ -38,10 +38,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Ax
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Left the loss, right the rsum (Figure 3 of the Unified-loss paper). Read as `draw`."""
     known = _known(frame)
-    fig = style.canvas(width=1.9, height=0.85)
+    fig = style.new_figure(width=1.9, height=0.85)
     for place, value in enumerate(VALUES):
         _paint(fig.add_subplot(1, 2, place + 1), known, value)
-    naming.below(fig, _handles(known, "loss"))
+    naming.legend_below(fig, _handles(known, "loss"))
     return fig
 
 

@@ -34,15 +34,15 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Ax
     the training split. Columns: see `COLUMNS`; unknown values are NaN.
     """
     style.require_columns(frame, COLUMNS, _WHAT)
-    run = style.one(frame, "run", _WHAT)
-    ax = style.axes(ax)
+    run = style.single_value(frame, "run", _WHAT)
+    ax = style.axes_or_new(ax)
     known = _similarities(frame)
     for side, (name, tint, dash) in _SIDES.items():
         middle = known[f"{side}_q50"].fillna(known[f"{side}_mean"])
         ax.plot(known["epoch"], middle, color=tint, linestyle=dash, marker=_marker(known), label=name)
         ax.fill_between(known["epoch"], known[f"{side}_q10"], known[f"{side}_q90"], color=tint, alpha=0.18, lw=0)
     ax.set(xlabel="epoch", ylabel="similarity")
-    ax.set_title(style.wrapped(run, 26))
+    ax.set_title(style.wrap_spec(run, 26))
     if legend:
         ax.legend(loc="best")
     return ax
@@ -57,9 +57,9 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """
     style.require_columns(frame, COLUMNS, _WHAT)
     runs = list(map(str, frame["run"].unique()))
-    across = style.across(len(runs))
+    across = style.panels_per_row(len(runs))
     blocks = math.ceil(len(runs) / across)
-    fig = style.canvas(width=0.25 + 0.7 * across, height=0.65 + 0.95 * blocks)
+    fig = style.new_figure(width=0.25 + 0.7 * across, height=0.65 + 0.95 * blocks)
     grid = fig.add_gridspec(2 * blocks + 1, across, height_ratios=[1.5, 0.9] * blocks + [1.5])
     first: Axes | None = None
     for place, run in enumerate(runs):
@@ -83,9 +83,9 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
     """
     style.require_columns(frame, COLUMNS, _WHAT)
     runs = list(map(str, frame["run"].unique()))
-    across = style.across(len(runs))
+    across = style.panels_per_row(len(runs))
     down = math.ceil(len(runs) / across)
-    fig = style.canvas(width=0.2 + 0.65 * across, height=0.8 * down)
+    fig = style.new_figure(width=0.2 + 0.65 * across, height=0.8 * down)
     first: Axes | None = None
     for place, run in enumerate(runs):
         ax = fig.add_subplot(down, across, place + 1, sharex=first, sharey=first)
@@ -94,7 +94,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
         ax.set_xlabel("epoch" if place + across >= len(runs) else "")
         ax.set_ylabel("similarity" if place % across == 0 else "")
     assert first is not None
-    naming.below(fig, first.get_lines(), "Medians; bands hold the middle 80 % of the queries")
+    naming.legend_below(fig, first.get_lines(), "Medians; bands hold the middle 80 % of the queries")
     return fig
 
 

@@ -43,8 +43,8 @@ def draw(
     s_neg and `value`, on a full grid.
     """
     x, y, w, label = _grid(frame, value)
-    objective = style.one(frame, "objective", _WHAT)
-    ax = style.axes(ax)
+    objective = style.single_value(frame, "objective", _WHAT)
+    ax = style.axes_or_new(ax)
     mesh = _paint(ax, x, y, w, margin, pale=pale)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     bar.outline.set_visible(False)
@@ -66,9 +66,9 @@ def draw_many(
     """
     style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
     objectives = list(frame["objective"].unique())
-    across = style.across(len(objectives))
+    across = style.panels_per_row(len(objectives))
     down = math.ceil(len(objectives) / across)
-    fig = style.canvas(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
+    fig = style.new_figure(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
     fig.set_layout_engine("compressed")
     grid = fig.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     for ax in grid.flat[len(objectives) :]:
@@ -81,7 +81,7 @@ def draw_many(
         top = float(np.nanmax(np.abs(w))) or 1.0
         own = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
         mesh = _paint(ax, x, y, w / top, own, signed, pale)
-        ax.set_title(f"{style.wrapped(str(objective), 24)}\nlargest weight {top:.3g}")
+        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest weight {top:.3g}")
         ax.tick_params(labelbottom=place + across >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if place % across == 0 else "")
@@ -112,7 +112,7 @@ def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
 
 def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
     style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
-    style.one(frame, "objective", _WHAT)
+    style.single_value(frame, "objective", _WHAT)
     if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
         raise InputError(f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")
     wide = frame.pivot_table(index="s_neg", columns="s_pos", values=value, dropna=False)

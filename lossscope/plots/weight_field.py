@@ -34,10 +34,10 @@ def draw(frame: pd.DataFrame, top: float | None = None) -> Figure:
     top: where the colours end, if before the largest weight. Columns: objective (one), s_pos, s_neg, w_pos, w_neg,
     on a full grid.
     """
-    objective = style.one(_checked(frame), "objective", _WHAT)
-    fig = style.canvas(width=1.7, height=0.98)
+    objective = style.single_value(_checked(frame), "objective", _WHAT)
+    fig = style.new_figure(width=1.7, height=0.98)
     fig.set_layout_engine("compressed")
-    fig.suptitle(style.wrapped(objective, 80), x=0.01, ha="left", fontsize="medium", fontweight="bold")
+    fig.suptitle(style.wrap_spec(objective, 80), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     for place, value in enumerate(SIDES):
         ax = fig.add_subplot(1, 2, place + 1)
         _paint(ax, frame, value, top)
@@ -47,7 +47,7 @@ def draw(frame: pd.DataFrame, top: float | None = None) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """What would a reader who can not see the picture need to know?"""
-    objective = style.one(_checked(frame), "objective", _WHAT)
+    objective = style.single_value(_checked(frame), "objective", _WHAT)
     sides = [f"{what} {_range(sign * frame[value].to_numpy(float))}" for value, (_, what, sign) in SIDES.items()]
     return f"Heat maps over positive and negative similarity. {objective}: {', '.join(sides)}."
 

@@ -34,7 +34,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, share: bool = False) -> Ax
     """
     wide = _wide(frame)
     own = ax is None
-    ax = style.canvas(height=0.25 + 0.11 * len(wide)).add_subplot() if ax is None else ax
+    ax = style.new_figure(height=0.25 + 0.11 * len(wide)).add_subplot() if ax is None else ax
     values = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0) if share else wide
     places = np.arange(len(wide))[::-1].astype(float)
     left = np.zeros(len(wide))
@@ -48,7 +48,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, share: bool = False) -> Ax
     ax.margins(x=0.02)
     handles = [Patch(facecolor=t, hatch=h, edgecolor="white", label=name) for t, h, name in PARTS.values()]
     if own:
-        naming.below(ax.figure, handles)  # type: ignore[arg-type]
+        naming.legend_below(ax.figure, handles)  # type: ignore[arg-type]
     else:
         ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize="small")
     return ax
@@ -66,7 +66,7 @@ def alt(frame: pd.DataFrame) -> str:
 
 def _name(key: tuple[str, str], unknown: bool) -> str:
     label, direction = key
-    return style.wrapped(f"{label}, {direction}", 26) + (" ?" if unknown else "")
+    return style.wrap_spec(f"{label}, {direction}", 26) + (" ?" if unknown else "")
 
 
 def _wide(frame: pd.DataFrame) -> pd.DataFrame:

@@ -32,8 +32,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, parameter: str = "temperat
     Columns: see `COLUMNS`, one statistic; parameter: name of the axis.
     """
     known = _known(frame)
-    statistic = style.one(known, "statistic", _WHAT)
-    ax = style.axes(ax)
+    statistic = style.single_value(known, "statistic", _WHAT)
+    ax = style.axes_or_new(ax)
     _paint(ax, known, at)
     ax.set(xlabel=parameter, ylabel=statistic)
     ax.legend(handles=_handles(known), loc="best", fontsize="small")
@@ -44,12 +44,12 @@ def draw_many(frame: pd.DataFrame, parameter: str = "temperature", at: float | N
     """A panel per statistic, each on its own scale. Read as `draw`."""
     known = _known(frame)
     statistics = list(known["statistic"].unique())
-    fig = style.canvas(width=0.15 + 0.75 * len(statistics), height=0.75)
+    fig = style.new_figure(width=0.15 + 0.75 * len(statistics), height=0.75)
     for place, statistic in enumerate(statistics):
         ax = fig.add_subplot(1, len(statistics), place + 1)
         _paint(ax, known[known["statistic"] == statistic], at)
         ax.set(xlabel=parameter, ylabel=str(statistic))
-    naming.below(fig, _handles(known), "Bands are one standard deviation over batches")
+    naming.legend_below(fig, _handles(known), "Bands are one standard deviation over batches")
     return fig
 
 

@@ -1,4 +1,4 @@
-"""Alignment: how far apart are a query and its positive on the sphere?"""
+"""Alignment: how far is a query from its best positive on the unit sphere?"""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .views.view import View
 
 @dataclass(frozen=True)
 class Alignment:
-    """|v − t₊|² = 2 − 2 s₊ of the best positive, for every query; in [0, 4], smaller is better aligned.
+    """|v − t₊|² = 2 − 2 s₊ of the best positive t₊, for every query v; in [0, 4], smaller is better aligned.
 
-    Holds where S is a cosine of vectors of unit length; of other scores it is 2 − 2 s₊ and no distance.
-    NaN without a positive; queries that were skipped are left out of the mean.
+    It is a distance where S is the cosine of unit vectors; for other scores it is 2 − 2 s₊ and no distance.
+    NaN without a positive; skipped queries are left out of the mean.
+
     Source: Wang & Isola 2020, L_align with its exponent 2, over the pairs of a batch.
     """
 
@@ -37,4 +38,4 @@ class Alignment:
         return (Statistic("alignment", "alignment", "mean", "1"),)
 
     def check(self, objective: Objective) -> None:
-        """Positives are there whatever weighs them."""
+        """Accept every objective."""

@@ -1,4 +1,4 @@
-"""What a probe is: questions asked of views, whose answers per query, candidate, batch or layer make statistics."""
+"""What a probe is: numbers for each query, candidate, batch or layer of a view, and statistics of a batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol
 import torch
 from torch import Tensor
 
-from lossscope.core.row_ops import in_order
+from lossscope.core.row_ops import sort_rows
 from lossscope.objectives.base import Objective
 
 from .views.view import View
@@ -26,21 +26,17 @@ _QUICK = ("sum", "mean", "floor_median", *_QUANTILES)
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A number (or a vector) per element of the probe's axis, and how views of the same elements are put together.
-
-    Views of one batch hold whole rows: of the axis `query` each has elements of its own, which are put one after the
-    other and `merge` is not asked.
-    """
+    """A number, or a vector, for each element of the probe's axis, and how views of the same elements are combined."""
 
     value: Tensor
-    merge: Merge = "sum"
+    merge: Merge = "sum"  # not used for axis `query`: views hold whole rows, so their queries are concatenated
 
-    def with_(self, other: Accumulator) -> Accumulator:
-        """Both views of the same elements."""
+    def combine(self, other: Accumulator) -> Accumulator:
+        """Combine with another view of the same elements."""
         if self.merge == "sum":
             return Accumulator(self.value + other.value, self.merge)
-        better = torch.maximum if self.merge == "max" else torch.minimum
-        return Accumulator(better(self.value, other.value), self.merge)
+        extreme = torch.maximum if self.merge == "max" else torch.minimum
+        return Accumulator(extreme(self.value, other.value), self.merge)
 
 
 Accumulators = Mapping[str, Accumulator]
@@ -48,65 +44,63 @@ Accumulators = Mapping[str, Accumulator]
 
 @dataclass(frozen=True)
 class Statistic:
-    """A number per batch: a column of the probe reduced over the batch's elements.
+    """A number of each batch: a column of the probe, reduced over the elements of the batch.
 
-    Of queries those that were skipped never take part, except in `true`, which counts. NaN takes no part. `curve` is
-    the mean over queries of a vector column and stays a vector.
+    NaN and skipped queries are left out, except by the reducer `true`, which counts the elements that are not 0.
     """
 
     name: str
     column: str
-    reducer: Reducer
+    reducer: Reducer  # `curve` is the mean over queries of a column of vectors, itself a vector
     unit: str
 
 
 class Probe(Protocol):
-    """A frozen dataclass whose fields are its options.
+    """A frozen dataclass whose fields are its options."""
 
-    axis: what it has a number for. reads: what it asks of a view: `counts` and `extremes` are had from tiles of S in
-    one pass; `rows` (S, mask, W, counted weights), `embeddings`, `gradients` and `keys` need whole rows. weighs:
-    whether it looks at the objective at all; one that does not is asked once for all. cheap: costs a few looks at S,
-    so that it is among those taken when none is named.
-    """
-
-    axis: ClassVar[Axis]
+    axis: ClassVar[Axis]  # what it has a number for
+    # what it uses of a view: `counts` and `extremes` come from tiles of S in one pass; `rows` (S, mask, W, counted
+    # weights), `embeddings`, `gradients` and `keys` need whole rows
     reads: ClassVar[frozenset[Reads]]
-    needs_objective: ClassVar[bool]
-    cheap: ClassVar[bool]
+    needs_objective: ClassVar[bool]  # one that needs none is run once for all objectives
+    cheap: ClassVar[bool]  # costs a few passes over S, and is run when no probe is named
 
     def tile(self, view: View) -> Accumulators:
-        """What one view contributes: query (k·q, ...), candidate (k·c, ...), batch (k, ...), layer (k, layers)."""
+        """Return the numbers of one view: query (k·q, ...), candidate (k·c, ...), batch (k, ...), layer (k, layers)."""
         ...
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        """Column -> one number (or vector) per element of the axis; never averaged here."""
+        """Return the columns: one number, or vector, for each element of the axis; never averaged here."""
         ...
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
-        """What is reported per batch for this objective; None: the probe weighs none."""
+        """Return the statistics of a batch for this objective, which is None if the probe needs none."""
         ...
 
     def check(self, objective: Objective) -> None:
-        """Raise InputError when this probe can not look at that objective; called before any work."""
+        """Raise InputError when the probe does not support the objective; called before any work."""
         ...
 
 
 def concatenate(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulator]:
-    """What views of one batch contributed, put together: queries one after the other, the rest merged."""
+    """Combine what the views of one batch contribute: queries are concatenated, other elements are merged."""
     total = dict(parts[0])
     for name, first in total.items():
         if axis == "query":
             total[name] = Accumulator(torch.cat([part[name].value for part in parts]), first.merge)
         else:
             for part in parts[1:]:
-                total[name] = total[name].with_(part[name])
+                total[name] = total[name].combine(part[name])
     return total
 
 
 def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
-    """(batches,) numbers, or (batches, n) of a curve; NaN where nothing is left to average.
+    """Return the statistic of each batch, (batches,), or (batches, n) of a curve; NaN where no element is left.
 
-    columns: (batches · elements, ...) each; `skipped` names the queries that take no part.
+    Args:
+        statistic: the column and its reducer.
+        columns: (batches · elements, ...) each; `skipped` marks queries to be left out.
+        batches: number of batches.
     """
     column = columns[statistic.column]
     values = column.reshape(batches, -1, *column.shape[1:]).double()
@@ -114,20 +108,20 @@ def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: 
         return values.sum(1)
     quick = statistic.reducer in _QUICK and values.device.type == "cpu" and values.ndim == 2 and values.shape[1] > 0
     if quick and "skipped" not in columns:
-        found = _of_all(statistic.reducer, values)
-        unsure = found.isnan()
-        if bool(unsure.any()):
-            found[unsure] = _of_some(statistic.reducer, values[unsure], ~values[unsure].isnan())
-        return found
+        reduced = _reduce_all(statistic.reducer, values)
+        has_nan = reduced.isnan()
+        if bool(has_nan.any()):
+            reduced[has_nan] = _reduce_kept(statistic.reducer, values[has_nan], ~values[has_nan].isnan())
+        return reduced
     keep = ~values.isnan()
     if "skipped" in columns:
-        left = ~columns["skipped"].reshape(batches, -1).bool()
-        keep &= left if values.ndim == 2 else left[..., None]
-    return _of_some(statistic.reducer, values, keep)
+        usable = ~columns["skipped"].reshape(batches, -1).bool()
+        keep &= usable if values.ndim == 2 else usable[..., None]
+    return _reduce_kept(statistic.reducer, values, keep)
 
 
-def _of_some(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
-    """(batches,) of what is kept."""
+def _reduce_kept(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
+    """(batches,) statistic of the values that are kept."""
     if reducer == "sum":
         return values.where(keep, 0.0).sum(1)
     if reducer == "zeros":
@@ -141,38 +135,38 @@ def _of_some(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
     number = keep.sum(1).double()
     if reducer in ("min", "max"):
         worst = torch.inf if reducer == "min" else -torch.inf
-        found = values.where(keep, worst)
-        return (found.amin(1) if reducer == "min" else found.amax(1)).where(number > 0, torch.nan)
+        kept = values.where(keep, worst)
+        return (kept.amin(1) if reducer == "min" else kept.amax(1)).where(number > 0, torch.nan)
     mean = values.where(keep, 0.0).sum(1) / number
     if reducer == "std":
         return ((values - mean[:, None]).where(keep, 0.0).square().sum(1) / number).sqrt()
     return mean
 
 
-def _of_all(reducer: Reducer, values: Tensor) -> Tensor:
-    """The same of all values in fewer passes; NaN where one of them is."""
+def _reduce_all(reducer: Reducer, values: Tensor) -> Tensor:
+    """(batches,) statistic of all values, in fewer passes; NaN where one of them is NaN."""
     n = values.shape[1]
     if reducer == "sum":
         return values.sum(1)
     if reducer == "mean":
         return values.mean(1)
-    ordered = in_order(values)
+    ordered = sort_rows(values)
     places = [(n - 1) // 2, n // 2] if reducer == "floor_median" else [round(_QUANTILES[reducer] * (n - 1))]
-    found = ordered[:, places].mean(1).where(~ordered[:, -1].isnan(), torch.nan)  # in order, NaN is last
-    return found.floor() if reducer == "floor_median" else found
+    quantile = ordered[:, places].mean(1).where(~ordered[:, -1].isnan(), torch.nan)  # NaN is sorted last
+    return quantile.floor() if reducer == "floor_median" else quantile
 
 
 def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
-    """(batches,) nearest-rank quantile of what is kept."""
-    ordered = in_order(values.where(keep, torch.inf))
+    """(batches,) nearest-rank quantile of the values that are kept."""
+    ordered = sort_rows(values.where(keep, torch.inf))
     number = keep.sum(1)
     place = (q * (number - 1).clamp(min=0).double()).round().long()
     return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)
 
 
 def _median(values: Tensor, keep: Tensor) -> Tensor:
-    """(batches,) middle of what is kept, or the mean of the two in the middle; NaN of nothing."""
-    ordered = in_order(values.where(keep, torch.inf))
+    """(batches,) median of the values that are kept, the mean of the two middle ones if even; NaN if none is kept."""
+    ordered = sort_rows(values.where(keep, torch.inf))
     number = keep.sum(1, keepdim=True)
     middle = torch.cat([(number - 1).clamp(min=0) // 2, (number // 2).clamp(max=values.shape[1] - 1)], 1)
     return ordered.gather(1, middle).mean(1).where(number[:, 0] > 0, torch.nan)

@@ -1,4 +1,4 @@
-"""COCOS: how many samples carry the gradient of a query, and how much of it."""
+"""COCOS: how many samples carry the gradient of a query, and how much weight do they have?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.counts import Convention
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
@@ -34,17 +34,27 @@ _CURVE = Statistic("curve", "curve", "curve", "samples")
 class Cocos:
     """count_q = #{candidates whose counted weight > eps}, and the weight above and below eps, for every query.
 
-    Counted weights are in the scale of the objective's own paper, see the objective. C_q averages over queries
-    with a count above zero (as published, E4), C_q_all over all of them, C_0 is the number of queries with none.
-    N_eff = (Σ w)² / Σ w² needs no threshold; it is averaged over the queries that have any weight.
-    curve: count_q for every eps of a logarithmic scale as well (see _curve.EDGES), which needs whole rows.
+    Counted weights are in the scale of the objective's own paper, see the objective.
+
+    Statistics:
+        C_q: mean count over the queries with a count above zero, as published (E4).
+        C_q_all: mean count over all queries.
+        C_B: sum of the counts over the queries of the batch.
+        C_0: number of queries with a count of zero.
+        C_neg: mean count over all queries.
+        W_neg: mean over queries of the sum of the weights above eps.
+        W_low: mean over queries of the sum of the other weights on negatives.
+        W_pos: mean weight on the positive.
+        N_eff: (Σ w)² / Σ w², which needs no threshold; mean over the queries with any weight.
+        skipped: number of queries without a positive or without a negative.
+
+    Raises InputError for eps < 0 or a convention that the objective does not support.
     Source: Bleeker & de Rijke 2022, section 4.
-    Raises InputError for eps < 0 or a convention the objective does not know.
     """
 
-    eps: float = 0.01
-    convention: Convention = "corrected"
-    curve: bool = False
+    eps: float = 0.01  # threshold: weights strictly above it are counted
+    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
+    curve: bool = False  # also count for every eps of a logarithmic scale, from whole rows
     axis: ClassVar[Axis] = "query"
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
@@ -55,7 +65,7 @@ class Cocos:
 
     @property
     def reads(self) -> frozenset[Reads]:
-        """Counts alone, and rows for the curve."""
+        """`counts`, and `rows` for the curve."""
         return frozenset({"counts", "rows"} if self.curve else {"counts"})
 
     def tile(self, view: View) -> Accumulators:
@@ -75,9 +85,9 @@ class Cocos:
         return {name: part.value for name, part in accumulators.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
-        assert objective is not None, "cocos weighs an objective"
-        found = tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
-        return (*found, _CURVE) if self.curve else found
+        assert objective is not None, "cocos needs an objective"
+        statistics = tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
+        return (*statistics, _CURVE) if self.curve else statistics
 
     def check(self, objective: Objective) -> None:
         objective.require(self.convention)

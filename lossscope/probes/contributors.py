@@ -1,4 +1,4 @@
-"""Contributors: over how many negatives is the weight of a query spread, without any threshold?"""
+"""Contributors: over how many negatives is the weight of a query distributed, without any threshold?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.counts import Convention
+from lossscope.core.types import Convention
 from lossscope.objectives.base import Objective
 
 from .base import Accumulator, Accumulators, Axis, Reads, Statistic
@@ -25,27 +25,32 @@ _STATISTICS = (
 class Contributors:
     """N_eff = 1 / Σ p², perplexity = exp(−Σ p ln p), top1, top5 = sum of the largest p, where p = w / Σ w.
 
-    w: the weights that the objective's own paper thresholds (`counted_weights`), so of the negatives; several positives
-    have entries of their own, one for each pair of them with a candidate. N_eff and perplexity (samples) are n for n
-    equal weights and 1 for a single one; top1 and top5 are shares. NaN for a query without weight, which is left out.
-    p is taken before it is squared: weights of 1e-30, which well-trained models have, must not vanish.
+    w are the weights on negatives that the objective's own paper thresholds (`counted_weights`); with several positives
+    there is one for each pair of a positive and a candidate. NaN for a query without weight, which is left out.
+    Weights are divided by their sum before they are squared, as those of well-trained models (1e-30) would underflow.
+
+    Statistics:
+        N_eff, perplexity: effective number of weights; n for n equal weights, 1 for a single one.
+        top1: share of the largest weight.
+        top5: share of the five largest weights.
+
+    Raises InputError for a convention that the objective does not support.
     Source: N_eff: Kish 1965 (of weighted samples); exp(entropy): Hill 1973, the number of order 1, N_eff that of 2.
-    Raises InputError for a convention the objective does not know.
     """
 
-    convention: Convention = "corrected"
+    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
-        spread = view.spread(self.convention)
+        concentration = view.concentration(self.convention)
         columns = {
-            "n_eff": spread.n_eff,
-            "perplexity": spread.perplexity,
-            "top1": spread.top1,
-            "top5": spread.top5,
+            "n_eff": concentration.n_eff,
+            "perplexity": concentration.perplexity,
+            "top1": concentration.top1,
+            "top5": concentration.top5,
         }
         return {name: Accumulator(value) for name, value in columns.items()}
 

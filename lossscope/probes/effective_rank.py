@@ -1,4 +1,4 @@
-"""Effective rank: over how many directions are the queries spread?"""
+"""Effective rank: over how many directions are the queries distributed?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from .views.view import View
 class EffectiveRank:
     """exp(−Σ p_i ln p_i), p_i = σ_i / Σ σ, of the singular values σ of the queries of a batch, (q, d), not centred.
 
-    Between 1 (all on a line) and min(q, d): compare batches of one size only. σ² are the eigenvalues of the smaller of
-    X X' and X' X, float64; what rounding may have made (σ² ≤ max σ² · n · 2⁻⁵²) counts as 0. Panels of a batch add up
-    their X' X. NaN for vectors of zeros.
-    Source: Garrido et al. 2023 (RankMe), who add 1e-7 to p; Roy & Vetterli 2007, the effective rank.
+    Between 1 (all on a line) and min(q, d), so only batches of one size can be compared. σ² are the eigenvalues of the
+    smaller of X X' and X' X in float64; those that may be rounding errors (σ² ≤ max σ² · n · 2⁻⁵²) count as 0. Views of
+    a batch add up their X' X. NaN for vectors of zeros.
+
     Raises InputError where the source has similarities only.
+    Source: Garrido et al. 2023 (RankMe), who add 1e-7 to p; Roy & Vetterli 2007, the effective rank.
     """
 
     axis: ClassVar[Axis] = "batch"
@@ -32,7 +33,7 @@ class EffectiveRank:
 
     def tile(self, view: View) -> Accumulators:
         X = view.embeddings()[0].double()
-        if view.shape.whole and X.shape[1] < X.shape[2]:
+        if view.shape.has_all_queries and X.shape[1] < X.shape[2]:
             X = X.transpose(1, 2)
         return {"products": Accumulator(torch.bmm(X.transpose(1, 2), X), "sum")}
 
@@ -47,4 +48,4 @@ class EffectiveRank:
         return (Statistic("effective_rank", "effective_rank", "mean", "1"),)
 
     def check(self, objective: Objective) -> None:
-        """Embeddings are there whatever weighs them."""
+        """Accept every objective."""

@@ -1,4 +1,4 @@
-"""False negatives: how many negatives of a query are likely to be right answers?"""
+"""False negatives: how many negatives of a query are likely to be relevant after all?"""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ _STATISTICS = tuple(
 
 @dataclass(frozen=True)
 class FalseNegatives:
-    """How many negatives of a query are of its own image, copies of its positive, above it, or right beside it.
+    """Number of negatives of a query that share its image, copy its positive, rank above it, or lie close to it.
 
-    same_image: other captions of the query's image, or further copies of the caption's image, in the batch (E7); none
-    when those are masked. duplicates: negatives of other images whose input (pixels, words) equals that of a positive;
-    embeddings are not looked at. outranking: negatives strictly above the best positive. near: negatives whose
-    embedding has a cosine of at least `near` with that of a positive; copies are among them.
-    duplicates is NaN where the source does not know its inputs, near where it has similarities only.
+    Statistics:
+        same_image: other captions of the query's image, or further copies of the caption's image, in the batch (E7); 0
+            where those are masked.
+        duplicates: negatives of other images whose input (pixels, words) equals that of a positive, whatever their
+            embeddings; NaN where the source does not know its inputs.
+        outranking: negatives strictly above the best positive.
+        near: negatives whose embedding has a cosine of at least `near` with that of a positive, copies included; NaN
+            where the source has similarities only.
+
     Raises InputError unless -1 < near <= 1.
     """
 
-    near: float = 0.95
+    near: float = 0.95  # cosine with a positive from which a negative counts as near
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "extremes", "embeddings", "keys"})
     needs_objective: ClassVar[bool] = False
@@ -45,12 +49,12 @@ class FalseNegatives:
 
     def tile(self, view: View) -> Accumulators:
         rows = view.rows
-        own = _same_image(rows)
+        same_image = _same_image(rows)
         columns = {
-            "same_image": _counted(own, rows),
-            "duplicates": _counted(_duplicates(rows, own), rows),
+            "same_image": _count(same_image, rows),
+            "duplicates": _count(_duplicates(rows, same_image), rows),
             "outranking": view.extremes.above,
-            "near": _counted(_near(rows, self.near), rows),
+            "near": _count(_near(rows, self.near), rows),
         }
         return {name: Accumulator(value) for name, value in columns.items()}
 
@@ -61,21 +65,22 @@ class FalseNegatives:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Negatives are there whatever weighs them."""
+        """Accept every objective."""
 
 
-def _counted(which: Tensor | None, rows: DenseRows) -> Tensor:
-    """(k·q,) how many negatives are among `which` (k·q, c); NaN where nobody knows."""
-    if which is None:
+def _count(selected: Tensor | None, rows: DenseRows) -> Tensor:
+    """(k·q,) number of negatives that are selected, (k·q, c) bool; NaN where that is None."""
+    if selected is None:
         return torch.full((len(rows.S),), torch.nan, device=rows.S.device)
-    return (which & rows.mask.negatives).sum(1)
+    return (selected & rows.mask.negatives).sum(1)
 
 
 def _same_image(rows: DenseRows) -> Tensor | None:
-    if rows.query_groups is None or rows.candidate_groups is None:
+    """(k·q, c) whether query and candidate are, or describe, one image."""
+    if rows.query_image_rows is None or rows.candidate_image_rows is None:
         return None
     k = rows.shape.batches
-    same: Tensor = rows.query_groups.view(k, -1, 1) == rows.candidate_groups[:, None, :]
+    same: Tensor = rows.query_image_rows.view(k, -1, 1) == rows.candidate_image_rows[:, None, :]
     return same.flatten(0, 1).to(rows.S.device)
 
 
@@ -84,31 +89,31 @@ def _duplicates(rows: DenseRows, same_image: Tensor | None) -> Tensor | None:
     if rows.candidate_keys is None:
         return None
     keys = rows.candidate_keys.to(rows.S.device)
-    found = torch.zeros_like(rows.mask.match)
-    for column, there in _positives(rows.mask):
-        own = keys.gather(1, column.view(len(keys), -1)).where(there.view(len(keys), -1), -1)
-        found |= (own[:, :, None] == keys[:, None, :]).flatten(0, 1)
-    return found if same_image is None else found & ~same_image
+    duplicates = torch.zeros_like(rows.mask.match)
+    for column, present in _positives(rows.mask):
+        positive = keys.gather(1, column.view(len(keys), -1)).where(present.view(len(keys), -1), -1)
+        duplicates |= (positive[:, :, None] == keys[:, None, :]).flatten(0, 1)
+    return duplicates if same_image is None else duplicates & ~same_image
 
 
-def _near(rows: DenseRows, least: float) -> Tensor | None:
-    """(k·q, c) whether a candidate's cosine with a positive is at least `least`, within rounding."""
+def _near(rows: DenseRows, threshold: float) -> Tensor | None:
+    """(k·q, c) whether a candidate's cosine with a positive is at least the threshold, within rounding."""
     if rows.candidates is None:
         return None
     vectors = normalise(rows.candidates)
-    least -= 4 * torch.finfo(vectors.dtype).eps
+    threshold -= 4 * torch.finfo(vectors.dtype).eps
     k, _, d = vectors.shape
-    found = torch.zeros_like(rows.mask.match)
-    for column, there in _positives(rows.mask):
-        own = vectors.gather(1, column.view(k, -1, 1).expand(-1, -1, d))
-        found |= (torch.bmm(own, vectors.transpose(1, 2)) >= least).flatten(0, 1) & there[:, None]
-    return found
+    near = torch.zeros_like(rows.mask.match)
+    for column, present in _positives(rows.mask):
+        positive = vectors.gather(1, column.view(k, -1, 1).expand(-1, -1, d))
+        near |= (torch.bmm(positive, vectors.transpose(1, 2)) >= threshold).flatten(0, 1) & present[:, None]
+    return near
 
 
 def _positives(mask: Mask) -> Iterator[tuple[Tensor, Tensor]]:
-    """The first positive of every row, then the second, ...: (k·q,) columns, and bool whether there is one."""
-    left = mask.positives.clone()
-    for _ in range(1 if mask.first_row_with_two_positives is None else int(left.sum(1).max())):
-        column = left.to(torch.uint8).argmax(1)
-        yield column, left.gather(1, column[:, None])[:, 0]
-        left.scatter_(1, column[:, None], False)
+    """Yield the first positive of every row, then the second, ...: (k·q,) columns, and bool whether there is one."""
+    remaining = mask.positives.clone()
+    for _ in range(1 if mask.first_row_with_two_positives is None else int(remaining.sum(1).max())):
+        column = remaining.to(torch.uint8).argmax(1)
+        yield column, remaining.gather(1, column[:, None])[:, 0]
+        remaining.scatter_(1, column[:, None], False)

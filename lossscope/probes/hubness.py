@@ -1,4 +1,4 @@
-"""Hubness: is it always the same few candidates that are the hardest negative?"""
+"""Hubness: are a few candidates the hardest negative of most queries?"""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ _STATISTICS = (
     Statistic("never_hardest", "never_hardest", "mean", "1"),
     Statistic("hub_share", "hub_share", "mean", "1"),
 )
-_HUBS = 100  # one candidate in so many is a hub
+_HUBS = 100  # one candidate in 100 is a hub
 
 
 @dataclass(frozen=True)
 class Hubness:
     """N_c = #{queries whose hardest negative is candidate c}, over the queries of a batch that are not skipped.
 
-    N_max: the largest N_c. N_skew = mean (N − N̄)³ / σ_N³, population moments over all c candidates; NaN where all are
-    chosen equally often. never: share of candidates with N_c = 0. hub_share: share of queries whose hardest negative
-    is among the 1 % most chosen candidates (c // 100, one at least). NaN where every query was skipped.
+    NaN where every query is skipped.
+
+    Statistics:
+        hub_max_count: the largest N_c.
+        hub_skewness: mean (N − N̄)³ / σ_N³, population moments over all candidates; NaN where all N_c are equal.
+        never_hardest: share of candidates with N_c = 0.
+        hub_share: share of queries whose hardest negative is one of the 1 % of candidates with the largest N_c
+            (c // 100 of c candidates, at least one).
+
     Source: Radovanović et al. 2010, k-occurrences and their skewness, here of the hardest negative instead of the k
     nearest neighbours.
     """
@@ -41,26 +47,26 @@ class Hubness:
     def tile(self, view: View) -> Accumulators:
         k, c = view.shape.batches, view.shape.candidates
         column = view.extremes.column.view(k, -1)
-        taking_part = (column >= 0) & ~view.skipped.view(k, -1)
-        chosen = column.new_zeros(k, c)
-        chosen.scatter_add_(1, column.clamp(min=0), taking_part.to(chosen.dtype))
-        return {"chosen": Accumulator(chosen, "sum")}
+        usable = (column >= 0) & ~view.skipped.view(k, -1)
+        number = column.new_zeros(k, c)
+        number.scatter_add_(1, column.clamp(min=0), usable.to(number.dtype))
+        return {"number": Accumulator(number, "sum")}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        chosen = accumulators["chosen"].value.double()
-        number = chosen.sum(1)
-        apart = chosen - chosen.mean(1, keepdim=True)
-        hubs = chosen.topk(max(1, chosen.shape[1] // _HUBS), dim=1).values.sum(1)
+        number = accumulators["number"].value.double()
+        queries = number.sum(1)
+        deviation = number - number.mean(1, keepdim=True)
+        hubs = number.topk(max(1, number.shape[1] // _HUBS), dim=1).values.sum(1)
         columns = {
-            "most": chosen.amax(1),
-            "skew": apart.pow(3).mean(1) / apart.square().mean(1).pow(1.5),
-            "never_hardest": (chosen == 0).double().mean(1),
-            "hub_share": hubs / number,
+            "most": number.amax(1),
+            "skew": deviation.pow(3).mean(1) / deviation.square().mean(1).pow(1.5),
+            "never_hardest": (number == 0).double().mean(1),
+            "hub_share": hubs / queries,
         }
-        return {name: value.where(number > 0, torch.nan) for name, value in columns.items()}
+        return {name: value.where(queries > 0, torch.nan) for name, value in columns.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Hardest negatives are there whatever weighs them."""
+        """Accept every objective."""

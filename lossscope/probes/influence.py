@@ -1,4 +1,4 @@
-"""Influence: which candidates make the update of a query, and which work against it?"""
+"""Influence: which candidates make the update of a query, and which act against it?"""
 
 from __future__ import annotations
 
@@ -19,20 +19,27 @@ _STATISTICS = (
     Statistic("cancellation", "cancellation", "mean", "1"),
     Statistic("undirected", "undirected", "mean", "1"),
 )
-_LEAST = 1e-3  # cancellation below which rounding, and nothing else, may decide who made the update
+_LEAST = 1e-3  # cancellation below which shares may be nothing but rounding errors
 
 
 @dataclass(frozen=True)
 class Influence:
     """share_c = W_c (t_c·g) / |g|², g = dL/dv = Σ_c W_c t_c, for every query v; the shares of a query sum to 1.
 
-    How much of the update a candidate makes; below 0 it pulls the other way, so that some may be above 1.
-    share_pos, share_neg: of the positives and of the negatives together. share_hardest: of the hardest negative.
-    opposed: sum of the shares below 0. largest: the largest share. cancellation = |g| / Σ_c |W_c|, of unit vectors in
-    [0, 1]: 1 where nothing cancels, 0 where all does.
-    Shares are of queries with a cancellation of at least 0.001; undirected: share of the queries that have less, as
-    those whose hardest negative is a copy of the positive. cancellation is NaN where there is no weight.
-    Reported are medians over queries of the shares: a mean would be that of the few whose terms nearly cancel.
+    The share of a candidate is its part of the update. A negative one acts against the update, so others may be above
+    1. Shares are defined for queries with a cancellation of at least 0.001. Reported are their medians over queries: a
+    mean would be dominated by the few queries whose terms nearly cancel.
+
+    Statistics:
+        share_pos, share_neg: share of all positives, share of all negatives.
+        share_hardest: share of the hardest negative.
+        opposed: sum of the shares below 0.
+        largest: the largest share.
+        cancellation: |g| / Σ_c |W_c|, for unit vectors in [0, 1]: 1 where no terms cancel, 0 where all do; NaN without
+            weight.
+        undirected: share of queries with a cancellation below 0.001, such as those whose hardest negative is a copy of
+            the positive.
+
     Raises InputError where the source has similarities only.
     """
 
@@ -44,7 +51,7 @@ class Influence:
     def tile(self, view: View) -> Accumulators:
         _, candidates = view.embeddings()
         W = view.W
-        W = W / W.abs().amax(1, keepdim=True)  # so that squares of small weights do not vanish
+        W = W / W.abs().amax(1, keepdim=True)  # so that squares of small weights do not underflow
         W = W / W.abs().sum(1, keepdim=True)
         g = torch.bmm(W.reshape(len(candidates), -1, W.shape[1]), candidates)
         length = g.norm(dim=2).flatten()
@@ -71,4 +78,4 @@ class Influence:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Any W has a gradient."""
+        """Accept every objective."""

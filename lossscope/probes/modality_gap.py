@@ -1,4 +1,4 @@
-"""Modality gap: how far apart lie the images and the captions as a whole?"""
+"""Modality gap: how far is the mean image embedding from the mean caption embedding?"""
 
 from __future__ import annotations
 
@@ -23,9 +23,14 @@ _STATISTICS = (
 class ModalityGap:
     """gap = |mean v − mean t|, cosine of the two means, over the queries v and candidates t of a batch, of unit length.
 
-    gap is in [0, 2]. Both directions of a batch give the same numbers. gap_cosine is NaN where a mean is zero.
-    Source: Liang et al. 2022, section 2.1 (Δ_gap), there over a data set; small batches add the noise of their means.
+    Both directions of a batch give the same numbers.
+
+    Statistics:
+        gap: |mean v − mean t|, in [0, 2].
+        gap_cosine: cosine of the two means; NaN where one of them is zero.
+
     Raises InputError where the source has similarities only.
+    Source: Liang et al. 2022, section 2.1 (Δ_gap), there over a data set; small batches add the noise of their means.
     """
 
     axis: ClassVar[Axis] = "batch"
@@ -39,7 +44,7 @@ class ModalityGap:
         return {
             "queries": Accumulator(queries.sum(1).double(), "sum"),
             "number": Accumulator(number.double(), "sum"),
-            "candidates": Accumulator(candidates.mean(1).double(), "max"),  # all are in every view of the batch
+            "candidates": Accumulator(candidates.mean(1).double(), "max"),  # every view has all candidates
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
@@ -52,4 +57,4 @@ class ModalityGap:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Embeddings are there whatever weighs them."""
+        """Accept every objective."""

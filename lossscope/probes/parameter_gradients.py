@@ -1,4 +1,4 @@
-"""Parameter gradients: how strongly does the loss pull at each layer of the model?"""
+"""Parameter gradients: how large is the gradient of the loss in each layer of the model?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.weights import Reduction, Weights, reduction_scale
+from lossscope.core.types import Reduction
+from lossscope.core.weights import Weights, reduction_scale
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
@@ -23,13 +24,14 @@ _TOTAL = "gradient_norm"
 class ParameterGradients:
     """|dL/dθ| of every layer and of the whole model, L the training loss of one direction of a batch.
 
-    L = directions · R(summed query losses), R the reduction that the objective trains with, or `reduction`; the model's
-    gradient is the sum of both directions', whose norms do not add up. The model is in eval mode: no dropout, and
-    batch statistics as learnt. Columns: gradient_norm = √Σ of the squares, and one for each layer under its name.
-    Raises InputError where the source has no model, or a batch comes in pieces.
+    L = directions · R(summed query losses), R the reduction. The model's gradient is the sum of those of both
+    directions, whose norms do not add up. The model is in eval mode: without dropout, and with the learnt statistics of
+    batch norm. Columns: gradient_norm = √Σ of the squares, and one for each layer under its name.
+
+    Raises InputError where the source has no model, or a batch is processed in several views.
     """
 
-    reduction: Reduction | None = None
+    reduction: Reduction | None = None  # sum, mean, pairs or cells of the query losses; none: that of the objective
     axis: ClassVar[Axis] = "layer"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "gradients"})
     needs_objective: ClassVar[bool] = True
@@ -39,10 +41,10 @@ class ParameterGradients:
         gradients = view.rows.gradients
         if gradients is None:
             raise InputError(
-                "parameter_gradients needs the model itself, which this source has not; use a checkpoint, or leave the "
-                "probe out"
+                "parameter_gradients needs the model itself, which this source does not have; use a checkpoint, or "
+                "leave the probe out"
             )
-        if not view.shape.whole or view.shape.batches != 1:
+        if not view.shape.has_all_queries or view.shape.batches != 1:
             raise InputError(
                 f"parameter_gradients needs a batch in one piece; one of {view.shape.candidates} candidates comes in "
                 "several. Use a smaller --batch-size"
@@ -58,11 +60,11 @@ class ParameterGradients:
         return (Statistic(_TOTAL, _TOTAL, "mean", "norm"),)
 
     def layers(self, columns: Mapping[str, Tensor]) -> tuple[Statistic, ...]:
-        """A statistic for each layer, whose names only the model tells."""
+        """Return a statistic for each layer; the names of the layers depend on the model."""
         return tuple(Statistic(name, name, "mean", "norm") for name in columns if name != _TOTAL)
 
     def check(self, objective: Objective) -> None:
-        """Any W has a gradient."""
+        """Accept every objective."""
 
     def _scale(self, view: View) -> float:
         shape, objective = view.shape, view.objective

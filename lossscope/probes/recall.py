@@ -26,10 +26,15 @@ _STATISTICS = (
 class Recall:
     """rank = 1 + #{negatives strictly above the best positive}, among the candidates of the batch.
 
-    R@k: queries with rank ≤ k, in per cent. medr, meanr: median and mean rank. MRR: mean of 1 / rank. ties: queries
-    with a negative exactly as similar as the best positive, which does not worsen its rank. Queries without a positive
-    or without a negative are left out, also where a re-ranking model left the pair unscored. A batch is easier than a
-    whole split, whose recall `lossscope eval` gives.
+    Queries without a positive or without a negative are left out, also where a re-ranking model has not scored the
+    pair. A batch is easier than a whole split, whose recall `lossscope eval` reports.
+
+    Statistics:
+        R@1, R@5, R@10: percentage of queries with rank ≤ k.
+        medr: median rank.
+        meanr: mean rank.
+        MRR: mean of 1 / rank.
+        ties: number of queries with a negative exactly as similar as the best positive, whose rank it does not change.
     """
 
     axis: ClassVar[Axis] = "query"
@@ -50,4 +55,4 @@ class Recall:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Ranks are there whatever weighs them."""
+        """Accept every objective."""

@@ -1,4 +1,4 @@
-"""Similarity: how similar are positives and hardest negatives, and how far are they apart?"""
+"""Similarity: how similar are positives and hardest negatives, and how large is the margin between them?"""
 
 from __future__ import annotations
 
@@ -28,9 +28,14 @@ _STATISTICS = (
 class Similarity:
     """s₊ of the best positive, s_n of the hardest negative, margin = s₊ − s_n, for every query.
 
-    Columns: positive, hardest, margin (similarity units, those of S) and inverted, 1 where margin < 0 and else 0; NaN
-    where a query has no positive or no negative. Statistics: mean, and 10, 50, 90 % quantiles (nearest rank), over the
-    queries of a batch; inverted is the share of queries that rank a negative above every positive.
+    All are in the unit of S; NaN where a query has no positive or no negative. Reported are the mean over the queries
+    of a batch, and the quantiles at 10, 50 and 90 % (nearest rank).
+
+    Statistics:
+        s_pos: similarity of the best positive.
+        s_neg: similarity of the hardest negative.
+        margin: s_pos − s_neg.
+        inverted: share of queries with a negative margin, which rank a negative above every positive.
     """
 
     axis: ClassVar[Axis] = "query"
@@ -43,13 +48,13 @@ class Similarity:
         return {"positive": Accumulator(extremes.positive), "hardest": Accumulator(extremes.hardest)}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        found = {name: part.value for name, part in accumulators.items()}
-        margin = found["positive"] - found["hardest"]
+        columns = {name: part.value for name, part in accumulators.items()}
+        margin = columns["positive"] - columns["hardest"]
         inverted = (margin < 0).to(margin.dtype).where(~margin.isnan(), torch.nan)
-        return {**found, "margin": margin, "inverted": inverted}
+        return {**columns, "margin": margin, "inverted": inverted}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
 
     def check(self, objective: Objective) -> None:
-        """Similarities are there whatever weighs them."""
+        """Accept every objective."""

@@ -1,4 +1,4 @@
-"""Uniformity: how evenly are the queries spread over the sphere?"""
+"""Uniformity: how evenly are the queries distributed over the unit sphere?"""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from .views.view import View
 class Uniformity:
     """ln mean_{i≠j} exp(−2 |x_i − x_j|²) over the queries x of a batch, of unit length; in [−8, 0], lower is more even.
 
-    0 when all lie on one point; −4 + O(1/d) of random directions. An item that is in the batch twice is two queries.
-    NaN for a batch of one query.
-    A panel adds the pairs of its own queries with everyone's, so that the panels of a batch make all of them.
-    Source: Wang & Isola 2020, L_uniform with t = 2.
+    0 if all queries are equal; −4 + O(1/d) for random directions. An item that is in the batch twice is two queries.
+    NaN for a batch of one query. A view of some queries adds the pairs of these with all queries of the batch, so that
+    the views of a batch together have all pairs.
+
     Raises InputError where the source has similarities only.
+    Source: Wang & Isola 2020, L_uniform with t = 2.
     """
 
     axis: ClassVar[Axis] = "batch"
@@ -32,10 +33,10 @@ class Uniformity:
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
-        own = normalise(view.embeddings()[0])
-        everyone = own if view.rows.everyone is None else normalise(view.rows.everyone)
-        (k, q, _), n = own.shape, everyone.shape[1]
-        potential = torch.baddbmm(own.new_full((), -4), own, everyone.transpose(1, 2), alpha=4).exp_()
+        queries = normalise(view.embeddings()[0])
+        all_queries = queries if view.rows.all_queries is None else normalise(view.rows.all_queries)
+        (k, q, _), n = queries.shape, all_queries.shape[1]
+        potential = torch.baddbmm(queries.new_full((), -4), queries, all_queries.transpose(1, 2), alpha=4).exp_()
         near = potential.sum(2).double().sum(1) - q  # a query is at distance 0 from itself
         pairs = near.new_full((k,), q * (n - 1))
         return {"near": Accumulator(near, "sum"), "pairs": Accumulator(pairs, "sum")}
@@ -49,4 +50,4 @@ class Uniformity:
         return (Statistic("uniformity", "uniformity", "mean", "1"),)
 
     def check(self, objective: Objective) -> None:
-        """Embeddings are there whatever weighs them."""
+        """Accept every objective."""

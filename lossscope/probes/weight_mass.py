@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.counts import Convention
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
@@ -26,16 +26,23 @@ _STATISTICS = (
 class WeightMass:
     """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
 
-    w: the weights that the objective's own paper thresholds (`counted_weights`), in its scale; sums over negatives,
-    divided by the number of positives where counts are. Convention `released` leaves a weight equal to eps out of both
-    sums, where the released counter does. share_above is NaN for a query without weight.
-    These are the W of `cocos`, for every objective, whatever its paper reports.
+    w are the weights that the objective's own paper thresholds (`counted_weights`), in its scale. Sums are over
+    negatives, divided by the number of positives where counts are. Convention `released` leaves a weight equal to eps
+    out of both sums, where the released counter does. These are the W of `cocos`, for every objective, whatever its
+    paper reports.
+
+    Statistics:
+        W_neg: sum of the weights above eps.
+        W_low: sum of the other weights on negatives.
+        W_pos: weight on the positive.
+        share_above: W_neg / (W_neg + W_low); NaN for a query without weight.
+
+    Raises InputError for eps < 0 or a convention that the objective does not support.
     Source: Bleeker & de Rijke 2022, section 4, the two W of NT-Xent.
-    Raises InputError for eps < 0 or a convention the objective does not know.
     """
 
-    eps: float = 0.01
-    convention: Convention = "corrected"
+    eps: float = 0.01  # threshold: weights strictly above it are counted
+    convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
     needs_objective: ClassVar[bool] = True
@@ -54,8 +61,9 @@ class WeightMass:
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        found = {name: part.value for name, part in accumulators.items()}
-        return {**found, "share_above": found["mass_high"] / (found["mass_high"] + found["mass_below"])}
+        columns = {name: part.value for name, part in accumulators.items()}
+        total = columns["mass_high"] + columns["mass_below"]
+        return {**columns, "share_above": columns["mass_high"] / total}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS

@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import pandas as pd
 
 from lossscope import tables
 from lossscope.errors import NoRows
 from lossscope.tables.base import Table
 
-from .chapters.base import ReportData
-
-COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # of counts; all others are of recall
+COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # tables of counts; all others are of recall
 
 
-def papers(material: ReportData, counted: bool) -> Iterator[Table]:
-    """The tables of the study's paper, of counts or of recall; those that it has no rows for are left out.
+def papers_with_tables() -> list[str]:
+    """Return the papers whose tables there are: PAPER of every lossscope/tables/PAPER_N.py."""
+    return sorted({name.rpartition("_")[0] for name in _names("")})
 
-    Raises InputError where there are rows that can not stand in one table.
+
+def build_paper_tables(
+    paper: str | None, rows: pd.DataFrame, tests: pd.DataFrame | None, counts: bool
+) -> Iterator[Table]:
+    """Yield the tables of a study's paper; those that it has no rows for are left out.
+
+    Args:
+        paper: of the study; None: no tables.
+        rows: summary rows of all runs.
+        tests: which differences are significant, or None.
+        counts: tables of counts, or of recall.
+
+    Raises:
+        InputError: rows that cannot stand in one table.
     """
-    if material.results.paper is None:
+    if paper is None:
         return
-    for name in sorted(one.name for one in pkgutil.iter_modules([str(Path(str(tables.__file__)).parent)])):
-        if name.startswith(f"{material.results.paper}_") and (name in COUNTED) == counted:
+    for name in _names(paper):
+        if (name in COUNTED) == counts:
             try:
-                table = importlib.import_module(f"{tables.__name__}.{name}")
-                made = table.build(material.results.rows, material.tests)
-                yield from (one for one in made if _compares(one))
+                built = importlib.import_module(f"{tables.__name__}.{name}").build(rows, tests)
+                yield from (one for one in built if _has_published(one))
             except NoRows:
                 continue
 
 
-def _compares(table: Table) -> bool:
-    """Whether any published number stands in it."""
+def _names(paper: str) -> list[str]:
+    folder = Path(str(tables.__file__)).parent
+    names = sorted(path.stem for path in folder.glob("*.py"))
+    return [name for name in names if re.fullmatch(rf"{paper or '[a-z0-9]+'}_\d", name)]
+
+
+def _has_published(table: Table) -> bool:
+    """Whether any published number stands in it, where it has places for them."""
     places = [place for place, (_, column) in enumerate(table.columns) if column == "published"]
     return not places or any(not row[place].missing for row in table.rows for place in places)

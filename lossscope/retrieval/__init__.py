@@ -1,1 +1,1 @@
-"""Ranks and retrieval metrics, of a matrix, of a source, and of single queries."""
+"""Ranks and retrieval metrics of a similarity matrix, of a source, and of single queries."""

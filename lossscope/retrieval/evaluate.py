@@ -1,4 +1,4 @@
-"""The retrieval protocol: recalls, average precision and ranks of a source, folds and ensembles."""
+"""The retrieval protocol: recalls, average precision and ranks of a source, over folds, and of ensembles."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from lossscope.io.frames import SUMMARY
 
 from .metrics import Retrieval, retrieve, retrieve_by_tiles
 
-_UNITS = {"R": "%", "m": "rank", "M": "1", "t": "queries"}
+_UNITS = {"R": "%", "m": "rank", "M": "1", "t": "queries"}  # by the first letter of a statistic
 
 
 def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Progress | None = None) -> pd.DataFrame:
-    """Summary rows (probe `recall`) of one source, or of the mean of several sources' similarities.
+    """Return summary rows (probe `recall`) of one source, or of an ensemble: the mean of several sources' similarities.
 
-    folds > 1: the images are cut in that many equal runs in file order and the numbers averaged (COCO 1K is 5
-    folds of 5,000); std is then over folds. Raises InputError when sources hold different items,
-    for folds that do not divide the images, and for a fold without captions.
+    Args:
+        embedded: the source, or those of the ensemble.
+        folds: number of equal runs of images, in file order, that are evaluated apart and averaged (COCO 1K is 5 folds
+            of 5,000); std is then over folds.
+        progress: called after each tile.
+
+    Raises:
+        InputError: sources hold different items, folds do not divide the images, or a fold has no captions.
     """
     first = embedded[0]
     for other in embedded[1:]:
@@ -34,18 +39,18 @@ def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Prog
         if not same or not np.array_equal(other.caption_image, first.caption_image):
             raise InputError(f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ")
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
-    found = [_directions(i2t, t2i) for i2t, t2i in _folds(embedded, folds, progress)]
+    statistics = [_statistics(i2t, t2i) for i2t, t2i in _retrieve_folds(embedded, folds, progress)]
     seed = first.seed if len(embedded) == 1 else None
     rows = []
-    for direction, statistic in found[0]:
-        values = np.array([one[direction, statistic] for one in found])
+    for direction, statistic in statistics[0]:
+        values = np.array([of_fold[direction, statistic] for of_fold in statistics])
         rows.append({
             "source": name, "objective": first.objective if len(embedded) == 1 else None, "direction": direction,
             "probe": "recall", "statistic": statistic, "mean": float(values.mean()),
-            "std": float(values.std()) if folds > 1 else np.nan, "n": _n(first, direction, folds),
-            "n_defined": _n(first, direction, folds),
+            "std": float(values.std()) if folds > 1 else np.nan, "n": _count(first, direction, folds),
+            "n_defined": _count(first, direction, folds),
             "unit": "%" if statistic == "rsum" else _UNITS[statistic[0]], "convention": None, "eps": np.nan,
-            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else _split(first), "seed": seed,
+            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else _split_name(first), "seed": seed,
         })  # fmt: skip
     return pd.DataFrame(rows, columns=list(SUMMARY))
 
@@ -53,27 +58,35 @@ def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Prog
 def retrieve_both(
     embedded: SplitEmbeddings, images: Rows, captions: Rows, progress: Progress | None = None
 ) -> tuple[Retrieval, Retrieval]:
-    """i2t and t2i of a run of images, by rows, and their captions: in tiles where S is a product of vectors."""
+    """Return i2t and t2i of a run of consecutive images and their captions; in tiles where S is a product of vectors.
+
+    Args:
+        embedded: the source.
+        images: (n,) consecutive rows.
+        captions: (m,) rows of the captions of these images.
+        progress: called after each tile.
+    """
     owner = embedded.caption_image[captions] - images[0]
     if embedded.images is not None:
         return retrieve_by_tiles(TiledMatrix(embedded, images, captions), owner, progress)
-    return retrieve(embedded.both(images, captions), owner)
+    return retrieve(embedded.similarities(images, captions), owner)
 
 
 def metric_values(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
-    """`i2t_R@1` ... `t2i_ties`, `rsum` of both directions of S: what training looks at after each epoch."""
-    found = _directions(*retrieve(S, caption_image))
-    return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in found.items()}
+    """Return `i2t_R@1` ... `t2i_ties` and `rsum` of S: what training validates with after each epoch."""
+    values = _statistics(*retrieve(S, caption_image))
+    return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in values.items()}
 
 
-def _directions(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:
-    found = {("i2t", k): v for k, v in i2t.statistics().items()}
-    found |= {("t2i", k): v for k, v in t2i.statistics().items()}
-    found["both", "rsum"] = sum(found[d, f"R@{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10))
-    return found
+def _statistics(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:
+    """Return (direction, statistic) -> value, rsum included."""
+    values = {("i2t", k): v for k, v in i2t.statistics().items()}
+    values |= {("t2i", k): v for k, v in t2i.statistics().items()}
+    values["both", "rsum"] = sum(values[d, f"R@{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10))
+    return values
 
 
-def _folds(
+def _retrieve_folds(
     embedded: Sequence[SplitEmbeddings], folds: int, progress: Progress | None
 ) -> Iterator[tuple[Retrieval, Retrieval]]:
     first = embedded[0]
@@ -85,20 +98,21 @@ def _folds(
         images = np.arange(fold * size, (fold + 1) * size, dtype=np.int64)
         captions = np.flatnonzero((first.caption_image >= images[0]) & (first.caption_image <= images[-1]))
         if not len(captions):
-            told = f"none in fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
-            raise InputError(f"every fold must have captions; images have {told}. Use fewer --folds")
+            place = f"fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
+            raise InputError(f"every fold must have captions; images have none in {place}. Use fewer --folds")
         if len(embedded) == 1:
             yield retrieve_both(first, images, captions, progress)
             continue
-        S = torch.stack([e.block(images, captions) for e in embedded]).mean(0)
+        S = torch.stack([e.similarity_block(images, captions) for e in embedded]).mean(0)
         yield retrieve(Pair(S, S.T), first.caption_image[captions] - images[0])
 
 
-def _split(embedded: SplitEmbeddings) -> str | None:
+def _split_name(embedded: SplitEmbeddings) -> str | None:
     return f"{embedded.split} split" if embedded.split else None
 
 
-def _n(embedded: SplitEmbeddings, direction: str, folds: int) -> int:
+def _count(embedded: SplitEmbeddings, direction: str, folds: int) -> int:
+    """Return the number of folds, or of the queries where there is one fold."""
     if folds > 1:
         return folds
     return len(embedded.caption_image) if direction == "t2i" else len(np.unique(embedded.caption_image))

@@ -1,4 +1,4 @@
-"""The rank of every positive, by counting in tiles: one product for both directions, and no matrix of S."""
+"""The rank of every positive, by counting in tiles: one product for both directions, and S is never built whole."""
 
 from __future__ import annotations
 
@@ -14,61 +14,71 @@ from lossscope.engine.tiled.one_pass import positive_similarities
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.objectives.counting.buffers import Buffers
 
-Tick = Callable[[int, int], None]
+OnTile = Callable[[int, int], None]  # (tiles done, tiles in all)
 
 
 @dataclass(frozen=True)
 class RankCounts:
-    """One direction. above, level: (q, p) candidates strictly above each positive, and as high (itself left out).
+    """Candidates above and equal to each positive of one direction; q queries with at most p positives."""
 
-    columns: (q, p) where the positives are, −1 where there are fewer. doubtful: (q,) bool, queries to be ranked from
-    their whole row: a positive came out with other last bits in its tile than it was compared with.
+    above: Tensor  # (q, p) candidates strictly above each positive
+    equal: Tensor  # (q, p) candidates equal to each positive, itself left out
+    columns: Tensor  # (q, p) columns of the positives, −1 where a query has fewer
+    doubtful: Tensor  # (q,) bool, queries to be ranked from whole rows: a positive has other last bits in its tile
+
+
+class _RankCounter:
+    """Count the candidates above, and at least as high as, each positive of one direction.
+
+    Args:
+        mask: of the direction.
+        positives: (k,) similarities of its positive entries.
+        buffers: memory for the tiles' comparisons.
     """
 
-    above: Tensor
-    level: Tensor
-    columns: Tensor
-    doubtful: Tensor
-
-
-class _Count:
-    """Candidates above, and at least as high as, each positive of one direction."""
-
-    def __init__(self, relation: SparseMask, own: Tensor, space: Buffers) -> None:
-        self.space, self.known = space, relation.padded(own)
-        places = relation.padded(relation.positives.columns.to(own.device).double())
-        self.columns = places.where(places >= 0, -1.0).long()
-        self.compared = self.known.where(self.columns >= 0, torch.inf)
-        self.above, self.least = (torch.zeros(self.known.shape, dtype=torch.float64, device=own.device) for _ in "ab")
-        self.doubtful = torch.zeros(len(self.known), dtype=torch.bool, device=own.device)
+    def __init__(self, mask: SparseMask, positives: Tensor, buffers: Buffers) -> None:
+        device = positives.device
+        self.buffers, padded = buffers, mask.padded(positives)
+        columns = mask.padded(mask.positives.columns.to(device).double())
+        self.columns = columns.where(columns >= 0, -1.0).long()
+        self.positives = padded.where(self.columns >= 0, torch.inf)
+        self.above, self.at_least = (torch.zeros(padded.shape, dtype=torch.float64, device=device) for _ in range(2))
+        self.doubtful = torch.zeros(len(padded), dtype=torch.bool, device=device)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        """Meet a tile; `rows` are the queries that it is about."""
-        truth = self.space.like(tile)
-        for slot in range(self.known.shape[1]):
-            value = self.compared[rows, slot].unsqueeze(dim)
-            self.above[rows, slot] += self.space.total(torch.gt(tile, value, out=truth), dim)
-            self.least[rows, slot] += self.space.total(torch.ge(tile, value, out=truth), dim)
+        """Count the candidates of a tile for the queries `rows`; candidates are along `dim`."""
+        comparison = self.buffers.empty_like(tile)
+        for slot in range(self.positives.shape[1]):
+            value = self.positives[rows, slot].unsqueeze(dim)
+            self.above[rows, slot] += self.buffers.sum(torch.gt(tile, value, out=comparison), dim)
+            self.at_least[rows, slot] += self.buffers.sum(torch.ge(tile, value, out=comparison), dim)
 
-    def ranked(self) -> RankCounts:
-        """What was counted."""
-        level = (self.least - self.above - (self.columns >= 0).double()).long()
-        return RankCounts(self.above.long(), level, self.columns, self.doubtful)
+    def result(self) -> RankCounts:
+        """Return the counts of the tiles so far."""
+        equal = (self.at_least - self.above - (self.columns >= 0).double()).long()
+        return RankCounts(self.above.long(), equal, self.columns, self.doubtful)
 
 
-def count_ranks(matrix: TiledMatrix, relation: SparseMask, tick: Tick | None = None) -> Pair[RankCounts]:
-    """Both directions of S (n, m), exactly: positives and negatives are compared within one product."""
-    space, other = Buffers(), relation.t()
-    own = positive_similarities(matrix, relation)
-    sides = Pair(_Count(relation, own, space), _Count(other, own[other.positives.origin.to(own.device)], space))
+def count_ranks(matrix: TiledMatrix, mask: SparseMask, on_tile: OnTile | None = None) -> Pair[RankCounts]:
+    """Return the exact counts of both directions of S (n, m): positives and negatives are compared within one product.
+
+    Args:
+        matrix: S in tiles.
+        mask: of the direction i2t.
+        on_tile: called after each tile.
+    """
+    buffers, transposed = Buffers(), mask.t()
+    positives = positive_similarities(matrix, mask)
+    positives_t2i = positives[transposed.positives.origin.to(positives.device)]
+    counters = Pair(_RankCounter(mask, positives, buffers), _RankCounter(transposed, positives_t2i, buffers))
     rows, columns = row_slices(matrix.shape[0], ROWS), row_slices(matrix.shape[1], COLUMNS)
-    for done, tile in enumerate(matrix.tiles(rows, columns, space)):
-        row, column, place = relation.positives.tile(tile.rows, tile.columns)
-        off = (tile.S[row, column] != own[place]).cpu()
-        sides.i2t.doubtful[row[off] + tile.rows.start] = True
-        sides.t2i.doubtful[column[off] + tile.columns.start] = True
-        sides.i2t.add(tile.S, tile.rows, 1)
-        sides.t2i.add(tile.S, tile.columns, 0)
-        if tick:
-            tick(done + 1, len(rows) * len(columns))
-    return sides.map(_Count.ranked)
+    for done, tile in enumerate(matrix.tiles(rows, columns, buffers)):
+        row, column, place = mask.positives.tile(tile.rows, tile.columns)
+        off = (tile.S[row, column] != positives[place]).cpu()
+        counters.i2t.doubtful[row[off] + tile.rows.start] = True
+        counters.t2i.doubtful[column[off] + tile.columns.start] = True
+        counters.i2t.add(tile.S, tile.rows, 1)
+        counters.t2i.add(tile.S, tile.columns, 0)
+        if on_tile:
+            on_tile(done + 1, len(rows) * len(columns))
+    return counters.map(_RankCounter.result)

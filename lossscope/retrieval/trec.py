@@ -20,7 +20,7 @@ from lossscope.io.files import write_atomically
 
 from .per_query import require_unique
 
-_CELLS = 8_000_000  # similarities of a block of queries
+_BLOCK_ENTRIES = 8_000_000  # similarities of a block of queries
 
 
 def write_run_files(
@@ -30,52 +30,62 @@ def write_run_files(
     tag: str = "lossscope",
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Writes i2t.run, t2i.run, i2t.qrels and t2i.qrels, each whole or not at all; the paths.
+    """Write i2t.run, t2i.run, i2t.qrels and t2i.qrels, each atomically, and return their paths.
 
-    run: `query Q0 document rank score tag`, rank from 1, the `top` best of each query (None: all). qrels: `query 0
-    document 1`. Equal scores keep the order of the source's rows and are printed equal, with all their digits, so that
-    ties can be seen: this project's ranks count only what is strictly above. What a model has not scored is left out.
-    Images without a caption are documents, but no queries. In ids, what is no visible ASCII character, and %, is
-    written as %XX (urllib.parse.unquote takes it back).
-    Raises InputError for ids that are empty or not unique, `top` below 1, a folder that is a file, and NaN.
+    A line of a run is `query Q0 document rank score tag`, rank from 1; a line of qrels is `query 0 document 1`. Equal
+    scores keep the order of the source's rows and are printed equal, with all their digits, so that ties can be seen:
+    ranks of this project count only candidates strictly above. Pairs that a model has not scored are left out. Images
+    without a caption are documents, but no queries. In ids, % and whatever is no visible ASCII character is written as
+    %XX (urllib.parse.unquote reverses it).
+
+    Args:
+        embedded: the source.
+        folder: where the files are written.
+        top: number of best documents of each query; None: all.
+        tag: last column of the run files, the name of the system.
+        progress: called after each block of queries.
+
+    Raises:
+        InputError: ids that are empty or not unique, `top` below 1, a folder that is a file, or NaN.
     """
     if top is not None and top < 1:
         raise InputError(f"top must be at least 1; got {top}")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} must be a folder for run files; it is a file. Choose another name")
-    ids = Pair(_escaped("image", embedded.image_ids, embedded), _escaped("caption", embedded.caption_ids, embedded))
-    found = []
+    name = embedded.name
+    ids = Pair(_escape_ids("image", embedded.image_ids, name), _escape_ids("caption", embedded.caption_ids, name))
+    files: list[Path] = []
     for direction, queries, documents in (("i2t", ids.i2t, ids.t2i), ("t2i", ids.t2i, ids.i2t)):
-        found += [folder / f"{direction}.run", folder / f"{direction}.qrels"]
-        with write_atomically(found[-2]) as part, open(part, "w", encoding="ascii") as file:
-            for row, S in _scored(embedded, direction, progress):
-                file.writelines(_lines(queries[row], documents, S, top, _visible(tag)))
-        with write_atomically(found[-1]) as part, open(part, "w", encoding="ascii") as file:
-            file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _relevant(embedded, direction))
-    return found
+        files += [folder / f"{direction}.run", folder / f"{direction}.qrels"]
+        with write_atomically(files[-2]) as part, open(part, "w", encoding="ascii") as file:
+            for row, S in _iter_scores(embedded, direction, progress):
+                file.writelines(_lines(queries[row], documents, S, top, _escape(tag)))
+        with write_atomically(files[-1]) as part, open(part, "w", encoding="ascii") as file:
+            file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _positive_pairs(embedded, direction))
+    return files
 
 
-def _scored(embedded: SplitEmbeddings, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
-    """Every query's row, and its scores of all documents, −inf for those that were not scored."""
+def _iter_scores(embedded: SplitEmbeddings, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
+    """Yield each query's row and its scores of all documents, −inf for those that were not scored."""
     images, captions = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
     queries = np.unique(embedded.caption_image) if direction == "i2t" else captions
     matrix = TiledMatrix(embedded, images, captions)
-    size = max(1, _CELLS // (len(captions) if direction == "i2t" else len(images)))
+    size = max(1, _BLOCK_ENTRIES // (len(captions) if direction == "i2t" else len(images)))
     for start in range(0, len(queries), size):
-        some = queries[start : start + size]
+        block = queries[start : start + size]
         if progress:
             progress(f"{direction}.run of {embedded.name}", start, len(queries))
-        yield from zip(some.tolist(), _block(matrix, some, direction), strict=True)
+        yield from zip(block.tolist(), _score_block(matrix, block, direction), strict=True)
 
 
-def _block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
+def _score_block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
     if matrix.embedded.pair_scorer is None:
-        S = matrix.lines(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
+        S = matrix.whole_rows(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
     elif direction == "i2t":
-        S = matrix.embedded.both(queries, matrix.caption_rows).i2t.nan_to_num(nan=-torch.inf)
+        S = matrix.embedded.similarities(queries, matrix.caption_rows).i2t.nan_to_num(nan=-torch.inf)
     else:
-        S = matrix.embedded.both(matrix.image_rows, queries).t2i.nan_to_num(nan=-torch.inf)
+        S = matrix.embedded.similarities(matrix.image_rows, queries).t2i.nan_to_num(nan=-torch.inf)
     if bool(S.isnan().any()):
         raise InputError(f"similarities of {matrix.embedded.name} must be numbers; got NaN. The embeddings are broken")
     return S.cpu()
@@ -84,23 +94,23 @@ def _block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
 def _lines(query: str, documents: list[str], S: Tensor, top: int | None, tag: str) -> Iterator[str]:
     scores = S.numpy()
     order = np.argsort(-scores, kind="stable")[:top]
-    for rank, place in enumerate(order.tolist(), start=1):
-        if scores[place] > -np.inf:
-            yield f"{query} Q0 {documents[place]} {rank} {scores[place]!s} {tag}\n"
+    for rank, document in enumerate(order.tolist(), start=1):
+        if scores[document] > -np.inf:
+            yield f"{query} Q0 {documents[document]} {rank} {scores[document]!s} {tag}\n"
 
 
-def _relevant(embedded: SplitEmbeddings, direction: str) -> list[tuple[int, int]]:
+def _positive_pairs(embedded: SplitEmbeddings, direction: str) -> list[tuple[int, int]]:
     pairs = [(int(image), caption) for caption, image in enumerate(embedded.caption_image)]
     return sorted(pairs) if direction == "i2t" else [(caption, image) for image, caption in pairs]
 
 
-def _escaped(what: str, ids: list[str], embedded: SplitEmbeddings) -> list[str]:
-    require_unique(what, ids, embedded.name)
+def _escape_ids(what: str, ids: list[str], name: str) -> list[str]:
+    require_unique(what, ids, name)
     if "" in ids:
-        raise InputError(f"{what} ids of {embedded.name} must not be empty in run files; row {ids.index('')} has none")
-    return [_visible(text) for text in ids]
+        raise InputError(f"{what} ids of {name} must not be empty in run files; row {ids.index('')} has none")
+    return [_escape(text) for text in ids]
 
 
-def _visible(text: str) -> str:
-    """Without spaces and what else a column of a run file can not hold."""
-    return re.sub(r"[^!-$&-~]", lambda found: quote(found[0], safe=""), text)
+def _escape(text: str) -> str:
+    """Replace spaces and whatever else a column of a run file cannot hold by %XX."""
+    return re.sub(r"[^!-$&-~]", lambda match: quote(match[0], safe=""), text)

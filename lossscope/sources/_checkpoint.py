@@ -1,4 +1,4 @@
-"""A model with its tokeniser over a split of data: what every source that holds a model comes down to."""
+"""The embeddings of a split by the model of a checkpoint, shared by all sources that contain a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
 from lossscope.spec import Spec
 
-from ._inputs import keys_of
+from ._inputs import input_keys
 from .base import Request
 from .checkpoints.captions import CaptionBatcher
 from .checkpoints.checkpoint import Checkpoint, stored_shape
@@ -26,7 +26,7 @@ from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.pair_scores import PairScorer
 
 
-def by_checkpoint(
+def embed_checkpoint(
     checkpoint: Checkpoint,
     path: Path,
     origin: str,
@@ -35,26 +35,36 @@ def by_checkpoint(
     name: str,
     notices: tuple[str, ...] = (),
 ) -> SplitEmbeddings:
-    """The split of the request as the checkpoint's model sees it: vectors, kept in the cache, or a scorer of pairs.
+    """Return the split of the request as the checkpoint's model sees it: vectors, kept in the cache, or a pair scorer.
 
-    path: what to call the file in errors. origin: fingerprint of it. Raises InputError when data and model do not fit.
+    Args:
+        checkpoint: with the model.
+        path: of the file, for messages.
+        origin: fingerprint of the file.
+        objective: spec of the objective it was trained with, where it is known.
+        request: which split, and how it is read.
+        name: of the source in tables.
+        notices: further messages to the user.
+
+    Raises:
+        InputError: data and model do not fit, or the data set is not known.
     """
     require_trusted(request.data or checkpoint.data, request.trust_code)
     if request.encoder:
-        checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).changed(request.encoder)))
+        checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).with_values(request.encoder)))
         origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint)
-    kept = cache_folder() / f"{key}.safetensors" if request.cache else None
-    vectors, scorer = read_cache(kept), None
-    make = partial(_made, checkpoint, split, request)
+    cached = cache_folder() / f"{key}.safetensors" if request.cache else None
+    vectors, scorer = read_cache(cached), None
+    load_model = partial(_load_model, checkpoint, split, request)
     if vectors is None:
-        model, sentences = make()
-        if model.dot:
-            vectors = embed(model, sentences, request.batch_size, request.progress)
-            write_cache(kept, *vectors)
+        model, captions = load_model()
+        if model.is_dot_product:
+            vectors = embed(model, captions, request.batch_size, request.progress)
+            write_cache(cached, *vectors)
         else:
-            scorer = PairScorer(model, sentences, request.batch_size, request.progress)
+            scorer = PairScorer(model, captions, request.batch_size, request.progress)
     return SplitEmbeddings(
         name=name,
         images=vectors[0] if vectors else None,
@@ -69,14 +79,14 @@ def by_checkpoint(
         split=split.name,
         notices=(*notices, *_notices(checkpoint, split, request)),
         pair_scorer=scorer,
-        inputs=partial(keys_of, split, request.progress),
-        layer_gradients=LayerGradients(make if scorer is None else lambda: (model, sentences)),
+        read_input_keys=partial(input_keys, split, request.progress),
+        layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
         recipe=checkpoint.training,
     )
 
 
-def _made(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
-    """The model on the device, and the captions as it reads them."""
+def _load_model(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
+    """Return the model on the device, and the captions of the split as it reads them."""
     model = checkpoint.model(request.trust_code).to(torch.device(request.device))
     return model, CaptionBatcher(split, checkpoint.words())
 
@@ -84,7 +94,7 @@ def _made(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encod
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
     data = request.data or checkpoint.data
     if not data:
-        raise InputError(f"--data is needed: {path} does not say what it was trained on, e.g. --data precomp:root=DIR")
+        raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
     split: Split = build("datasets", data).split(request.split)
     if stored_shape(split.images.shape) != checkpoint.item_shape:
         raise InputError(
@@ -94,11 +104,11 @@ def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
 
 
 def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
-    found = []
-    known = bool(checkpoint.data_fingerprint) and request.data is None
-    if known and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
-        found.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
+    notices = []
+    same_data = bool(checkpoint.data_fingerprint) and request.data is None
+    if same_data and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
+        notices.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
     skipped = getattr(split, "skipped", ())
     if skipped:
-        found.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
-    return tuple(found)
+        notices.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
+    return tuple(notices)

@@ -1,4 +1,4 @@
-"""What can be probed: anything that yields the embeddings, or the similarities, of images and captions."""
+"""What a source is: a file or folder that yields the embeddings, or the similarities, of images and captions."""
 
 from __future__ import annotations
 
@@ -15,23 +15,18 @@ from lossscope.registry import names
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted of a source, and what overrides what it says of itself.
+    """How a source is read; options that are given override what the source says of itself."""
 
-    split: of the data set. data: its spec. vocabulary: file or folder of the words of a foreign model.
-    caption_image: file with the image row of each caption, for dumps that do not hold it (.npy, or a number a line).
-    encoder: KEY=VALUE to change in the encoder's spec, as score=itm.
-    """
-
-    split: str = "train"
-    data: str | None = None
+    split: str = "train"  # of the data set
+    data: str | None = None  # spec of the data set; None: the one that the source names
     device: str = "cpu"
-    batch_size: int = 256
-    trust_code: bool = False
-    cache: bool = True
+    batch_size: int = 256  # items encoded at a time
+    trust_code: bool = False  # whether Python files that a spec names may be imported
+    cache: bool = True  # whether embeddings are kept in the cache folder
     progress: Progress | None = None
-    vocabulary: Path | None = None
-    caption_image: Path | None = None
-    encoder: tuple[str, ...] = ()
+    vocabulary: Path | None = None  # file or folder of the vocabulary or tokeniser of a released model
+    caption_image: Path | None = None  # image row of each caption (.npy, or a number a line), for dumps without it
+    encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
 
 
 @runtime_checkable
@@ -40,16 +35,16 @@ class Source(Protocol):
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
-        """Whether the file or folder looks like one of these; must be quick and never raise."""
+        """Whether the file or folder looks like this kind of source; must be quick and never raise."""
         ...
 
     def read(self, request: Request) -> SplitEmbeddings:
-        """The embeddings. Raises InputError when the file is not what it seemed."""
+        """Return the embeddings. Raises InputError when the content is not of this kind."""
         ...
 
 
 def find_source(path: Path | str) -> Any:
-    """The source behind a path. Raises InputError when nothing is there or no kind of source takes it."""
+    """Return the source at a path. Raises InputError when nothing is there, or no kind of source accepts it."""
     path = Path(path).expanduser()
     if not path.exists():
         raise InputError(f"source must exist; there is nothing at {path} (looked in {Path.cwd()})")
@@ -57,10 +52,10 @@ def find_source(path: Path | str) -> Any:
     for kind in kinds:
         if kind.accepts(path):
             return kind(path)
-    known = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
-    raise InputError(f"{path} must be one of: {known}")
+    accepted = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
+    raise InputError(f"{path} must be one of: {accepted}")
 
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:
-    """The embeddings behind a path: `load("ckpt.pt", split="val")`; options are the fields of Request."""
+    """Return the embeddings of a source: `load("ckpt.pt", split="val")`; options are the fields of Request."""
     return find_source(path).read(Request(**options))  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Embeddings or similarities in a file: what any other program can write."""
+"""Embeddings or similarities in a file that any other program can write."""
 
 from __future__ import annotations
 
@@ -18,51 +18,55 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
-from ._inputs import caption_keys, numbered
+from ._inputs import caption_keys, number_values
 from .base import Request
 from .checkpoints.embed import cache_folder
-from .checkpoints.schema import stored_as_safetensors
+from .checkpoints.schema import is_safetensors_checkpoint
 
 
 @dataclass(frozen=True)
 class Dump:
     """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards or FAISS indices)
 
-    Arrays: `images` (N, d) and `captions` (M, d), or `similarity` (N, M); `caption_image` (M,) image row of each
-    caption (absent: M must be k * N, image-major, and a notice says so); optional `image_id`, `caption_id`, and
-    `caption`, the texts: images of one id, and captions of the same words, are the same input. Others are ignored.
-    A folder has images*.npy, captions*.npy (joined in name order), or images.faiss, captions.faiss (flat indices;
-    extra [faiss]), and may have metadata.parquet with a row per caption and those columns.
-    Raises InputError for NaN, zero rows, wrong shapes.
+    Arrays of a file; others are ignored:
+
+    - `images` (N, d) and `captions` (M, d), or `similarity` (N, M).
+    - `caption_image` (M,): image row of each caption. Without it M must be k * N, image-major, and a notice says so.
+    - `image_id`, `caption_id` and `caption` (the texts), all optional: images of one id, and captions of the same
+      words, are the same input.
+
+    A folder has images*.npy and captions*.npy (concatenated in the order of their names), or images.faiss and
+    captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the columns
+    above. Raises InputError for NaN, zero rows and wrong shapes.
     """
 
-    path: Path
+    path: Path  # the file or folder
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return is_folder_of_arrays(path)
-        return path.suffix in (".npz", ".safetensors") and not stored_as_safetensors(path)
+        return path.suffix in (".npz", ".safetensors") and not is_safetensors_checkpoint(path)
 
     def read(self, request: Request) -> SplitEmbeddings:
         arrays, origin = read_arrays(self.path, cache_folder() if request.cache else None)
         if request.caption_image is not None:
             arrays["caption_image"] = read_rows(request.caption_image)
             origin = fingerprint_of(origin, fingerprint(request.caption_image))
-        known = {"images", "captions"} <= arrays.keys()
-        if not known and "similarity" not in arrays:
+        has_vectors = {"images", "captions"} <= arrays.keys()
+        if not has_vectors and "similarity" not in arrays:
             raise InputError(
                 f"{self.path} must hold `images` and `captions`, or `similarity`; "
                 f"got {', '.join(sorted(arrays)) or 'nothing'}"
             )
         notices: list[str] = []
         images = captions = similarity = None
-        if known:
+        if has_vectors:
             images, captions = (
-                _units(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
+                _unit_rows(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
             )
-            wide = torch.promote_types(images.dtype, captions.dtype)
-            images, captions = images.to(wide), captions.to(wide)
+            dtype = torch.promote_types(images.dtype, captions.dtype)
+            images, captions = images.to(dtype), captions.to(dtype)
             if images.shape[1] != captions.shape[1]:
                 raise InputError(
                     f"images and captions of {self.path} must have one width; "
@@ -86,56 +90,56 @@ class Dump:
             caption_ids=_ids(arrays, "caption_id", m, self.path),
             fingerprint=origin,
             notices=tuple(notices),
-            inputs=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
+            read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
         )
 
 
 def _matrix(array: Any, what: str) -> Tensor:
-    found = array if isinstance(array, Tensor) else _numbers(np.asarray(array), what)
-    if found.ndim != 2 or not found.is_floating_point():
-        raise InputError(f"{what} must be a matrix of floats; got {tuple(found.shape)} of {found.dtype}")
-    return found if found.dtype in (torch.float32, torch.float64) else found.float()
+    matrix = array if isinstance(array, Tensor) else _tensor(np.asarray(array), what)
+    if matrix.ndim != 2 or not matrix.is_floating_point():
+        raise InputError(f"{what} must be a matrix of floats; got {tuple(matrix.shape)} of {matrix.dtype}")
+    return matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
 
 
-def _numbers(array: np.ndarray[Any, Any], what: str) -> Tensor:
+def _tensor(array: np.ndarray[Any, Any], what: str) -> Tensor:
     if array.dtype.kind not in "fiu":
         raise InputError(f"{what} must be numbers; got {array.dtype}")
-    kind = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
-    plain = array.astype(kind, copy=False)  # mapped files stay where they are
-    return torch.from_numpy(np.ascontiguousarray(plain))
+    dtype = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
+    native = array.astype(dtype, copy=False)  # memory-mapped files are not read
+    return torch.from_numpy(np.ascontiguousarray(native))
 
 
-def _units(array: Any, what: str, notices: list[str]) -> Tensor:
+def _unit_rows(array: Any, what: str, notices: list[str]) -> Tensor:
     rows, notice = unit_rows(_matrix(array, what), what)
     notices += [notice] if notice else []
     return rows
 
 
 def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str]) -> Rows:
-    found = arrays.get("caption_image")
-    if found is None:
+    array = arrays.get("caption_image")
+    if array is None:
         if n == 0 or m % n:
             raise InputError(
                 f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
-                f"image in image order; got {m} captions for {n} images. Name a file of those rows: --caption-image"
+                f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
             )
         notices.append(f"{path} has no caption_image: taking {m // n} captions per image, in image order")
         return np.repeat(np.arange(n, dtype=np.int64), m // n)
-    rows = np.asarray(found.cpu().double() if _is_float(found) else found)
+    rows = np.asarray(array.cpu().double() if _is_float(array) else array)
     if rows.shape != (m,) or rows.dtype.kind not in "iu":
         raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
     return rows.astype(np.int64)
 
 
-def _is_float(found: Any) -> bool:
-    return isinstance(found, Tensor) and found.is_floating_point()
+def _is_float(array: Any) -> bool:
+    return isinstance(array, Tensor) and array.is_floating_point()
 
 
 def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
-    found = arrays.get(name)
-    if found is None:
+    array = arrays.get(name)
+    if array is None:
         return [str(i) for i in range(n)]
-    ids = [str(i) for i in np.asarray(found).tolist()]
+    ids = [str(i) for i in np.asarray(array).tolist()]
     if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
         first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
         return [first.get(row, str(row)) for row in range(n)]
@@ -145,17 +149,17 @@ def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
 
 
 def _texts(arrays: dict[str, Any], m: int, path: Path) -> list[str] | None:
-    found = arrays.get("caption")
-    if found is None:
+    array = arrays.get("caption")
+    if array is None:
         return None
-    texts = [str(text) for text in np.asarray(found).tolist()]
+    texts = [str(text) for text in np.asarray(array).tolist()]
     if len(texts) != m:
         raise InputError(f"caption of {path} must have {m} entries; got {len(texts)}")
     return texts
 
 
 def _keys(image_ids: list[str] | None, captions: list[str] | None) -> Pair[Rows | None]:
-    """Numbers that are equal where the ids of images, and the words of captions, are."""
+    """Return numbers of the images, equal where their ids are, and of the captions, equal where their words are."""
     return Pair(
-        None if image_ids is None else numbered(image_ids), None if captions is None else caption_keys(captions)
+        None if image_ids is None else number_values(image_ids), None if captions is None else caption_keys(captions)
     )

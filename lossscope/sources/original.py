@@ -1,4 +1,4 @@
-"""The files of other people's programs: the papers' released checkpoints and Hugging Face folders."""
+"""Released models: checkpoints of the papers' authors and Hugging Face folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.encoders.released.checkpoint_file import looks_released
 from lossscope.io.files import fingerprint, fingerprint_of
 
-from ._checkpoint import by_checkpoint
+from ._checkpoint import embed_checkpoint
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.conversion import open_released
@@ -20,11 +20,11 @@ from .checkpoints.schema import FORMAT
 class OriginalFile:
     """a checkpoint of the papers' authors (.pth.tar, .pth, .pt), or a Hugging Face folder (config.json and weights)
 
-    --data names what it looks at; a folder without it looks at the embedded scenes. --vocabulary names the words
-    it was trained with when they do not lie beside it. Nothing in the file is run.
+    --data names the data to evaluate on; a folder without it is evaluated on the built-in scenes. --vocabulary names
+    the vocabulary it was trained with, when that is not beside it. No code in the file is run.
     """
 
-    path: Path
+    path: Path  # the file or folder
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
@@ -35,9 +35,9 @@ class OriginalFile:
     def read(self, request: Request) -> SplitEmbeddings:
         checkpoint, notices = open_released(self.path, request.vocabulary, request.data or "")
         if self.path.is_dir() and request.data is None:
-            checkpoint = replace(checkpoint, data=_embedded(checkpoint))
-            notices += (f"{self.path} has no data: looking at the embedded {checkpoint.data}; --data names others",)
-        return by_checkpoint(
+            checkpoint = replace(checkpoint, data=_built_in_data(checkpoint))
+            notices += (f"{self.path} names no data: using the built-in {checkpoint.data}; --data names others",)
+        return embed_checkpoint(
             checkpoint,
             self.path,
             self._fingerprint(request),
@@ -48,15 +48,15 @@ class OriginalFile:
         )
 
     def _fingerprint(self, request: Request) -> str:
-        beside = [] if request.vocabulary is None else [str(request.vocabulary)]
+        vocabulary = [] if request.vocabulary is None else [str(request.vocabulary)]
         if self.path.is_file():
-            return fingerprint_of(fingerprint(self.path), *beside)
+            return fingerprint_of(fingerprint(self.path), *vocabulary)
         files = sorted(file for file in self.path.iterdir() if file.suffix in (".json", ".safetensors", ".bin", ".txt"))
-        return fingerprint_of(*(fingerprint(file) for file in files), *beside)
+        return fingerprint_of(*(fingerprint(file) for file in files), *vocabulary)
 
 
-def _embedded(checkpoint: Checkpoint) -> str:
-    """The embedded data set at the size that a model of pictures takes; nothing for other models."""
+def _built_in_data(checkpoint: Checkpoint) -> str:
+    """Return the spec of the built-in scenes at the picture size of the model; empty for models of features."""
     shape = checkpoint.shape
     if isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3:
         return f"scenes:size={shape[1]}"

@@ -1,4 +1,4 @@
-"""A checkpoint written by lossscope's trainer."""
+"""Checkpoints written by lossscope's trainer."""
 
 from __future__ import annotations
 
@@ -10,37 +10,38 @@ from lossscope.io.files import fingerprint
 from lossscope.registry import load, uses_file
 from lossscope.spec import Spec
 
-from ._checkpoint import by_checkpoint
+from ._checkpoint import embed_checkpoint
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.schema import stored_as_safetensors
+from .checkpoints.schema import is_safetensors_checkpoint
 
 
 @dataclass(frozen=True)
 class Own:
     """a lossscope checkpoint (.pt, or .safetensors with its .json), or a run folder (its best.pt)
 
-    It knows its encoder, objective, data and vocabulary; --data, --split and --objective override.
-    Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split
-    and the version of lossscope, whose encoders made them.
+    It names its encoder, objective, data and vocabulary; --data, --split and --objective override them.
+    Embeddings are kept in the cache folder under the fingerprints of the checkpoint and of the split and the version of
+    lossscope, whose encoders computed them.
     """
 
-    path: Path
+    path: Path  # the file or run folder
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return (path / "best.pt").is_file()
-        return path.suffix in (".pt", ".pth") or stored_as_safetensors(path)
+        return path.suffix in (".pt", ".pth") or is_safetensors_checkpoint(path)
 
     def read(self, request: Request) -> SplitEmbeddings:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
-        return by_checkpoint(checkpoint, path, fingerprint(path), _objective(checkpoint, path), request, str(self.path))
+        objective = _objective(checkpoint, path)
+        return embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, str(self.path))
 
 
 def _objective(checkpoint: Checkpoint, path: Path) -> str | None:
-    """The spec it was trained with, if known; an objective that has learnt a net is told that it lies in this file."""
+    """Return the spec it was trained with, if known; an objective with a learnt net gets this file as its `net`."""
     if not checkpoint.objective:
         return None
     spec = Spec.parse(checkpoint.objective)

@@ -1,4 +1,4 @@
-"""A sentence-transformers folder: a CLIP inside one is opened as CLIP, a model of texts compares captions."""
+"""A sentence-transformers folder: a CLIP inside it is opened as CLIP, a text model compares captions."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by
 
 @dataclass(frozen=True)
 class SentenceTransformersFolder:
-    """a sentence-transformers folder (modules.json; extra [st] for models of texts)
+    """a sentence-transformers folder (modules.json; extra [st] for text models)
 
-    A model of texts has no images: the first caption of every image stands for it, the other captions are the
-    candidates. It is counted as it is usually trained, with its library's multiple negatives ranking loss at scale
-    20; --objective names another. Without --data it looks at the embedded scenes.
+    A text model has no images: the first caption of each image takes the place of the image, the other captions are the
+    candidates. Its objective is the loss it is usually trained with, the library's multiple negatives ranking loss at
+    scale 20; --objective overrides it. Without --data it is evaluated on the built-in scenes.
     """
 
-    path: Path
+    path: Path  # the folder
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
@@ -40,20 +40,20 @@ class SentenceTransformersFolder:
 
     def read(self, request: Request) -> SplitEmbeddings:
         modules = self._modules()
-        inside = self.path / str(modules[0].get("path", ""))
-        if _sees(inside):
-            found: SplitEmbeddings = load("sources", "original")(inside).read(request)
-            return replace(found, name=str(self.path))
+        first_module = self.path / str(modules[0].get("path", ""))
+        if _has_vision_tower(first_module):
+            embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
+            return replace(embedded, name=str(self.path))
         split: Split = build("datasets", request.data or _DATA).split(request.split)
         first = np.unique(split.caption_image, return_index=True)[1]
         rest = np.setdiff1d(np.arange(len(split.captions)), first)
         if not len(rest):
             raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
-        vectors = self._encoded(split.captions, request)
+        vectors = self._encode(split.captions, request)
         rows, notice = unit_rows(vectors, f"vectors of {self.path}")
-        told = [notice] if notice else []
+        notices = [notice] if notice else []
         if request.data is None:
-            told.append(f"{self.path} has no data: looking at the embedded {_DATA}; --data names others")
+            notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
         place = {int(image): row for row, image in enumerate(split.caption_image[first])}
         return SplitEmbeddings(
             name=str(self.path),
@@ -66,14 +66,14 @@ class SentenceTransformersFolder:
             fingerprint=fingerprint_of(*self._files(), split.fingerprint),
             objective=_OBJECTIVE,
             split=split.name,
-            notices=(*told, "a model of texts: the first caption of each image stands for it (rows called i2t)"),
+            notices=(*notices, "a text model: the first caption of each image takes its place (rows named i2t)"),
         )
 
     def _modules(self) -> list[dict[str, Any]]:
         path = self.path / "modules.json"
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            kinds = [module["type"] for module in found]
+            modules = json.loads(path.read_text(encoding="utf-8"))
+            kinds = [module["type"] for module in modules]
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} must be a list of modules with their types; {error!r}") from error
         for kind in kinds:
@@ -81,9 +81,9 @@ class SentenceTransformersFolder:
                 raise InputError(f"modules of {path} must be sentence_transformers' own; got {kind!r}, not run")
         if not kinds:
             raise InputError(f"{path} must name at least one module; it names none")
-        return found  # type: ignore[no-any-return]
+        return modules  # type: ignore[no-any-return]
 
-    def _encoded(self, captions: list[str], request: Request) -> Tensor:
+    def _encode(self, captions: list[str], request: Request) -> Tensor:
         try:
             from sentence_transformers import SentenceTransformer
             from transformers.utils.logging import disable_progress_bar
@@ -93,7 +93,7 @@ class SentenceTransformersFolder:
         try:
             folder = str(self.path)
             model = SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
-        except Exception as error:  # a damaged folder fails in any way it likes; code of its own is refused
+        except Exception as error:  # a damaged folder can raise anything; code in it is refused
             raise InputError(f"{self.path} must be a whole sentence-transformers folder; {error}") from error
         parts = []
         for start in range(0, len(captions), request.batch_size):
@@ -108,8 +108,8 @@ class SentenceTransformersFolder:
         return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds]
 
 
-def _sees(folder: Path) -> bool:
-    """Whether the first module is a model of pictures and texts, as its configuration says."""
+def _has_vision_tower(folder: Path) -> bool:
+    """Whether the configuration of a module is that of a model of images and texts."""
     try:
         return "vision_config" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

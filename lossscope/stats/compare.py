@@ -1,4 +1,4 @@
-"""Which of several systems is better, and could it be chance? Paired over images, and paired over seeds."""
+"""Which of several systems is better, and could it be chance? Tests paired over images, and paired over seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossscope.errors import InputError
 
 from .paired_tests import ImageTest, Resampling, SeedTest, Values, holm, images_test, seeds_test
 from .pairing import Block, System, group_blocks, pair_seeds
-from .per_image import METRICS, Metric, metric, per_image
+from .per_image import Metric, parse_metric, per_image
 
 COLUMNS = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "mean", "mean_baseline", "difference",
@@ -22,109 +22,124 @@ COLUMNS = (
     "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds", "family", "family_seeds", "best", "left_out",
     "note", "resamples", "seed", "level",
 )  # fmt: skip
-_CORRECTED = ("p_images", "p_t", "p_flips")
+_CORRECTED = ("p_images", "p_t", "p_flips")  # columns of p that get a column `_holm`
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two systems of a block on one metric: means over the seeds they share; shown: whether it is asked for."""
+    """Two systems of a block, compared on one metric."""
 
     block: Block
-    what: Metric
+    metric: Metric
     a: System
-    b: System
-    best: str
-    shown: bool
+    b: System  # the baseline
+    best: str  # name of the best system of the block
+    shown: bool  # whether the pair is a row of the result; others count in the family alone
 
 
 def compare(
     queries: pd.DataFrame,
     metrics: Iterable[str] = ("rsum",),
     baseline: str | None = None,
-    every: bool = False,
-    chance: Resampling | None = None,
+    all_pairs: bool = False,
+    resampling: Resampling | None = None,
 ) -> pd.DataFrame:
-    """Systems against the best of their block by mean, against a `baseline`, or every one against every other.
+    """Compare systems with the best of their block, with a `baseline`, or every system with every other.
 
-    queries: rows of `per_query` with columns run, data, encoder, objective_label, seed. A system is one objective_label with
-    one data and encoder, which make a block; its runs are its seeds. Systems of different blocks are not compared,
-    and a block with one system has no row.
-    Columns, a row per metric and pair: difference = mean − mean_baseline, over the seeds that both have (`seeds`;
-    `left_out` names others; a pair that shares none is a row of NaN, unless each is a single run).
-    Over images, after averaging each image over seeds: p_images of a paired permutation test, ci_low..ci_high the
-    bootstrap interval, d_images = d_z. Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips by
-    sign flips, sd_seeds and d_seeds = d_z of the n_seeds differences; NaN with one seed.
-    *_holm: corrected over the `family`, all comparisons of the metric in this call. The best is found by looking at all
-    systems, so that its family has every pair of the block, also those that are not shown.
-    Raises InputError for frames that are not such, for systems with different queries, two runs of one seed, NaN ranks,
-    no two systems with a common seed, an unknown metric or baseline, and when there is nothing to compare.
+    A system is one objective_label with one data and encoder, which make a block; its runs are its seeds. Systems of
+    different blocks are not compared, and a block with one system has no row.
+
+    The result has COLUMNS and one row per metric and pair:
+
+    - difference = mean − mean_baseline, over the seeds that both systems have (`seeds`; `left_out` names the others). A
+      pair without a common seed is a row of NaN, unless each system is a single run.
+    - Over images, after averaging each image over seeds: p_images of a paired permutation test, ci_low..ci_high of the
+      bootstrap, d_images = d_z.
+    - Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips of a sign-flip test, sd_seeds and
+      d_seeds = d_z of the n_seeds differences; NaN with one seed.
+    - *_holm: corrected over the `family`, all comparisons of the metric in this call. The best system is chosen by
+      comparing all systems, so that its family has every pair of the block, also those that are not shown.
+
+    Args:
+        queries: rows of `per_query` with the further columns run, data, encoder, objective_label, seed.
+        metrics: names, as `parse_metric` reads them.
+        baseline: name of the system that all others are compared with; the best of each block by mean where None.
+        all_pairs: compare every system with every other.
+        resampling: of permutations and of the bootstrap; the defaults of Resampling where None.
+
+    Raises:
+        InputError: missing columns, systems with different queries, two runs of one seed, NaN ranks, no two systems
+            with a common seed, an unknown metric or baseline, or nothing to compare.
     """
-    chance = chance or Resampling()
+    resampling = resampling or Resampling()
     blocks = group_blocks(queries)
     if baseline is not None:
         _require_baseline(blocks, baseline)
     parts = []
-    for what in dict.fromkeys(metric(name) for name in metrics):
-        rows = [row for block in blocks for row in _of_block(block, what, baseline, every, chance)]
-        parts.append(_corrected(pd.DataFrame(rows)))
-    found = pd.concat(parts, ignore_index=True)
-    _require_some(found)
-    return found[found.pop("shown")].reset_index(drop=True)[list(COLUMNS)]
+    for metric in dict.fromkeys(parse_metric(name) for name in metrics):
+        rows = [row for block in blocks for row in _compare_block(block, metric, baseline, all_pairs, resampling)]
+        parts.append(_correct(pd.DataFrame(rows)))
+    comparisons = pd.concat(parts, ignore_index=True)
+    _require_common_seed(comparisons)
+    return comparisons[comparisons.pop("shown")].reset_index(drop=True)[list(COLUMNS)]
 
 
 def significance(frame: pd.DataFrame) -> pd.DataFrame:
-    """Which cells differ from the best of their block: data, encoder, trained, statistic, direction, p_holm, against,
-    test.
+    """Return p of each system against the best of its block, for the marks of a table.
 
-    frame: of `compare` against the best (or every pair). Two rows per system that is not the best, test `images`
-    (paired permutation) and `seeds` (paired t-test); p_holm is NaN where there is one seed.
+    Columns: data, encoder, objective_label, statistic, direction, p_holm, baseline (the best), test. Two rows per
+    system and metric: test `images` (paired permutation) and `seeds` (paired t-test; p_holm is NaN with one seed).
+
+    Args:
+        frame: result of `compare` with the best, or of all pairs.
     """
-    beside = frame[(frame["system"] == frame["best"]) | (frame["baseline"] == frame["best"])]
-    trained = beside["system"].where(beside["baseline"] == beside["best"], beside["baseline"])
-    told = {"baseline": beside["best"], "objective_label": trained}
+    with_best = frame[(frame["system"] == frame["best"]) | (frame["baseline"] == frame["best"])]
+    label = with_best["system"].where(with_best["baseline"] == with_best["best"], with_best["baseline"])
+    names = {"baseline": with_best["best"], "objective_label": label}
     columns = ["data", "encoder", "objective_label", "statistic", "direction", "p_holm", "baseline", "test"]
     tests = {"images": "p_images_holm", "seeds": "p_t_holm"}
-    parts = [beside.assign(**told, test=test, p_holm=beside[column])[columns] for test, column in tests.items()]
+    parts = [with_best.assign(**names, test=test, p_holm=with_best[column])[columns] for test, column in tests.items()]
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_block(
-    block: Block, what: Metric, baseline: str | None, every: bool, chance: Resampling
+def _compare_block(
+    block: Block, metric: Metric, baseline: str | None, all_pairs: bool, resampling: Resampling
 ) -> list[dict[str, object]]:
-    """A row per pair of the block that is in the family."""
+    """Return a row for each pair of the block that is in the family."""
     if len(block.systems) < 2:
         return []
-    values = per_image(block.queries, what)
+    values = per_image(block.queries, metric)
     best = max(block.systems, key=lambda system: float(values[list(system.runs.values())].to_numpy().mean()))
     pairs = [
-        _Pair(block, what, *_ordered(one, other, baseline or best.name), best.name, shown)
-        for one, other in combinations(block.systems, 2)
-        for shown in [every or (baseline or best.name) in (one.name, other.name)]
+        _Pair(block, metric, *_baseline_second(first, second, baseline or best.name), best.name, shown)
+        for first, second in combinations(block.systems, 2)
+        for shown in [all_pairs or (baseline or best.name) in (first.name, second.name)]
         if shown or baseline is None
     ]
     runs = [pair_seeds(pair.a, pair.b) for pair in pairs]
-    sides = [tuple(values[list(side)].to_numpy(float) for side in (one.a, one.b)) for one in runs]
-    tested = iter(images_test(np.array([a.mean(1) - b.mean(1) for a, b in sides if a.size]), chance))
-    found = []
-    for pair, common, (a, b) in zip(pairs, runs, sides, strict=True):
-        images = next(tested) if a.size else ImageTest()
-        seeds = seeds_test(a.mean(0), b.mean(0), chance) if common.seeded else SeedTest()
-        told = {"seeds": common.told, "left_out": common.left_out, "note": common.note(seeds)}
-        found.append({**_row(pair, a, b, chance), **_tests(images, seeds), **told})
-    return found
+    by_image = [tuple(values[list(names)].to_numpy(float) for names in (paired.a, paired.b)) for paired in runs]
+    differences = np.array([a.mean(1) - b.mean(1) for a, b in by_image if a.size])
+    image_tests = iter(images_test(differences, resampling))
+    rows = []
+    for pair, paired, (a, b) in zip(pairs, runs, by_image, strict=True):
+        images = next(image_tests) if a.size else ImageTest()
+        seeds = seeds_test(a.mean(0), b.mean(0), resampling) if paired.same_seeds else SeedTest()
+        texts = {"seeds": paired.seeds, "left_out": paired.left_out, "note": paired.note(seeds)}
+        rows.append({**_mean_columns(pair, a, b, resampling), **_test_columns(images, seeds), **texts})
+    return rows
 
 
-def _ordered(one: System, other: System, reference: str) -> tuple[System, System]:
-    return (other, one) if one.name == reference else (one, other)
+def _baseline_second(a: System, b: System, baseline: str) -> tuple[System, System]:
+    return (b, a) if a.name == baseline else (a, b)
 
 
-def _row(pair: _Pair, a: Values, b: Values, chance: Resampling) -> dict[str, object]:
+def _mean_columns(pair: _Pair, a: Values, b: Values, resampling: Resampling) -> dict[str, object]:
     return {
         "data": pair.block.data, "encoder": pair.block.encoder, "system": pair.a.name, "baseline": pair.b.name,
-        "statistic": pair.what.statistic, "direction": pair.what.direction, "unit": pair.what.unit,
+        "statistic": pair.metric.statistic, "direction": pair.metric.direction, "unit": pair.metric.unit,
         "mean": _mean(a), "mean_baseline": _mean(b), "difference": _mean(a) - _mean(b),
         "images": len(a), "best": pair.best, "shown": pair.shown,
-        "resamples": chance.resamples, "seed": chance.seed, "level": chance.level,
+        "resamples": resampling.resamples, "seed": resampling.seed, "level": resampling.level,
     }  # fmt: skip
 
 
@@ -132,7 +147,7 @@ def _mean(values: Values) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def _tests(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
+def _test_columns(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
     return {
         "p_images": images.p, "ci_low": images.low, "ci_high": images.high, "d_images": images.d,
         "n_seeds": seeds.n, "sd_seeds": seeds.sd, "t_low": seeds.low, "t_high": seeds.high, "p_t": seeds.p,
@@ -140,16 +155,16 @@ def _tests(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _corrected(rows: pd.DataFrame) -> pd.DataFrame:
-    """With Holm's correction over the rows, which are those of one metric."""
+def _correct(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add Holm's correction over the rows, which are those of one metric."""
     corrected = {f"{name}_holm": holm(rows[name].to_numpy(float)) for name in _CORRECTED}
     sizes = {"family": int(rows["p_images"].notna().sum()), "family_seeds": int(rows["p_flips"].notna().sum())}
     return rows.assign(**corrected, **sizes)
 
 
-def _require_some(found: pd.DataFrame) -> None:
-    if found["p_images"].isna().all():
-        pairs = "; ".join(f"{row['system']} and {row['baseline']}: {row['left_out']}" for _, row in found.iterrows())
+def _require_common_seed(rows: pd.DataFrame) -> None:
+    if rows["p_images"].isna().all():
+        pairs = "; ".join(f"{row['system']} and {row['baseline']}: {row['left_out']}" for _, row in rows.iterrows())
         raise InputError(f"systems must have a seed in common to be paired; got none. {pairs}. Train the missing seeds")
 
 
@@ -157,7 +172,7 @@ def _require_baseline(blocks: Sequence[Block], baseline: str) -> None:
     for block in blocks:
         names = [system.name for system in block.systems]
         if baseline not in names:
-            raise InputError(f"baseline must be one of {', '.join(names)} ({block.told}); got {baseline!r}")
+            raise InputError(f"baseline must be one of {', '.join(names)} ({block.label}); got {baseline!r}")
 
 
-__all__ = ["COLUMNS", "METRICS", "Resampling", "compare", "significance"]
+__all__ = ["COLUMNS", "Resampling", "compare", "significance"]

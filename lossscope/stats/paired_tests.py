@@ -1,4 +1,4 @@
-"""Is a mean difference of pairs more than chance? Tests, intervals and effect sizes; scipy does the statistics."""
+"""Is a mean difference of pairs more than chance? Tests, intervals and effect sizes, computed by scipy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from scipy import stats
 from lossscope.errors import InputError
 
 Values = npt.NDArray[np.float64]
-_AT_ONCE = 16  # comparisons that share a call of scipy
-_CELLS = 200_000  # differences that are resampled at a time, of each comparison
-_EQUAL = 1e-9  # relative; differences this close together do not differ: recalls are multiples of 100 / N
+_COMPARISONS_PER_CALL = 16  # of scipy
+_DIFFERENCES_AT_A_TIME = 200_000  # resampled together, for each comparison
+_EQUAL = 1e-9  # relative tolerance within which differences count as equal: recalls are multiples of 100 / N
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How chance is drawn: resamples of permutations and of the bootstrap, their seed, the level of intervals.
+    """Options of the permutation tests and of the bootstrap. Raises InputError for values out of range."""
 
-    Raises InputError for values out of range.
-    """
-
-    resamples: int = 9999
-    seed: int = 0
-    level: float = 0.95
+    resamples: int = 9999  # number of permutations and of bootstrap samples
+    seed: int = 0  # of both
+    level: float = 0.95  # of the confidence intervals
 
     def __post_init__(self) -> None:
         if self.resamples < 99:
@@ -39,96 +36,102 @@ class Resampling:
 
 @dataclass(frozen=True)
 class ImageTest:
-    """p: two-sided, signs of differences flipped; low, high: bootstrap interval; d: d_z = mean / sd of differences."""
+    """Test of a comparison with images as units; NaN where it is not defined."""
 
-    p: float = math.nan
-    low: float = math.nan
+    p: float = math.nan  # two-sided, of a permutation test that flips signs of differences
+    low: float = math.nan  # bootstrap interval of the mean difference
     high: float = math.nan
-    d: float = math.nan
+    d: float = math.nan  # d_z = mean / sd of differences
 
 
 @dataclass(frozen=True)
 class SeedTest:
-    """n: pairs; sd: of the differences, ddof 1; p: paired t-test; low, high: its interval; flips: p by sign flips,
-    exact up to 2^n resamples; d: d_z = mean / sd. NaN: n pairs, or equal ones, can not tell.
-    """
+    """Test of a comparison with seeds as units; NaN where n pairs, or equal differences, do not define it."""
 
-    n: int = 0
-    sd: float = math.nan
-    p: float = math.nan
-    low: float = math.nan
+    n: int = 0  # number of pairs
+    sd: float = math.nan  # of the differences, ddof 1
+    p: float = math.nan  # of a paired t-test
+    low: float = math.nan  # interval of the t-test
     high: float = math.nan
-    flips: float = math.nan
-    d: float = math.nan
+    flips: float = math.nan  # p by sign flips, exact where 2^n is at most the number of resamples
+    d: float = math.nan  # d_z = mean / sd of the differences
 
 
-def images_test(differences: Values, chance: Resampling) -> list[ImageTest]:
-    """For each row of differences (c, n): a paired permutation test and a percentile bootstrap, images as units.
+def images_test(differences: Values, resampling: Resampling) -> list[ImageTest]:
+    """Test each row of differences (c, n), images as units: a paired permutation test and a percentile bootstrap.
 
     Under the null hypothesis that two systems are exchangeable on every image, the sign of each difference is a fair
-    coin. All 2^n signs are gone through where they are no more than the resamples.
-    Order of images does not matter, and swapping the systems mirrors every number exactly: each row is turned and
-    sorted into one form before chance is drawn, from the same seed for all.
+    coin. All 2^n sign patterns are enumerated where they are no more than the resamples.
+    The order of images does not matter, and swapping the systems mirrors every number exactly: each row is brought to
+    one sign and sorted before it is resampled, with the same seed for all rows.
     """
     if not len(differences):
         return []
-    turned = [_turned(row) for row in differences]
-    rows = np.array([np.sort(sign * row) for sign, row in zip(turned, differences, strict=True)])
-    parts = [_resampled(rows[start : start + _AT_ONCE], chance) for start in range(0, len(rows), _AT_ONCE)]
+    signs = [_canonical_sign(row) for row in differences]
+    rows = np.array([np.sort(sign * row) for sign, row in zip(signs, differences, strict=True)])
+    size = _COMPARISONS_PER_CALL
+    parts = [_resample(rows[start : start + size], resampling) for start in range(0, len(rows), size)]
     p, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
-    found = []
-    for place, sign in enumerate(turned):
-        least, most = sorted((float(sign * low[place]), float(sign * high[place])))
-        found.append(ImageTest(float(p[place]), least, most, effect(differences[place])))
-    return found
+    tests = []
+    for row, sign in enumerate(signs):
+        least, most = sorted((float(sign * low[row]), float(sign * high[row])))
+        tests.append(ImageTest(float(p[row]), least, most, effect_size(differences[row])))
+    return tests
 
 
-def seeds_test(a: Values, b: Values, chance: Resampling) -> SeedTest:
-    """a, b: (n,) the metric of two systems, the same seeds in the same order."""
+def seeds_test(a: Values, b: Values, resampling: Resampling) -> SeedTest:
+    """Test the differences of two systems, seeds as units: a paired t-test and a sign-flip test.
+
+    Args:
+        a: (n,) the metric of one system, a number per seed.
+        b: (n,) the metric of the other, the same seeds in the same order.
+        resampling: of the sign-flip test; its level is that of the interval.
+    """
     d = a - b
     if len(d) < 2:
         return SeedTest(len(d))
-    flips = float(stats.permutation_test((d,), _mean, **_flipping(chance, len(d))).pvalue)
-    if _equal(d, max(np.abs(a).max(), np.abs(b).max())):
-        zero = 1.0 if abs(d.mean()) <= _EQUAL * max(np.abs(a).max(), 1e-300) else math.nan
-        ends = 0.0 if zero == 1.0 else math.nan
-        return SeedTest(len(d), 0.0, zero, ends, ends, flips, ends)
+    flips = float(stats.permutation_test((d,), _mean, **_sign_flips(resampling, len(d))).pvalue)
+    if _all_equal(d, max(np.abs(a).max(), np.abs(b).max())):
+        p = 1.0 if abs(d.mean()) <= _EQUAL * max(np.abs(a).max(), 1e-300) else math.nan
+        zero = 0.0 if p == 1.0 else math.nan
+        return SeedTest(len(d), 0.0, p, zero, zero, flips, zero)
     test = stats.ttest_rel(a, b)
-    low, high = test.confidence_interval(chance.level)
-    return SeedTest(len(d), float(d.std(ddof=1)), float(test.pvalue), float(low), float(high), flips, effect(d))
+    low, high = test.confidence_interval(resampling.level)
+    return SeedTest(len(d), float(d.std(ddof=1)), float(test.pvalue), float(low), float(high), flips, effect_size(d))
 
 
-def effect(differences: Values) -> float:
-    """d_z: mean of paired differences / their sd (ddof 1). 0 where all are 0, NaN where all are another number."""
-    if _equal(differences, np.abs(differences).max()):
+def effect_size(differences: Values) -> float:
+    """d_z = mean of paired differences / their sd (ddof 1); 0 where all are 0, NaN where all are another number."""
+    if _all_equal(differences, np.abs(differences).max()):
         return math.nan if differences.any() else 0.0
     return float(differences.mean() / differences.std(ddof=1))
 
 
 def holm(p: Values) -> Values:
     """max over j ≤ i of (m − j + 1) · p₍ⱼ₎, at most 1, p sorted: Holm's correction for the m that are not NaN."""
-    found = np.full(len(p), math.nan)
-    places = np.flatnonzero(~np.isnan(p))
-    order = places[np.argsort(p[places], kind="stable")]
+    corrected = np.full(len(p), math.nan)
+    defined = np.flatnonzero(~np.isnan(p))
+    order = defined[np.argsort(p[defined], kind="stable")]
     factors = np.arange(len(order), 0, -1)
-    found[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
-    return found
+    corrected[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
+    return corrected
 
 
-def _resampled(rows: Values, chance: Resampling) -> tuple[Values, Values, Values]:
-    p = stats.permutation_test((rows,), _mean, **_flipping(chance, rows.shape[1])).pvalue
+def _resample(rows: Values, resampling: Resampling) -> tuple[Values, Values, Values]:
+    """Return p, low and high of each row of differences."""
+    p = stats.permutation_test((rows,), _mean, **_sign_flips(resampling, rows.shape[1])).pvalue
     low, high = stats.bootstrap(
-        (rows,), _mean, vectorized=True, axis=-1, n_resamples=chance.resamples, batch=_batch(rows.shape[1]),
-        confidence_level=chance.level, method="percentile", rng=np.random.default_rng(chance.seed),
+        (rows,), _mean, vectorized=True, axis=-1, n_resamples=resampling.resamples, batch=_batch(rows.shape[1]),
+        confidence_level=resampling.level, method="percentile", rng=np.random.default_rng(resampling.seed),
     ).confidence_interval  # fmt: skip
     return p, low, high
 
 
-def _flipping(chance: Resampling, n: int) -> dict[str, object]:
-    """Of one sample, scipy's permutation of `samples` flips signs."""
+def _sign_flips(resampling: Resampling, n: int) -> dict[str, object]:
+    """Return options of scipy's permutation test: of one sample, permutation type `samples` flips signs."""
     return {
-        "permutation_type": "samples", "vectorized": True, "axis": -1, "n_resamples": chance.resamples,
-        "batch": _batch(n), "rng": np.random.default_rng(chance.seed),
+        "permutation_type": "samples", "vectorized": True, "axis": -1, "n_resamples": resampling.resamples,
+        "batch": _batch(n), "rng": np.random.default_rng(resampling.seed),
     }  # fmt: skip
 
 
@@ -137,16 +140,16 @@ def _mean(x: Values, axis: int) -> Values:
 
 
 def _batch(n: int) -> int:
-    """Resamples at a time; by n alone, so that a comparison comes out the same whatever stands beside it."""
-    return max(1, _CELLS // n)
+    """Return the resamples at a time; by n alone, so that a comparison does not depend on the others of the call."""
+    return max(1, _DIFFERENCES_AT_A_TIME // n)
 
 
-def _turned(row: Values) -> float:
-    """1 or −1: the sign that makes a row the later of itself and its negative, both sorted."""
-    one, other = np.sort(row), np.sort(-row)
-    differing = np.flatnonzero(one != other)
-    return -1.0 if len(differing) and one[differing[0]] < other[differing[0]] else 1.0
+def _canonical_sign(row: Values) -> float:
+    """Return 1 or −1, the sign that makes a row the later of itself and its negative, both sorted."""
+    positive, negative = np.sort(row), np.sort(-row)
+    differing = np.flatnonzero(positive != negative)
+    return -1.0 if len(differing) and positive[differing[0]] < negative[differing[0]] else 1.0
 
 
-def _equal(values: Values, size: float) -> bool:
-    return bool(np.ptp(values) <= _EQUAL * size)
+def _all_equal(values: Values, scale: float) -> bool:
+    return bool(np.ptp(values) <= _EQUAL * scale)

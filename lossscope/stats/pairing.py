@@ -1,4 +1,4 @@
-"""Which runs are seeds of one system, which systems stand beside each other, and which seeds do two of them share?"""
+"""Which runs are seeds of one system, which systems are comparable, and which seeds do two systems share?"""
 
 from __future__ import annotations
 
@@ -10,114 +10,113 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .metric_names import DIRECTIONS
+from .naming import NO_SEED, require_distinct_seeds
 from .paired_tests import SeedTest
-from .per_image import SIDES
 
-NEEDED = ("run", "data", "encoder", "objective_label", "seed", "direction", "query", "image", "rank", "ap5", "relevant")
-_QUERY = ["direction", "query", "image", "relevant"]
-_UNSEEDED = "none"
+COLUMNS = (
+    "run", "data", "encoder", "objective_label", "seed", "direction", "query", "image", "rank", "ap5", "relevant",
+)  # fmt: skip
+_QUERY = ["direction", "query", "image", "relevant"]  # what identifies a query and its positives
 
 
 @dataclass(frozen=True)
 class System:
-    """What was trained, and its runs by seed; the key is `none` for a run whose seed nobody knows."""
+    """What was trained, and its runs by seed."""
 
     name: str
-    runs: Mapping[str, str]
+    runs: Mapping[str, str]  # seed -> run; the key is `none` for a run of unknown seed
 
 
 @dataclass(frozen=True)
 class Block:
-    """Systems of one data and encoder, over the same queries; queries: the rows of all their runs."""
+    """Systems of one data and encoder, over the same queries."""
 
     data: str
     encoder: str
     systems: tuple[System, ...]
-    queries: pd.DataFrame
+    queries: pd.DataFrame  # rows of all runs of the systems
 
     @property
-    def told(self) -> str:
-        """For a message."""
+    def label(self) -> str:
+        """Data and encoder, for a message."""
         return f"{self.data}, {self.encoder}"
 
 
 @dataclass(frozen=True)
 class SeedPairs:
-    """Runs of two systems, in pairs; none where they have no seed in common and one of them has several.
+    """Runs of two systems in pairs; none where the systems share no seed and one of them has several runs."""
 
-    seeded: whether the pairs are of the same seeds. told: which seeds. left_out: runs without a partner.
-    """
+    a: tuple[str, ...]  # runs of the first system
+    b: tuple[str, ...]  # runs of the second system, in the same order
+    same_seeds: bool  # whether the runs of a pair have the same seed
+    seeds: str  # the seeds, as text
+    left_out: str  # runs without a partner, as text
 
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-    seeded: bool
-    told: str
-    left_out: str
-
-    def note(self, seeds: SeedTest) -> str:
-        """Why something is not a number; empty where all are."""
+    def note(self, test: SeedTest) -> str:
+        """Return the reason why a number of the comparison is undefined; empty where all are defined."""
         if not self.a:
             return "no common seed: not compared"
-        if not self.seeded:
+        if not self.same_seeds:
             return "no common seed: one run of each, nothing is known of seeds"
-        if seeds.n == 1:
+        if test.n == 1:
             return "one seed: nothing is known of seeds"
-        return "the same difference in every seed: t and d_z are not defined" if math.isnan(seeds.p) else ""
+        return "the same difference in every seed: t and d_z are not defined" if math.isnan(test.p) else ""
 
 
 def group_blocks(queries: pd.DataFrame) -> list[Block]:
-    """Blocks in order of appearance. Raises InputError where runs can not be compared."""
-    _require(queries)
-    found = []
-    for (data, encoder), part in queries.groupby(["data", "encoder"], sort=False, observed=True):
-        own = part.groupby("objective_label", sort=False, observed=True)
-        systems = tuple(System(str(name), _runs(str(name), rows)) for name, rows in own)
-        _require_same_queries(part)
-        found.append(Block(str(data), str(encoder), systems, part))
-    if all(len(block.systems) < 2 for block in found):
-        told = "; ".join(f"{block.systems[0].name} ({block.told})" for block in found)
+    """Return the blocks of rows with `COLUMNS`, in order of appearance.
+
+    Raises:
+        InputError: columns or values are missing or invalid; runs of a block have different queries; two runs of a
+            system have one seed, or one of several has none; no block has two systems.
+    """
+    _require_valid(queries)
+    blocks = []
+    for (data, encoder), block_rows in queries.groupby(["data", "encoder"], sort=False, observed=True):
+        by_system = block_rows.groupby("objective_label", sort=False, observed=True)
+        systems = tuple(System(str(name), _runs_by_seed(str(name), rows)) for name, rows in by_system)
+        _require_same_queries(block_rows)
+        blocks.append(Block(str(data), str(encoder), systems, block_rows))
+    if all(len(block.systems) < 2 for block in blocks):
+        listed = "; ".join(f"{block.systems[0].name} ({block.label})" for block in blocks)
         raise InputError(
-            f"comparing takes at least two systems with the same data and encoder; got {told}. Add runs of another one"
+            f"comparing takes at least two systems with the same data and encoder; got {listed}. "
+            "Add runs of another one"
         )
-    return found
+    return blocks
 
 
 def pair_seeds(a: System, b: System) -> SeedPairs:
-    """The runs of the seeds that both have; where they have none, the single run of each, if that is all there is."""
-    common = [seed for seed in a.runs if seed in b.runs and seed != _UNSEEDED]
+    """Pair the runs of the seeds that both systems have; without common seeds, the single run of each, if single."""
+    common = [seed for seed in a.runs if seed in b.runs and seed != NO_SEED]
     if not common and len(a.runs) == len(b.runs) == 1:
-        told = " and ".join(dict.fromkeys((*a.runs, *b.runs)))
-        return SeedPairs(tuple(a.runs.values()), tuple(b.runs.values()), False, told, "")
-    left = [f"seed {seed} of {one.name}" for one in (a, b) for seed in one.runs if seed not in common]
-    one, other = (tuple(system.runs[seed] for seed in common) for system in (a, b))
-    return SeedPairs(one, other, bool(common), ", ".join(common), ", ".join(left))
+        seeds = " and ".join(dict.fromkeys((*a.runs, *b.runs)))
+        return SeedPairs(tuple(a.runs.values()), tuple(b.runs.values()), False, seeds, "")
+    left_out = [f"seed {seed} of {system.name}" for system in (a, b) for seed in system.runs if seed not in common]
+    runs_a, runs_b = (tuple(system.runs[seed] for seed in common) for system in (a, b))
+    return SeedPairs(runs_a, runs_b, bool(common), ", ".join(common), ", ".join(left_out))
 
 
-def _runs(name: str, rows: pd.DataFrame) -> dict[str, str]:
-    """Seed -> run, by seed."""
+def _runs_by_seed(name: str, rows: pd.DataFrame) -> dict[str, str]:
+    """Return seed -> run of one system, by seed. Raises InputError for two runs of one seed."""
     pairs = rows[["run", "seed"]].drop_duplicates().sort_values("seed")
-    found: dict[str, str] = {}
-    for run, seed in pairs.itertuples(index=False):
-        key = _UNSEEDED if pd.isna(seed) else str(int(seed))
-        if key in found:
-            raise InputError(
-                f"runs of {name} must have different seeds; {found[key]} and {run} both have {key}. Leave one out, or "
-                "train it with another --seed"
-            )
-        found[key] = str(run)
-    return found
+    seeds = [None if pd.isna(seed) else int(seed) for seed in pairs["seed"]]
+    require_distinct_seeds((name, str(run), seed) for run, seed in zip(pairs["run"], seeds, strict=True))
+    return {NO_SEED if seed is None else str(seed): str(run) for run, seed in zip(pairs["run"], seeds, strict=True)}
 
 
-def _require(queries: pd.DataFrame) -> None:
-    missing = [name for name in NEEDED if name not in queries]
+def _require_valid(queries: pd.DataFrame) -> None:
+    """Raise InputError unless columns, names, directions, ranks and seeds are those of whole runs."""
+    missing = [name for name in COLUMNS if name not in queries]
     if missing:
-        raise InputError(f"queries must have the columns {', '.join(NEEDED)}; missing {', '.join(missing)}")
+        raise InputError(f"queries must have the columns {', '.join(COLUMNS)}; missing {', '.join(missing)}")
     if queries.empty:
         raise InputError("queries must have rows; got none")
     for name in ("run", "data", "encoder", "objective_label"):
         if queries[name].isna().any():
             raise InputError(f"{name} of every query must be known; {int(queries[name].isna().sum())} rows have none")
-    unknown = sorted(set(queries["direction"]) - set(SIDES))
+    unknown = sorted(set(queries["direction"]) - set(DIRECTIONS))
     if unknown:
         raise InputError(f"direction of queries must be i2t or t2i; got {unknown[0]!r}")
     for name in ("rank", "ap5"):
@@ -127,26 +126,28 @@ def _require(queries: pd.DataFrame) -> None:
                 f"{name} of every query must be a number of at least 0; {len(broken)} of run {broken.iloc[0]} are not. "
                 "Evaluate it again"
             )
-    named = queries.groupby("run", sort=False, observed=True)[["data", "encoder", "objective_label", "seed"]]
-    several = named.nunique(dropna=False).max(axis=1)
-    if (several > 1).any():
-        raise InputError(f"a run must have one data, encoder, objective and seed; {several.idxmax()} has several")
+    by_run = queries.groupby("run", sort=False, observed=True)[["data", "encoder", "objective_label", "seed"]]
+    n_values = by_run.nunique(dropna=False).max(axis=1)
+    if (n_values > 1).any():
+        raise InputError(f"a run must have one data, encoder, objective and seed; {n_values.idxmax()} has several")
 
 
 def _require_same_queries(rows: pd.DataFrame) -> None:
-    """Raise InputError naming the first run whose queries differ from those of the first one."""
+    """Raise InputError naming the first run whose queries differ from those of the first run."""
     first: tuple[str, pd.DataFrame] | None = None
-    for run, own in rows.groupby("run", sort=False, observed=True):
-        asked = own[_QUERY].sort_values(_QUERY).reset_index(drop=True)
-        twice = asked.duplicated(["direction", "query"])
+    for run, run_rows in rows.groupby("run", sort=False, observed=True):
+        queries = run_rows[_QUERY].sort_values(_QUERY).reset_index(drop=True)
+        twice = queries.duplicated(["direction", "query"])
         if twice.any():
-            raise InputError(f"queries of a run must be unique; {run} has {asked.loc[twice, 'query'].iloc[0]!r} twice")
-        missing = [side for side in SIDES if side not in set(asked["direction"])]
+            raise InputError(
+                f"queries of a run must be unique; {run} has {queries.loc[twice, 'query'].iloc[0]!r} twice"
+            )
+        missing = [direction for direction in DIRECTIONS if direction not in set(queries["direction"])]
         if missing:
             raise InputError(f"queries of a run must be of both directions; {run} has none of {missing[0]}")
-        first = first or (str(run), asked)
-        if not asked.equals(first[1]):
+        first = first or (str(run), queries)
+        if not queries.equals(first[1]):
             raise InputError(
-                f"runs must have been asked the same queries to be paired; {first[0]} and {run} were not "
-                f"({len(first[1])} and {len(asked)} of them). Use the same --data and --split"
+                f"runs must be evaluated on the same queries to be paired; {first[0]} and {run} were not "
+                f"({len(first[1])} and {len(queries)} of them). Use the same --data and --split"
             )

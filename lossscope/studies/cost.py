@@ -1,4 +1,4 @@
-"""What would a study cost? A few steps of each kind of cell, timed, times the steps there are."""
+"""What would a study cost? A few steps of each kind of run, timed, times the steps there are."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lossscope.core.types import Progress
 from lossscope.io.run_folder import Run
-from lossscope.registry import build
+from lossscope.training.components import Components, resolve
 from lossscope.training.loop import train
 
 from .study import RunStatus, Study
@@ -19,95 +19,91 @@ from .study_file import StudyRun
 from .worker import data_of
 
 STEPS = 6
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one kind of cell, what cells differing in their seed share. cells: left to run. steps: of one cell.
-
-    seconds: of one cell on one of the launcher's places. measured: from finished cells of its kind, else from a few
-    steps of a cell that trains the same model on batches of the same size. megabytes: of its checkpoints.
-    """
+    """Of one system: the runs that differ in their seed alone."""
 
     data: str
     encoder: str
     objective_label: str
-    cells: int
-    steps: int
-    seconds: float
-    measured: bool
-    megabytes: float
+    runs: int  # left to run
+    steps: int  # of one run
+    seconds: float  # of one run, in one of the launcher's places
+    measured: bool  # from finished runs of the system; else from a few steps of the same model and batch size
+    megabytes: float  # of the checkpoints of one run
 
 
 def estimate(study: Study, device: str = "cpu", progress: Progress | None = None) -> list[Cost]:
-    """The cost of what is left, per kind of cell. Features must be there (`prepare`).
+    """Return the cost of what is left, system by system. Features must have been made (`prepare`).
 
-    Raises what training raises for a cell that can not be trained.
+    Raises what training raises for a run that cannot be trained.
     """
-    groups: dict[tuple[str, str, str], list[RunStatus]] = {}
-    for state in study.states():
-        groups.setdefault(state.cell.group, []).append(state)
-    timed: dict[object, _Timed] = {}
-    start = _start()
-    found = []
-    for place, states in enumerate(groups.values()):
+    systems: dict[tuple[str, str, str], list[RunStatus]] = {}
+    for status in study.statuses():
+        systems.setdefault(status.run.system, []).append(status)
+    timings: dict[object, _Timing] = {}
+    start = _start_seconds()
+    costs = []
+    for place, statuses in enumerate(systems.values()):
         if progress:
-            progress("timing", place, len(groups))
-        cell, left = states[0].cell, [state for state in states if state.status not in ("done", "failed")]
-        known = [state.seconds for state in states if state.seconds is not None]
-        if known or not left:
-            steps, seconds, size = 0, sum(known) / max(len(known), 1), 0.0
+            progress("timing", place, len(systems))
+        run = statuses[0].run
+        left = [one for one in statuses if one.status not in ("done", "failed")]
+        measured = [one.seconds for one in statuses if one.seconds is not None]
+        if measured or not left:
+            steps, seconds, size = 0, sum(measured) / max(len(measured), 1), 0.0
         else:
-            kind = (cell.data, cell.encoder, cell.recipe.batch_size, cell.recipe.batches().mode)
-            if kind not in timed:
-                timed[kind] = _timed(cell, study.path, device)
-            steps, seconds, size = timed[kind].of(cell)
+            components = resolve(replace(run.recipe, data=data_of(run, study.path)))
+            kind = (run.data, run.encoder, run.recipe.batch_size, components.sampling.mode)
+            if kind not in timings:
+                timings[kind] = _time(components, device)
+            steps, seconds, size = timings[kind].of(run)
             seconds += start
-        found.append(Cost(*cell.group, len(left), steps, seconds, bool(known), size))
-    return found
+        costs.append(Cost(*run.system, len(left), steps, seconds, bool(measured), size))
+    return costs
 
 
 @dataclass(frozen=True)
-class _Timed:
-    """Seconds of a step, of a validation with what comes around it; images of the splits; steps of an epoch; bytes."""
+class _Timing:
+    """Of a model on a data set, with batches of one size."""
 
-    step: float
-    validation: float
-    images: tuple[int, int, int]
-    steps: int
-    size: int
+    step: float  # seconds
+    validation: float  # seconds, with what comes around it
+    images: tuple[int, int, int]  # of the splits train, val and test
+    steps: int  # of an epoch
+    size: int  # bytes of a checkpoint
 
-    def of(self, cell: StudyRun) -> tuple[int, float, float]:
-        """Steps, seconds and megabytes of a cell. Examining takes as long as looking at its images in validation."""
-        epochs = cell.recipe.epochs
+    def of(self, run: StudyRun) -> tuple[int, float, float]:
+        """Steps, seconds and megabytes of a run. Examining takes as long as encoding its images in validation."""
+        epochs = run.recipe.epochs
         train_images, val_images, test_images = self.images
-        looks = epochs + 1 + (train_images + test_images) / max(val_images, 1)
-        steps = epochs * cell.recipe.steps_of(self.steps)
-        return steps, steps * self.step + looks * self.validation, (epochs + 3) * self.size / 1e6
+        passes = epochs + 1 + (train_images + test_images) / max(val_images, 1)
+        steps = epochs * (run.recipe.steps or self.steps)
+        return steps, steps * self.step + passes * self.validation, (epochs + 3) * self.size / 1e6
 
 
-def _timed(cell: StudyRun, study: Path, device: str) -> _Timed:
-    data = data_of(cell, study)
-    short = replace(cell.recipe, data=data, epochs=1, steps=STEPS, warmup=0, ramp=0, schedule="step")
-    dataset = build("datasets", data)
-    splits = [dataset.split(name) for name in ("train", "val", "test")]
+def _time(components: Components, device: str) -> _Timing:
+    short = replace(components.recipe, epochs=1, steps=STEPS, warmup=0, loss_ramp_epoch=0, schedule="step")
+    splits = [components.dataset.split(name) for name in ("train", "val", "test")]
     with tempfile.TemporaryDirectory() as folder:
         begun = time.monotonic()
         run = train(short, Path(folder) / "run", device)
         whole = time.monotonic() - begun
-        seconds, size = _epoch(run), run.best.stat().st_size
-    steps = cell.recipe.batches().count(splits[0].caption_image)
-    images = tuple(len(split.images) for split in splits)
-    return _Timed(seconds / STEPS, (whole - seconds) / 2, images, steps, size)  # type: ignore[arg-type]
+        seconds, size = _epoch_seconds(run), run.best.stat().st_size
+    steps = components.sampling.count(splits[0].caption_image)
+    train_images, val_images, test_images = (len(split.images) for split in splits)
+    images = (train_images, val_images, test_images)
+    return _Timing(seconds / STEPS, (whole - seconds) / 2, images, steps, size)
 
 
-def _start() -> float:
+def _start_seconds() -> float:
     """Seconds until a new process has imported what it needs."""
     begun = time.monotonic()
     subprocess.run([sys.executable, "-c", "import lossscope.studies.worker"], check=True)
     return time.monotonic() - begun
 
 
-def _epoch(run: Run) -> float:
+def _epoch_seconds(run: Run) -> float:
     return next(float(event["seconds"]) for event in run.events() if event["event"] == "epoch")

@@ -1,177 +1,160 @@
-"""Studies and runs -> the report: what was not examined is, what was is read, compared, drawn and written."""
+"""Studies and run folders -> the report: evaluate runs that were not, read all results, draw and write the page."""
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
-from lossscope.engine.weight_fields import weight_field
+from lossscope.core.types import Progress
+from lossscope.engine.weight_fields import PAIRS, TRIPLETS, fields, goal_specs, pair_curves, weight_field
 from lossscope.errors import InputError
+from lossscope.io.decode import read_toml
 from lossscope.io.run_folder import Run
-from lossscope.io.versions import versions
-from lossscope.plots import style
-from lossscope.registry import build, require_trusted, uses_file
-from lossscope.report.chapters import retrieval
-from lossscope.report.chapters.base import ReportData, build_sections
-from lossscope.report.page import write_page
-from lossscope.report.papers import papers
-from lossscope.report.results import Results, read_results
-from lossscope.stats.compare import Resampling, compare, significance
-from lossscope.tables.base import Table
+from lossscope.registry import build, require_trusted, short_spec
+from lossscope.report.build import Diagrams, require_writable, write_report
+from lossscope.report.results import Results, RunRecord, read_results
+from lossscope.stats.naming import TrainedModel, label_systems
+from lossscope.training.recipe import Recipe
+from lossscope.training.recipe_files import plain_values, printed_choices, read_recipe
 
 from .examine import examine, is_current
-from .study_file import ExamineConfig
-
-METRICS = ("rsum", *(f"{side}_R@{k}" for side in ("i2t", "t2i") for k in (1, 5, 10)))
-Progress = Callable[[str, int, int], None]
+from .study import Study
+from .study_file import ExamineConfig, ReportConfig
 
 
 def report(
     paths: Sequence[Path],
     out: Path,
     title: str | None = None,
-    asked: ExamineConfig | None = None,
+    config: ExamineConfig | None = None,
     device: str = "cpu",
     progress: Progress | None = None,
     trust_code: bool = False,
     resamples: int = 9999,
 ) -> Path:
-    """Write the page, LaTeX, CSV and pictures of studies and run folders; returns index.html.
+    """Write the page, LaTeX, CSV and pictures of studies and run folders; return index.html.
 
-    Run folders that were not examined are, or all of them where something is `asked`. Raises InputError for folders
-    that are neither, for runs that can not stand in one table or name code that is not trusted, and for a folder that
-    can not be written; nothing is written then.
+    Args:
+        paths: folders of studies or runs.
+        out: folder to write: new, empty, or an earlier report.
+        title: of the page.
+        config: what is computed of run folders; None: existing evaluations are used as they are.
+        device: of the encoders.
+        progress: called with (label, done, of).
+        trust_code: import Python files that runs name.
+        resamples: of the tests.
+
+    Raises:
+        InputError: a path is neither study nor run, runs cannot stand in one table or name code that is not trusted,
+            `out` cannot be written; nothing is written then.
     """
     require_writable(out)
     for place, path in enumerate(paths):
-        if (path / "config.toml").is_file() and (asked is not None or not is_current(Run(path))):
-            examine(Run(path), asked or ExamineConfig(), device, progress, trust_code=trust_code)
+        if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
+            examine(Run(path), config or ExamineConfig(), device, progress, trust_code=trust_code)
         if progress:
             progress("reading", place + 1, len(paths))
-    results = read_results(paths)
-    for spec in results.cells[["data", "encoder", "spec"]].to_numpy().ravel():
-        if uses_file(str(spec)):
-            require_trusted(str(spec), trust_code)
-    told = material(results, resamples)
-    with style.screen():
-        sections = build_sections(told)
-    return write_page(out, title or f"lossscope: {results.name}", _lead(told), sections, _provenance(results, paths))
+    results = read_runs(paths)
+    for spec in results.runs[["data", "encoder", "spec"]].to_numpy().ravel():
+        require_trusted(str(spec), trust_code)
+    command = "lossscope report " + " ".join(path.name for path in paths)
+    studies = [Study.open(path).grid.report for path in paths if _is_study(path)]
+    return write_report(results, diagrams(results, studies), out, title, command, resamples)
 
 
-def material(results: Results, resamples: int = 9999) -> ReportData:
-    """What chapters draw from: the results, their comparison, the fields of what was trained."""
-    comparisons = _compared(results, resamples)
-    tests = significance(comparisons) if len(comparisons) else None
-    return ReportData(results, comparisons, tests, _fields(results))
+def read_runs(paths: Sequence[Path]) -> Results:
+    """Read the evaluations of studies and of run folders.
+
+    Labels of run folders name the choices in which they differ. Raises InputError for a folder that is neither, a run
+    that was not evaluated, damaged files, two runs of one name, and two runs of a system with one seed.
+    """
+    studies = [Study.open(path) for path in paths if _is_study(path)]
+    records = [record for study in studies for record in _records_of(study)]
+    records += _records_of_runs([Path(path) for path in paths if not _is_study(path)])
+    papers = {study.grid.paper for study in studies}
+    names = ", ".join(study.grid.name for study in studies)
+    return read_results(records, names, papers.pop() if len(papers) == 1 else None)
 
 
-def tables(results: Results, resamples: int = 9999) -> list[Table]:
-    """The tables of the study's paper, published values beside; without a paper retrieval and counts."""
-    comparisons = _compared(results, resamples)  # no fields: nothing here has to know the objectives themselves
-    told = ReportData(results, comparisons, significance(comparisons) if len(comparisons) else None)
-    found = [*papers(told, counted=False), *papers(told, counted=True)]
-    return found or [retrieval.plain(results.rows)]
+def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams:
+    """Return weight fields of the trained objectives, keyed by label, and of those that the studies' reports add.
+
+    Coupled relative objectives, which cannot be drawn without a batch, are left out.
+    """
+    labels = results.runs.drop_duplicates("objective_label").set_index("objective_label")["spec"]
+    specs = {str(label): str(spec) for label, spec in labels.items()}
+    for spec in dict.fromkeys(spec for config in reports for spec in config.objectives):
+        specs.setdefault(short_spec(build("objectives", spec)), spec)
+    objectives = {label: build("objectives", spec) for label, spec in specs.items()}
+    frames = [
+        weight_field(objective).assign(objective=label)
+        for label, objective in objectives.items()
+        if not (objective.coupled and objective.relative)
+    ]
+    own = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    if not any("goal" in config.figures for config in reports):
+        return Diagrams(own)
+    return Diagrams(own, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS))
 
 
-def require_writable(out: Path) -> None:
-    """Raise InputError when nothing can be written to the folder, before any work is done for it."""
-    there = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
-    if out.is_dir() and any(out.iterdir()) and not (out / "index.json").is_file():
-        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. Choose another --out")
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} must be a folder; it is a file. Choose another --out")
-    try:
-        with tempfile.NamedTemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        what = os.strerror(error.errno) if error.errno else error
-        raise InputError(f"{out} must be a folder that can be written; {what}. Choose another --out") from error
+def _is_study(path: Path | str) -> bool:
+    return (Path(path) / "study.json").is_file()
 
 
-def _compared(results: Results, resamples: int) -> pd.DataFrame:
-    """Every system against the best of its block; empty where no block has two."""
-    queries = results.queries
-    systems = queries.groupby(["data", "encoder"], observed=True)["objective_label"].nunique()
-    if not (systems > 1).any():
-        return pd.DataFrame()
-    several = systems[systems > 1].reset_index()[["data", "encoder"]]
-    return compare(queries.merge(several, on=["data", "encoder"]), METRICS, chance=Resampling(resamples=resamples))
-
-
-def _fields(results: Results) -> pd.DataFrame:
-    """Weight fields of the objectives, called by their labels; those that can not be drawn alone are left out."""
-    frames = []
-    for label, spec in results.cells.drop_duplicates("objective_label").set_index("objective_label")["spec"].items():
-        objective = build("objectives", str(spec))
-        if not (objective.coupled and objective.relative):
-            frames.append(weight_field(objective).assign(objective=str(label)))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-def _lead(told: ReportData) -> str:
-    results = told.results
-    cells = results.cells
-    done = cells[cells["status"] == "done"]
-    runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
-    parts = [f"{runs} of {len(cells)}" if len(done) < len(cells) else runs]
-    for name, what in (
-        ("objective_label", "objectives"),
-        ("encoder", "models"),
-        ("data", "data sets"),
-        ("seed", "seeds"),
-    ):
-        parts.append(f"{done[name].nunique()} {what if done[name].nunique() > 1 else what[:-1]}")
-    best = []
-    rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
-    for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
-        means = own.groupby("objective_label", observed=True)["mean"].mean().dropna()
-        best.append(
-            f"{encoder} on {data}: {means.idxmax()} {means.max():.1f}" if len(means) else f"{encoder} on {data}: –"
+def _records_of(study: Study) -> list[RunRecord]:
+    return [
+        RunRecord(
+            run=status.run.key,
+            path=study.folder(status.run) / "run",
+            data=status.run.data,
+            encoder=status.run.encoder,
+            objective_label=status.run.objective_label,
+            spec=status.run.recipe.objective,
+            seed=status.run.seed,
+            recipe=asdict(status.run.recipe),
+            dataset=status.run.dataset,
+            method=status.run.method,
+            status=status.status,
+            reason=status.reason,
+            seconds=status.seconds,
         )
-    return f"{', '.join(parts)}. Best mean rsum (of 600) on the {_split(results, 'recall')} split: {'; '.join(best)}."
+        for status in study.statuses()
+    ]
 
 
-def _provenance(results: Results, paths: Sequence[Path]) -> dict[str, str]:
-    rows = results.rows
-    counted = rows[rows["probe"] == "cocos"]
-    batches = "; ".join(
-        f"{', '.join(map(str, own['objective_label'].unique()))}: {size:g}, sampling {sampling}"
-        for (size, sampling), own in counted.groupby(["batch_size", "sampling"], observed=True)
-    )
-    seeds = ", ".join(str(seed) for seed in sorted(results.cells["seed"].unique()))
-    spent = results.cells["seconds"].dropna().sum()
-    return {
-        "command": "lossscope report " + " ".join(path.name for path in paths),
-        "data": "; ".join(map(str, results.cells["data"].unique())),
-        "eps": ", ".join(f"{eps:g}" for eps in sorted(counted["eps"].dropna().unique())),
-        "batches that were counted": batches,
-        "seeds": seeds,
-        "deviation": "over seeds: sample standard deviation (n - 1); over batches: population standard deviation",
-        "checkpoint": _selected(results),
-        "splits": _splits(results),
-        **({"work": f"{spent / 60:.0f} minutes of training and examination"} if spent else {}),
-        "versions": ", ".join(f"{k} {v}" for k, v in versions().items()),
-    }
+def _records_of_runs(paths: Sequence[Path]) -> list[RunRecord]:
+    """Return the records of run folders; runs that differ in more than the seed are different systems."""
+    recipes = [_read_recipe(path) for path in paths]
+    choices = [printed_choices(plain_values(recipe)) for recipe in recipes]
+    models = [TrainedModel(p.name, r.seed, c) for p, r, c in zip(paths, recipes, choices, strict=True)]
+    labels = label_systems(models, within=("data", "encoder", "objective"))
+    return [
+        RunRecord(
+            run=path.name,
+            path=path,
+            data=own["data"],
+            encoder=own["encoder"],
+            objective_label=label,
+            spec=recipe.objective,
+            seed=recipe.seed,
+            recipe=plain_values(recipe),
+        )
+        for path, recipe, own, label in zip(paths, recipes, choices, labels, strict=True)
+    ]
 
 
-def _selected(results: Results) -> str:
-    """Which epoch the numbers are of, as the recipes say."""
-    recipes = [json.loads(text) for text in results.cells["recipe"]]
-    selects = sorted({str(recipe.get("select", "rsum")) for recipe in recipes})
-    precisions = sorted({str(recipe.get("precision", "fp32")) for recipe in recipes})
-    return f"best epoch by {', '.join(selects)} on the validation split, frozen; encoder in {', '.join(precisions)}"
-
-
-def _split(results: Results, probe: str) -> str:
-    """The split that a probe looked at, or several."""
-    rows = results.rows[results.rows["probe"] == probe]
-    return " and ".join(map(str, rows["split"].dropna().unique())) or "no"
-
-
-def _splits(results: Results) -> str:
-    return f"counted: {_split(results, 'cocos')}; ranked: {_split(results, 'recall')}"
+def _read_recipe(run: Path) -> Recipe:
+    """Read the recipe of a run folder. Raises InputError where there is none, or it does not name what was trained."""
+    file = run / "config.toml"
+    if not file.is_file():
+        raise InputError(
+            f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml"
+        )
+    missing = [name for name in ("data", "encoder", "objective") if name not in read_toml(file)]
+    recipe = read_recipe(file)
+    if missing:
+        raise InputError(f"{file} must have every choice of the training; it lacks {', '.join(missing)}")
+    return recipe

@@ -1,63 +1,68 @@
-"""A study as a TOML file: data x encoders x objectives x seeds -> cells, each a whole recipe and what it is called."""
+"""A study as a TOML file: data x encoders x objectives x seeds -> runs, each with a whole recipe and its labels."""
 
 from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
+from lossscope.io.decode import decode, read_toml
 from lossscope.registry import build, expand, spec_of
+from lossscope.report.papers import papers_with_tables
+from lossscope.training.components import resolve
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import checked_choices
 
-CONVENTIONS = ("corrected", "released", "text")
 AXES = ("data", "encoders", "objectives")
 WHAT_IF = "ntxent:tau=0.01..1/21 log"
 PROBES = ("cocos:eps=0.01,curve=true", "weight_mass", "similarity", "hubness", "alignment", "uniformity")
-_ENTRY = {"name", "spec", "recipe", "published", "each", "features"}
-_LONGEST = 200  # letters of a cell's folder
-_TOP = {"name", "about", "paper", "seeds", "recipe", "examine", *AXES}
+_LONGEST = 200  # letters of a run's folder
+
+Figures = Literal["goal"]  # GOAL's weight fields and pair curves, Figures 2 and 3
 
 
 @dataclass(frozen=True)
 class ExamineConfig:
-    """What is asked of every trained run. split: of the probes. test: of retrieval. probes: specs.
+    """What is computed of every trained run."""
 
-    conventions: further conventions in which `cocos` counts; each run is counted in those that its objective knows.
-    batch_size: of the probes; None takes that of the run's own training. what_if: objectives, as a range, through which
-    every run is counted too, or empty. singles: probes whose numbers are kept for every single query.
-    """
+    split: str = "train"  # of the probes
+    test: str = "test"  # split of retrieval
+    probes: tuple[str, ...] = PROBES  # specs
+    conventions: tuple[Convention, ...] = ("released", "text")  # further ones, of objectives that know them
+    batch_size: int | None = None  # of the probes; None: that of the run's own training
+    what_if: str = WHAT_IF  # objectives, as a range, under which every run is counted too; or empty
+    singles: tuple[str, ...] = ("similarity", "tangent")  # probes whose numbers are kept for every single query
 
-    split: str = "train"
-    test: str = "test"
-    probes: tuple[str, ...] = PROBES
-    conventions: tuple[str, ...] = ("released", "text")
-    batch_size: int | None = None
-    what_if: str = WHAT_IF
-    singles: tuple[str, ...] = ("similarity", "tangent")
+    def __post_init__(self) -> None:
+        if self.batch_size is not None and self.batch_size < 2:
+            raise InputError(f"batch_size of [examine] must be a number of at least 2; got {self.batch_size}")
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """What the report of a study draws beside its runs."""
+
+    objectives: tuple[str, ...] = ()  # specs whose weight fields stand beside those of the study's own
+    figures: tuple[Figures, ...] = ()
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One training. key: its folder. data, encoder, trained: labels. recipe: every choice, `data` that of the entry.
+    """One training of a study."""
 
-    features: backbone that makes regions of the data's pictures first, or None. dataset, method: what data and encoder
-    are called in the published tables, or None.
-    """
-
-    key: str
-    data: str
-    encoder: str
+    key: str  # its folder
+    data: str  # label
+    encoder: str  # label
     objective_label: str
-    recipe: Recipe
-    features: str | None = None
-    dataset: str | None = None
-    method: str | None = None
+    recipe: Recipe  # every choice; `data` is that of the entry
+    features: str | None = None  # backbone that makes regions of the data's pictures first
+    dataset: str | None = None  # what the published tables call the data
+    method: str | None = None  # what the published tables call the encoder
 
     @property
     def seed(self) -> int:
@@ -65,178 +70,194 @@ class StudyRun:
         return self.recipe.seed
 
     @property
-    def group(self) -> tuple[str, str, str]:
-        """What cells that differ in their seed alone share."""
+    def system(self) -> tuple[str, str, str]:
+        """What runs that differ in their seed alone share."""
         return self.data, self.encoder, self.objective_label
 
 
 @dataclass(frozen=True)
 class StudyGrid:
-    """name, about: of the study. paper: whose tables it fills (a name of lossscope/published), or None."""
+    """Every run of a study, and what is done with them."""
 
     name: str
     about: str
-    paper: str | None
-    cells: tuple[StudyRun, ...]
-    examination: ExamineConfig
+    paper: str | None  # whose tables it fills: a prefix of the names of lossscope/tables
+    runs: tuple[StudyRun, ...]
+    examine: ExamineConfig = ExamineConfig()
+    report: ReportConfig = ReportConfig()
 
-    def cell(self, key: str) -> StudyRun:
-        """The cell of that key. Raises InputError when there is none."""
-        for cell in self.cells:
-            if cell.key == key:
-                return cell
-        raise InputError(f"cell must be one of the study's {len(self.cells)}; got {key!r}")
+    def run(self, key: str) -> StudyRun:
+        """Return the run of that key. Raises InputError when there is none."""
+        for run in self.runs:
+            if run.key == key:
+                return run
+        raise InputError(f"run must be one of the study's {len(self.runs)}; got {key!r}")
 
 
-def read_study_file(path: Path | str, data: Mapping[str, str] | None = None) -> StudyGrid:
-    """The grid of a TOML file. data: name of a data entry -> spec to use instead, for paths of this machine.
+def read_study_file(
+    path: Path | str, data: Mapping[str, str] | None = None, seeds: Sequence[int] | None = None
+) -> StudyGrid:
+    """Read the grid of a TOML file.
 
-    Raises InputError for a file that can not be read, keys or types that are not those of a study, two cells of one
-    name, and specs that do not build.
+    Args:
+        path: the file.
+        data: name of a data entry -> spec to use instead, for paths of this machine.
+        seeds: instead of those of the file.
+
+    Raises:
+        InputError: a file that cannot be read, keys or types that are not those of a study, two runs of one name.
+        SpecError: a spec that does not build.
     """
-    try:
-        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must be a readable TOML file of a study; {error}") from error
-    _known(found, _TOP, str(path))
-    axes = {axis: _entries(found, axis, str(path)) for axis in AXES}
-    for name, spec in (data or {}).items():
-        same = [entry for entry in axes["data"] if entry["name"] == name]
-        if not same:
-            raise InputError(f"--data must name one of {', '.join(e['name'] for e in axes['data'])}; got {name!r}")
-        same[0]["spec"] = spec
-    common = checked_choices(_table(found, "recipe", str(path)), f"[recipe] of {path}")
-    seeds = found.get("seeds", [0])
-    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
-        raise InputError(f"seeds of {path} must be whole numbers, [0, 1, 2]; got {seeds!r}")
-    entries = itertools.product(*(axes[axis] for axis in AXES))
-    cells = tuple(_cell(one, seed, common, str(path)) for one in entries for seed in dict.fromkeys(seeds))
-    _distinct([cell.key for cell in cells], str(path))
-    longest = max(cells, key=lambda cell: len(cell.key)).key
+    where = str(path)
+    file = decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), where)
+    axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
+    axes["data"] = _with_paths(axes["data"], data or {})
+    _require_only(axes, where)
+    common = checked_choices(file.recipe, f"[recipe] of {where}")
+    every = [one for one in itertools.product(*(axes[axis] for axis in AXES)) if _belong_together(one)]
+    wanted = dict.fromkeys(file.seeds if seeds is None else seeds)
+    if not wanted or not every:
+        raise InputError(f"{where} must have at least one seed and one combination of entries; it has none")
+    runs = tuple(_run(one, seed, common, where) for one in every for seed in wanted)
+    _require_distinct([run.key for run in runs], where)
+    longest = max(runs, key=lambda run: len(run.key)).key
     if len(longest) > _LONGEST:
         raise InputError(
-            f"names of {path} must make folders of at most {_LONGEST} letters; got {longest!r}. Shorten them"
+            f"names of {where} must make folders of at most {_LONGEST} letters; got {longest!r}. Shorten them"
         )
-    about, paper = _words(found, "about", str(path)), _words(found, "paper", str(path))
-    name = _words(found, "name", str(path)) or Path(path).stem
+    name = file.name or Path(path).stem
     if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
-        raise InputError(f"name of {path} must be letters, digits, -, _ and ., as it names a folder; got {name!r}")
-    if paper is not None and not _tables_of(paper):
-        known = ", ".join(sorted({one.partition("_")[0] for one in _tables_of("") if "_" in one}))
-        raise InputError(f"paper of {path} must be one whose tables there are ({known}); got {paper!r}")
-    return StudyGrid(name, about or "", paper, cells, _examination(found, str(path)))
+        raise InputError(f"name of {where} must be letters, digits, -, _ and ., as it names a folder; got {name!r}")
+    if file.paper is not None and file.paper not in papers_with_tables():
+        known = ", ".join(papers_with_tables())
+        raise InputError(f"paper of {where} must be one whose tables there are ({known}); got {file.paper!r}")
+    _require_specs(file.examine, file.report)
+    return StudyGrid(name, file.about, file.paper, runs, file.examine, file.report)
 
 
-def _cell(entries: Sequence[Mapping[str, Any]], seed: int, common: Mapping[str, Any], where: str) -> StudyRun:
+@dataclass(frozen=True)
+class _Entry:
+    """A [[data]] or [[objectives]] table."""
+
+    spec: str
+    name: str = ""  # the spec, where none is given
+    published: str | None = None
+    recipe: dict[str, Any] = field(default_factory=dict)
+    each: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
+    only: dict[Literal["data", "encoders", "objectives"], tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _EncoderEntry(_Entry):
+    """An [[encoders]] table."""
+
+    features: str | None = None
+
+
+@dataclass(frozen=True)
+class _StudyFile:
+    """The tables of a study's TOML file."""
+
+    data: tuple[_Entry, ...]
+    encoders: tuple[_EncoderEntry, ...]
+    objectives: tuple[_Entry, ...]
+    name: str = ""
+    about: str = ""
+    paper: str | None = None
+    seeds: tuple[int, ...] = (0,)
+    recipe: dict[str, Any] = field(default_factory=dict)
+    examine: ExamineConfig = ExamineConfig()
+    report: ReportConfig = ReportConfig()
+
+
+def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where: str) -> StudyRun:
     data, encoder, objective = entries
     choices = dict(common)
     for entry in entries:
-        choices |= checked_choices(entry.get("recipe", {}), f"recipe of {entry['name']!r} in {where}")
-    specs = {"data": data["spec"], "encoder": encoder["spec"], "objective": objective["spec"]}
-    recipe = Recipe(**{**choices, **specs, "seed": seed}).canonical()
-    recipe.batches()  # what the objective and the sampling make of each other
-    features = encoder.get("features")
+        choices |= checked_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
+    specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
+    features = getattr(encoder, "features", None)
     return StudyRun(
-        key="--".join([*(_slug(entry["name"]) for entry in entries), f"seed{seed}"]),
-        data=data["name"],
-        encoder=encoder["name"],
-        objective_label=objective["name"],
-        recipe=recipe,
+        key="--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"]),
+        data=data.name,
+        encoder=encoder.name,
+        objective_label=objective.name,
+        recipe=resolve(Recipe(**{**choices, **specs, "seed": seed})).recipe,
         features=None if features is None else spec_of(build("features", features)),
-        dataset=data.get("published"),
-        method=encoder.get("published"),
+        dataset=data.published,
+        method=encoder.published,
     )
 
 
-def _entries(found: Mapping[str, Any], axis: str, where: str) -> list[dict[str, Any]]:
-    listed = found.get(axis)
-    if not isinstance(listed, list) or not listed or not all(isinstance(entry, dict) for entry in listed):
-        raise InputError(f"{where} must have one [[{axis}]] table at least; got {listed!r}")
-    entries: list[dict[str, Any]] = []
-    for entry in listed:
-        _known(entry, _ENTRY - ({"features"} if axis != "encoders" else set()), f"[[{axis}]] of {where}")
-        for key in ("name", "spec", "published", "features"):
-            _words(entry, key, f"[[{axis}]] of {where}")
-        for key in ("each", "recipe"):
-            _table(entry, key, f"[[{axis}]] of {where}")
-        if not isinstance(entry.get("spec"), str):
-            raise InputError(f"each [[{axis}]] of {where} must have a spec; got {entry!r}")
-        entries += _each({"name": entry["spec"], **entry}, where)
-    _distinct([entry["name"] for entry in entries], where)
-    return entries
+def _written_out(entries: Sequence[_Entry], axis: str, where: str) -> list[_Entry]:
+    """Every entry once for each combination of its `each`. Raises InputError for none, and for two of one name."""
+    if not entries:
+        raise InputError(f"{where} must have one [[{axis}]] table at least; it has none")
+    every = [one for entry in entries for one in _combinations(entry, where)]
+    _require_distinct([entry.name for entry in every], where)
+    return every
 
 
-def _each(entry: dict[str, Any], where: str) -> Iterator[dict[str, Any]]:
+def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
     """An entry, or one for every combination of `each`, whose values go where name and spec have {key}."""
-    each = entry.pop("each", {})
-    if not all(isinstance(values, list) and values for values in each.values()):
-        raise InputError(f"each of {entry['name']!r} in {where} must give lists, {{tau = [0.05, 0.1]}}; got {each!r}")
-    names: list[str] = list(each)
-    for values in itertools.product(*each.values()):
-        told = dict(zip(names, values, strict=True))
+    name = entry.name or entry.spec
+    for key, values in entry.each.items():
+        if not values:
+            raise InputError(f"each of {name!r} in {where} must give lists, {{tau = [0.05, 0.1]}}; got {key} = []")
+    for values in itertools.product(*entry.each.values()):
+        chosen = dict(zip(entry.each, values, strict=True))
         try:
-            yield {**entry, "name": entry["name"].format(**told), "spec": entry["spec"].format(**told)}
+            yield replace(entry, name=name.format(**chosen), spec=entry.spec.format(**chosen), each={})
         except (KeyError, IndexError, ValueError) as error:
-            raise InputError(f"braces of {entry['name']!r} in {where} must name keys of each; {error}") from error
+            raise InputError(f"braces of {name!r} in {where} must name keys of each; {error}") from error
 
 
-def _examination(found: Mapping[str, Any], where: str) -> ExamineConfig:
-    table = _table(found, "examine", where)
-    _known(table, {f.name for f in fields(ExamineConfig)}, f"[examine] of {where}")
-    for key in ("split", "test", "what_if"):
-        _words(table, key, f"[examine] of {where}")
-    for key in ("probes", "conventions", "singles"):
-        if not isinstance(table.get(key, []), list):
-            raise InputError(f"{key} of [examine] in {where} must be a list of words; got {table[key]!r}")
-    strange = sorted(set(table.get("conventions", [])) - set(CONVENTIONS))
-    if strange:
-        raise InputError(f"conventions of {where} must be of {', '.join(CONVENTIONS)}; got {', '.join(strange)}")
-    lists: dict[str, Any] = {
-        key: tuple(map(str, table[key])) for key in ("probes", "conventions", "singles") if key in table
-    }
-    given: dict[str, Any] = {**table, **lists}
-    for spec in (*lists.get("probes", ()), *lists.get("singles", ())):
+def _with_paths(entries: list[_Entry], data: Mapping[str, str]) -> list[_Entry]:
+    names = [entry.name for entry in entries]
+    for name in data:
+        if name not in names:
+            raise InputError(f"--data must name one of {', '.join(names)}; got {name!r}")
+    return [replace(entry, spec=data.get(entry.name, entry.spec)) for entry in entries]
+
+
+def _belong_together(entries: Sequence[_Entry]) -> bool:
+    """Whether no entry is restricted to others than these."""
+    names = dict(zip(AXES, (entry.name for entry in entries), strict=True))
+    return all(names[axis] in allowed for entry in entries for axis, allowed in entry.only.items())
+
+
+def _require_only(axes: Mapping[str, Sequence[_Entry]], where: str) -> None:
+    """Raise InputError for an `only` that names no entry."""
+    for entry in itertools.chain(*axes.values()):
+        for axis, allowed in entry.only.items():
+            names = [other.name for other in axes[axis]]
+            strange = [name for name in allowed if name not in names]
+            if strange:
+                raise InputError(
+                    f"only of {entry.name!r} in {where} must name entries of {axis} ({', '.join(names)}); got "
+                    f"{strange[0]!r}"
+                )
+
+
+def _require_specs(examine: ExamineConfig, report: ReportConfig) -> None:
+    """Raise SpecError for a spec that does not build."""
+    for spec in (*examine.probes, *examine.singles):
         build("probes", spec)
-    for spec in expand("objectives", given["what_if"]) if given.get("what_if") else ():
-        build("objectives", spec)
-    size = given.get("batch_size", 2)
-    if type(size) is not int or size < 2:
-        raise InputError(f"batch_size of [examine] in {where} must be a number of at least 2; got {size!r}")
-    return ExamineConfig(**given)
+    for spec in (*report.objectives, *([examine.what_if] if examine.what_if else [])):
+        for one in expand("objectives", spec):
+            build("objectives", one)
 
 
-def _table(found: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    table = found.get(name, {})
-    if not isinstance(table, dict):
-        raise InputError(f"{name} of {where} must be a table, [{name}]; got {table!r}")
-    return table
-
-
-def _words(table: Mapping[str, Any], key: str, where: str) -> str | None:
-    """A text, or None where it is not there."""
-    found = table.get(key)
-    if found is not None and not isinstance(found, str):
-        raise InputError(f"{key} of {where} must be words in quotes; got {found!r}")
-    return found
-
-
-def _tables_of(paper: str) -> list[str]:
-    """Names of the tables of a paper."""
-    home = Path(__file__).parents[1] / "tables"
-    return [path.stem for path in home.glob(f"{paper or '*'}_[0-9].py")]
-
-
-def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
-    strange = sorted(set(table) - keys)
-    if strange:
-        raise InputError(f"keys of {where} must be of {', '.join(sorted(keys))}; got {', '.join(strange)}")
-
-
-def _distinct(names: Sequence[str], where: str) -> None:
+def _require_distinct(names: Sequence[str], where: str) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"names in {where} must differ; got {', '.join(map(repr, twice))} twice. Give each a name")
 
 
-def _slug(name: str) -> str:
+def _folder_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "x"
+
+
+def demo_file(quick: bool = False) -> Path:
+    """Return the TOML file of the study that `lossscope demo` runs."""
+    return Path(__file__).with_name("demo_quick.toml" if quick else "demo.toml")

@@ -1,4 +1,4 @@
-"""One cell of a study, in a process of its own: features if it needs them, training, examination, and how it ended."""
+"""One run of a study, in a process of its own: features if it needs them, training, examination, its status."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.core.distributed import process_group
+from lossscope.core.types import Progress
 from lossscope.datasets.conversion.feature_extraction import Extraction
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
@@ -24,73 +24,79 @@ from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 
 from .examine import examine
-from .study import Study, cell_of, run_lock, write_status
+from .study import Study, read_run, run_lock, write_status
 from .study_file import StudyRun
 
-Progress = Callable[[str, int, int], None]
 PARENT = "LOSSSCOPE_PARENT"  # environment: the process that started this one, and with which it ends
 
 
 def work(study: Path, key: str, device: str = "cpu", progress: Progress | None = None) -> None:
-    """Do what is left of a cell and write down how it ended. Of many processes each must call this.
+    """Do what is left of a run and write its status. Of many processes each must call this.
 
-    Raises what training raises; Interrupted leaves the cell as it is, to be gone on with.
+    Raises what training raises; Interrupted leaves the run to be resumed.
+
+    Args:
+        study: folder of the study.
+        key: of the run.
+        device: that it is trained on.
+        progress: called with (label, done, of).
     """
-    with_parent()
-    folder, here = study / "cells" / key, process_group()
-    cell, asked = cell_of(folder)
-    with run_lock(folder) if here.main else nullcontext():
-        here.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
-        begun, before = time.monotonic(), _spent(Run(folder / "run"))
+    end_with_parent()
+    folder, processes = study / "runs" / key, process_group()
+    study_run, config = read_run(folder)
+    with run_lock(folder) if processes.main else nullcontext():
+        processes.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
+        begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
         try:
-            recipe = replace(cell.recipe, data=data_of(cell, study))
-            run = _trained(recipe, folder / "run", device, progress)
+            recipe = replace(study_run.recipe, data=data_of(study_run, study))
+            run = _trained_run(recipe, folder / "run", device, progress)
             # what was trained is what the study's own file names, plug-ins included
-            out = examine(run, asked, device, progress, cell.recipe.data, trust_code=True, read=recipe.data)
+            pictures = study_run.recipe.data
+            out = examine(run, config, device, progress, pictures, trust_code=True, data=recipe.data)
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:
-            if here.main:
-                write_status(folder, "failed", reason=_reason(error))
+            if processes.main:
+                write_status(folder, "failed", _reason(error))
             raise
-        if here.main:
+        if processes.main:
             rows = pd.read_parquet(out / "rows.parquet")
             rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
             seconds = round(before + time.monotonic() - begun, 1)
-            write_status(folder, "done", asked, rsum=rsum, seconds=seconds)
+            write_status(folder, "done", examine=config, rsum=rsum, seconds=seconds)
 
 
 def prepare(study: Study, device: str = "cpu", progress: Progress | None = None) -> None:
-    """Make the features that cells are trained on, each once. What is there is kept."""
-    wanted = {(cell.recipe.data, cell.features) for cell in study.grid.cells if cell.features is not None}
+    """Make the features that runs are trained on, each once; those that exist are kept."""
+    wanted = {(run.recipe.data, run.features) for run in study.grid.runs if run.features is not None}
     for data, features in sorted(wanted):
         assert features is not None
-        out = _features(study.path, data, features)
+        out = _features_folder(study.path, data, features)
         Extraction(data, build("datasets", data), build("features", features), out, device=device).run(progress)
 
 
-def data_of(cell: StudyRun, study: Path) -> str:
-    """The spec that is trained on: the entry's own, or the features made of it."""
-    if cell.features is None:
-        return cell.recipe.data
-    return f'precomp:root="{_features(study, cell.recipe.data, cell.features).resolve()}"'
+def data_of(run: StudyRun, study: Path) -> str:
+    """Return the spec that is trained on: the entry's own, or the features made of its pictures."""
+    if run.features is None:
+        return run.recipe.data
+    return f'precomp:root="{_features_folder(study, run.recipe.data, run.features).resolve()}"'
 
 
-def with_parent(every: float = 2.0) -> None:
-    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is no more, however it went."""
+def end_with_parent(every: float = 2.0) -> None:
+    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is gone; look every few seconds."""
     parent = os.environ.get(PARENT)
     if parent is None or not parent.isdecimal():
         return
 
     def watch() -> None:
-        while _alive(int(parent)):
+        while _is_alive(int(parent)):
             time.sleep(every)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     """Whether there is such a process; one that is over and not yet waited for is none."""
     try:
         os.kill(process, 0)
@@ -102,7 +108,7 @@ def _alive(process: int) -> bool:
         return True
 
 
-def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
+def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
     run = Run(folder, writes=process_group().main)
     if not run.config.is_file():
         return train(recipe, folder, device, progress=progress)
@@ -111,12 +117,12 @@ def _trained(recipe: Recipe, folder: Path, device: str, progress: Progress | Non
     return resume(folder, device=device, progress=progress)
 
 
-def _spent(run: Run) -> float:
+def _seconds_of_epochs(run: Run) -> float:
     """Seconds of the epochs that earlier processes trained."""
     return sum(float(event.get("seconds", 0.0)) for event in run.events())
 
 
-def _features(study: Path, data: str, features: str) -> Path:
+def _features_folder(study: Path, data: str, features: str) -> Path:
     name = re.sub(r"[^a-z0-9.]+", "-", f"{data} {features}".lower()).strip("-")
     return study / "features" / name
 

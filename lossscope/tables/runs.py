@@ -13,6 +13,7 @@ import pandas as pd
 
 from lossscope.errors import InputError, NoRows
 from lossscope.io.frames import SUMMARY
+from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, joined
 from ._summary import listed, name_of, shown, whole_splits
@@ -65,7 +66,7 @@ def check(rows: pd.DataFrame, what: str) -> None:
         (list(WHO), "spec"), (["data"], "dataset"), (["data", "encoder"], "method"),
     ):  # fmt: skip
         _agree(rows, by, column, "Name what differs differently")
-    _seeds_once(rows)
+    _require_seeds(rows)
     for column in SETTINGS:
         _alike(rows, column)
     if "data_fingerprint" in rows:
@@ -122,13 +123,9 @@ def _agree(rows: pd.DataFrame, by: list[str], column: str, advice: str) -> None:
             raise InputError(f"{column} of {where} must be one; got {told}. {advice}")
 
 
-def _seeds_once(rows: pd.DataFrame) -> None:
-    runs = rows.drop_duplicates("run")
-    for key, part in runs.groupby(list(WHO), sort=False, observed=True):
-        if len(part) > 1 and (part["seed"].isna() | part["seed"].duplicated(keep=False)).any():
-            told = "; ".join(f"{shown(row['seed'])} ({row['run']})" for _, row in part.iterrows())
-            where = ", ".join(map(shown, key))
-            raise InputError(f"every run of {where} must have a seed of its own; got {told}. Keep one run per seed")
+def _require_seeds(rows: pd.DataFrame) -> None:
+    runs = rows.drop_duplicates("run").to_dict("records")
+    require_distinct_seeds((", ".join(shown(run[name]) for name in WHO), str(run["run"]), run["seed"]) for run in runs)
 
 
 def _alike(rows: pd.DataFrame, column: str) -> None:

@@ -1,4 +1,4 @@
-"""Captions as sentences: a tokeniser that puts a full stop and a capital where a caption has none."""
+"""Captions as sentences: tokeniser steps that add a full stop and a capital where a caption has none."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from lossscope.errors import InputError
 
 from .subwords import Subwords
 
-_STRIPPED: dict[str, Any] = {"type": "Strip", "strip_left": True, "strip_right": True}
-_SMALL: dict[str, Any] = {"type": "Lowercase"}
-_ENDS = ".?!"
+_STRIP: dict[str, Any] = {"type": "Strip", "strip_left": True, "strip_right": True}
+_LOWERCASE: dict[str, Any] = {"type": "Lowercase"}
+_SENTENCE_ENDS = ".?!"
 
 
 def as_sentence(caption: str) -> str:
-    """A caption without spaces around it, with a full stop behind unless it ends so already.
+    """Return a caption without spaces around it, with a full stop at its end unless it ends a sentence already.
 
     >>> as_sentence(" two men talk ")
     'two men talk.'
     """
     caption = caption.strip()
-    return caption if not caption or caption[-1] in _ENDS else f"{caption}."
+    return caption if not caption or caption[-1] in _SENTENCE_ENDS else f"{caption}."
 
 
-def phrased(words: Subwords, sentence: bool, lower: bool) -> Subwords:
-    """The same tokeniser, reading captions as sentences first (as_sentence), or in small letters without accents.
+def add_sentence_case(tokeniser: Subwords, sentence: bool, lower: bool) -> Subwords:
+    """Return the same tokeniser, which reads captions as sentences (as_sentence) or in lower case without accents.
 
-    sentence: also a capital first letter (a to z), the rest small. lower: no capital at all, whatever the parts are.
+    Args:
+        tokeniser: the tokeniser.
+        sentence: add the full stop and, unless `lower`, a capital first letter (a to z), the other letters lower case.
+        lower: no capitals at all, also where the vocabulary is cased.
     """
-    steps = _sentence(lower) if sentence else []
+    steps = _sentence_steps(lower) if sentence else []
     if lower:
-        steps += [_SMALL, {"type": "NFD"}, {"type": "StripAccents"}]
-    return _before(words, steps) if steps else words
+        steps += [_LOWERCASE, {"type": "NFD"}, {"type": "StripAccents"}]
+    return _prepend_steps(tokeniser, steps) if steps else tokeniser
 
 
-def _sentence(lower: bool) -> list[dict[str, Any]]:
-    stop = _replaced(rf"(?<=[^{_ENDS}])\z", ".")
+def _sentence_steps(lower: bool) -> list[dict[str, Any]]:
+    stop = _replace_step(rf"(?<=[^{_SENTENCE_ENDS}])\z", ".")
     if lower:
-        return [_STRIPPED, stop]
-    return [_STRIPPED, stop, _SMALL, *(_replaced(rf"\A{c}", c.upper()) for c in string.ascii_lowercase)]
+        return [_STRIP, stop]
+    return [_STRIP, stop, _LOWERCASE, *(_replace_step(rf"\A{c}", c.upper()) for c in string.ascii_lowercase)]
 
 
-def _replaced(pattern: str, content: str) -> dict[str, Any]:
+def _replace_step(pattern: str, content: str) -> dict[str, Any]:
     return {"type": "Replace", "pattern": {"Regex": pattern}, "content": content}
 
 
-def _before(words: Subwords, steps: list[dict[str, Any]]) -> Subwords:
-    found = json.loads(words.content)
-    if not isinstance(found, dict):
+def _prepend_steps(tokeniser: Subwords, steps: list[dict[str, Any]]) -> Subwords:
+    settings = json.loads(tokeniser.content)
+    if not isinstance(settings, dict):
         raise InputError("a tokeniser must be the tokenizers library's JSON object")
-    after = [found["normalizer"]] if found.get("normalizer") else []
-    sequence = {"type": "Sequence", "normalizers": steps + after}
-    return replace(words, content=json.dumps({**found, "normalizer": sequence}))
+    existing = [settings["normalizer"]] if settings.get("normalizer") else []
+    sequence = {"type": "Sequence", "normalizers": steps + existing}
+    return replace(tokeniser, content=json.dumps({**settings, "normalizer": sequence}))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Tokens(Protocol):
-    """A tokeniser with its ids; 0 pads."""
+class Tokeniser(Protocol):
+    """Captions -> ids, of which 0 is padding."""
 
     def __len__(self) -> int:
-        """How many ids there are."""
+        """Return the number of ids."""
 
     def encode(self, caption: str) -> list[int]:
-        """Ids of a caption, start and end included; never empty."""
+        """Return the ids of a caption, start and end included; never empty."""

@@ -1,22 +1,22 @@
-"""Words -> ids: our own vocabulary and tokeniser, and readers for the files of the papers' models."""
+"""Words -> ids: a vocabulary and tokeniser, and readers for the vocabulary files of released models."""
 
 from __future__ import annotations
 
 import functools
-import pickle
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
+from lossscope.io.pickles.unpickler import read_stream
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|(?<=[^\W\d_])'[^\W\d_]+")
@@ -34,7 +34,7 @@ class Vocabulary:
     [1, 4, 3, 5, 2]
     """
 
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # by id, special words included
 
     def __post_init__(self) -> None:
         for word, count in Counter(self.words).most_common(1):
@@ -46,9 +46,9 @@ class Vocabulary:
 
     @classmethod
     def build(cls, captions: Iterable[str], min_count: int = 4) -> Vocabulary:
-        """Words seen at least `min_count` times, by falling count, then alphabetically, special ones first.
+        """Return the words seen at least `min_count` times: special words, then by falling count, then by alphabet.
 
-        Give it the captions of the training split only. Raises InputError when min_count < 1.
+        Only captions of the training split belong here. Raises InputError when min_count < 1.
         """
         if min_count < 1:
             raise InputError(f"min_count must be at least 1; got {min_count}")
@@ -58,11 +58,11 @@ class Vocabulary:
 
     @classmethod
     def from_list(cls, words: Sequence[str]) -> Vocabulary:
-        """The vocabulary that `to_list` wrote."""
+        """Return the vocabulary that `to_list` wrote."""
         return cls(tuple(words))
 
     def to_list(self) -> list[str]:
-        """The words by id, as a plain list for JSON and checkpoints."""
+        """Return the words by id as a list, for JSON and checkpoints."""
         return list(self.words)
 
     @functools.cached_property
@@ -74,17 +74,17 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, caption: str) -> list[int]:
-        """[start] + ids of the caption's tokens + [end]; unknown words become `<unk>`."""
+        """Return [start] + ids of the caption's tokens + [end]; unknown words become `<unk>`."""
         return self.encode_tokens(tokenise(caption))
 
     def encode_tokens(self, tokens: Iterable[str]) -> list[int]:
-        """The same for tokens cut by another tokeniser, as the papers' vocabularies were (nltk)."""
+        """Return [start] + ids + [end] of tokens cut by another tokeniser, as for released vocabularies (nltk)."""
         unknown = self.ids["<unk>"]
         return [self.ids["<start>"], *(self.ids.get(word, unknown) for word in tokens), self.ids["<end>"]]
 
 
 def tokenise(text: str) -> list[str]:
-    """Lower-case words, numbers and apostrophe parts; everything else (punctuation, `_`) separates.
+    """Return lower-case words, numbers and apostrophe parts; everything else (punctuation, `_`) separates.
 
     >>> tokenise("The dog's 2 balls, 1,000.5 m away; it's RED-hot!")
     ['the', 'dog', "'s", '2', 'balls', '1,000.5', 'm', 'away', 'it', "'s", 'red', 'hot']
@@ -93,7 +93,7 @@ def tokenise(text: str) -> list[str]:
 
 
 def pad(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ragged ids -> (n, L) int64 filled up with `fill`, and (n,) int64 lengths.
+    """Return ragged ids as (n, L) int64, filled up with `fill`, and their (n,) int64 lengths.
 
     >>> pad([[1, 5, 2], [1, 2]])[0].tolist()
     [[1, 5, 2], [1, 2, 0]]
@@ -106,10 +106,10 @@ def pad(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[npt.NDArray[np.in
 
 
 def read_vocabulary(path: Path | str) -> Vocabulary:
-    """The vocabulary of an original `.pkl` or `.json` file, its ids kept exactly; no code in it is ever run.
+    """Return the vocabulary of a released `.pkl` or `.json` file, with its ids; no code in the file is run.
 
-    Raises InputError when the file is missing, cut off, asks for any Python global but its own Vocabulary
-    class, lacks word2idx, idx2word or idx, or when ids have gaps or duplicates.
+    Raises InputError when the file is missing, cut off, names any Python global but its own Vocabulary class, lacks
+    word2idx, idx2word or idx, or when ids have gaps or duplicates.
     """
     path = Path(path)
     if path.suffix not in (".pkl", ".json"):
@@ -118,15 +118,16 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
     missing = [key for key in _KEYS if key not in fields]
     if missing:
         raise InputError(f"{path} must hold {', '.join(_KEYS)}; got no {', '.join(missing)}")
-    words = _words(fields["word2idx"], path)
-    _check_inverse(words, fields["idx2word"], fields["idx"], path)
+    words = _words_by_id(fields["word2idx"], path)
+    _require_inverse(words, fields["idx2word"], fields["idx"], path)
     try:
         return Vocabulary(words)
-    except InputError as problem:
-        raise InputError(f"{path}: {problem}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
-def _words(word2idx: object, path: Path) -> tuple[str, ...]:
+def _words_by_id(word2idx: object, path: Path) -> tuple[str, ...]:
+    """Return the words in the order of their ids. Raises InputError unless ids are unique and have no gaps."""
     if not isinstance(word2idx, dict) or not all(type(word) is str for word in word2idx):
         raise InputError(f"word2idx of {path} must map words to ids; got {type(word2idx).__name__}")
     by_id: dict[int, str] = {}
@@ -142,7 +143,8 @@ def _words(word2idx: object, path: Path) -> tuple[str, ...]:
     return tuple(by_id[row] for row in range(len(by_id)))
 
 
-def _check_inverse(words: tuple[str, ...], idx2word: object, idx: object, path: Path) -> None:
+def _require_inverse(words: tuple[str, ...], idx2word: object, idx: object, path: Path) -> None:
+    """Raise InputError unless idx2word and idx are those of the words."""
     if not isinstance(idx2word, dict):
         raise InputError(f"idx2word of {path} must map ids to words; got {type(idx2word).__name__}")
     inverse = {str(row): word for row, word in idx2word.items()}
@@ -155,33 +157,14 @@ def _check_inverse(words: tuple[str, ...], idx2word: object, idx: object, path: 
         raise InputError(f"idx of {path} must be the number of words, {len(words)}; got {got}")
 
 
-class _Reader(pickle.Unpickler):
-    """Knows one global, the original Vocabulary class, as a class that does nothing."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        super().__init__(file, encoding="latin1")
-        self._path = path
-        self.inert: type[Any] = type("Inert", (), {})
-
-    def find_class(self, module: str, name: str) -> type[Any]:
-        if name == "Vocabulary" and module in ("__main__", "vocab", "vsepp.vocab"):
-            return self.inert
-        got = f"{module}.{name}, which was not run"
-        raise InputError(f"{self._path} must hold no Python object but Vocabulary; got {got}: do not trust this file")
-
-
 def _read_pickle(path: Path) -> dict[str, Any]:
+    vocabulary: type[Any] = type("Vocabulary", (), {})  # anew for each file, which can change none but its own
+    known = {(module, "Vocabulary"): vocabulary for module in ("__main__", "vocab", "vsepp.vocab")}
     try:
         with open(path, "rb") as file:
-            reader = _Reader(file, path)
-            found = reader.load()
-    except InputError:
-        raise
-    except OSError as problem:
-        raise InputError(f"{path} must be a readable file; got {problem.strerror}: check the path") from None
-    except Exception as problem:  # a damaged pickle fails in any way it likes
-        got = f"{type(problem).__name__} ({problem})"
-        raise InputError(f"{path} must be a whole pickle; got {got}: fetch the file again") from None
-    if type(found) is not reader.inert:
-        raise InputError(f"{path} must hold a Vocabulary; got {type(found).__name__}")
-    return dict(vars(found))
+            content = read_stream(file, path, known, "no Python object but Vocabulary")
+    except OSError as error:
+        raise InputError(f"{path} must be a readable file; got {error.strerror}: check the path") from None
+    if type(content) is not vocabulary:
+        raise InputError(f"{path} must hold a Vocabulary; got {type(content).__name__}")
+    return dict(vars(content))

@@ -1,65 +1,109 @@
-"""From a batch to S, from S to the training loss and its gradient."""
+"""From a batch to S, and from S to the training loss and its gradient."""
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
+from lossscope.core.distributed import ProcessGroup
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Reduction
 from lossscope.core.weights import BatchLoss, both, reduce_weights
+from lossscope.encoders.base import Encoder
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.sources.checkpoints.captions import CaptionBatcher
 
 from . import quintuplet_loss
-from .data_parallel import encode_shared, shared_rng
-from .state import TrainState
-from .task import Task
+from .data_parallel import StepSeed, encode_shared, shared_rng
+from .recipe import Precision
 
 
-def similarities(
-    task: Task, state: TrainState, sentences: CaptionBatcher, batch: Batch, objective: Objective, mask: Mask
-) -> tuple[Tensor, Mask, Tensor | None]:
-    """S (images, captions) of a batch with its graph, the mask with embeddings where the objective wants them, and
-    the further loss of the model itself, if it has one."""
-    ids, lengths = sentences.take(batch.captions, task.device)
-    with _precision(task.recipe.precision, task.device):
-        sides = encode_shared(task, state, sentences, batch, (ids, lengths))
-    if objective.needs_embeddings or (task.watcher is not None and task.watcher.needs_embeddings):
-        vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
-        mask = replace(mask, info={**mask.info, **vectors})
-    with torch.autocast(task.device.type, enabled=False), shared_rng(task, state):
-        S = state.model.score(*sides)
-        if not isinstance(S, Tensor):
-            raise InputError(f"S must be one matrix to train; the two directions of {task.recipe.encoder} differ")
-        S = S.float()
-        return S, mask, state.model.extra_loss(*sides, S, mask, ids, lengths)
+class BatchInputs(NamedTuple):
+    """A batch, the captions of the split that it is of, and its i2t mask on the device."""
+
+    captions: CaptionBatcher
+    batch: Batch
+    mask: Mask
 
 
-def batch_loss(task: Task, objective: Objective, S: Tensor, mask: Mask, pairs: int) -> BatchLoss:
-    """The training loss of a batch and its gradient with respect to S."""
-    reduction = task.recipe.reduction or objective.reduction
+class Similarities(NamedTuple):
+    """What the encoder makes of a batch."""
+
+    S: Tensor  # (images, captions), with its graph
+    mask: Mask  # with the embeddings in `info`, where they were wanted
+    extra_loss: Tensor | None  # () a loss of the model itself, if it has one
+
+
+@dataclass(frozen=True)
+class Forward:
+    """How an encoder runs on the batches of a job."""
+
+    model: Encoder
+    encoder: str  # its spec, for messages
+    device: torch.device
+    precision: Precision  # of the towers; similarities are float32 always
+    processes: ProcessGroup  # that share each batch
+
+    def run(self, inputs: BatchInputs, seed: StepSeed, embeddings: bool = False) -> Similarities:
+        """Compute S of a batch.
+
+        Args:
+            inputs: the batch.
+            seed: of random numbers that all processes share.
+            embeddings: whether to put those of both sides into the mask's `info`.
+
+        Raises:
+            InputError: the model scores the two directions differently.
+        """
+        captions, batch, mask = inputs
+        ids, lengths = captions.take(batch.captions, self.device)
+        with _autocast(self.precision, self.device):
+            images = captions.split.images
+            sides = encode_shared(self.model, images, batch, (ids, lengths), self.processes)
+        if embeddings:
+            vectors = {name: side.vectors.detach() for name, side in zip(("queries", "candidates"), sides, strict=True)}
+            mask = replace(mask, info={**mask.info, **vectors})
+        with torch.autocast(self.device.type, enabled=False), shared_rng(self.processes, self.device, seed):
+            S = self.model.score(*sides)
+            if not isinstance(S, Tensor):
+                raise InputError(f"S must be one matrix to train; the two directions of {self.encoder} differ")
+            S = S.float()
+            return Similarities(S, mask, self.model.extra_loss(*sides, S, mask, ids, lengths))
+
+
+def batch_loss(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction | None, pairs: int) -> BatchLoss:
+    """Return the training loss of a batch and its gradient with respect to S, (images, captions).
+
+    Args:
+        objective: called in both directions.
+        S: without a graph; of an extended batch where the objective takes offline candidates.
+        mask: i2t.
+        reduction: None: the objective's own.
+        pairs: the number that reductions over pairs divide by.
+    """
+    reduction = reduction or objective.reduction
     if "offline" in objective.required_info:
         return quintuplet_loss.weigh(objective, S, mask, reduction, pairs)
     return reduce_weights(both(objective, S, mask), objective.directions, reduction, pairs)
 
 
 def similarity_summary(S: Tensor, mask: Mask) -> dict[str, float]:
-    """Mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, both directions together."""
-    hardest = S.masked_fill(mask.non_negatives, -torch.inf)
-    negatives = torch.cat([hardest.amax(1), hardest.amax(0)])
-    found: dict[str, float] = {}
-    for name, values in (("pos", S[mask.positives]), ("neg", negatives[negatives.isfinite()])):
+    """Return mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, directions together."""
+    negatives = S.masked_fill(mask.non_negatives, -torch.inf)
+    hardest = torch.cat([negatives.amax(1), negatives.amax(0)])
+    summary: dict[str, float] = {}
+    for name, values in (("pos", S[mask.positives]), ("neg", hardest[hardest.isfinite()])):
         values = values if len(values) else S.new_full((1,), float("nan"))
-        found[f"{name}_mean"] = float(values.mean())
+        summary[f"{name}_mean"] = float(values.mean())
         for q in (10, 50, 90):
-            found[f"{name}_q{q}"] = float(_quantile(values, q / 100))
-    return found
+            summary[f"{name}_q{q}"] = float(_quantile(values, q / 100))
+    return summary
 
 
 def _quantile(values: Tensor, q: float) -> Tensor:
@@ -67,6 +111,6 @@ def _quantile(values: Tensor, q: float) -> Tensor:
     return values.sort().values[round(q * (len(values) - 1))]
 
 
-def _precision(precision: str, device: torch.device) -> contextlib.AbstractContextManager[Any]:
+def _autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:
     types = {"bf16": torch.bfloat16, "fp16": torch.float16}
     return torch.autocast(device.type, types[precision]) if precision in types else contextlib.nullcontext()

@@ -1,7 +1,8 @@
-"""What a recipe names beside data and encoder, read and held against them before anything is written."""
+"""The files that a recipe names beside its data, read and checked against it before anything is written."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,52 +11,41 @@ from torch import Tensor
 
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
-from lossscope.io.files import require_file
+from lossscope.io.files import fingerprint, require_file
 from lossscope.objectives.base import Objective
-from lossscope.registry import build
 
 from .offline_candidates import HardCandidates, items_of
 from .recipe import Recipe
 
 
-def objective_of(recipe: Recipe) -> Objective:
-    """The objective of a recipe. Raises InputError when it can not be trained so."""
-    main: Objective = build("objectives", recipe.objective)
-    if "offline" in main.required_info and not recipe.offline:
-        raise InputError(
-            f"{recipe.objective} needs offline candidates: rank the training split under a trained model with "
-            "`lossscope rank CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
-        )
-    if recipe.offline and "offline" not in main.required_info:
-        raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
-    if main.square and recipe.same_image == "mask":
-        raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
-    own = getattr(main, "own_parameters", ())
-    if own:
-        raise InputError(
-            f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(own)}, which "
-            "would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
-        )
-    return main
+def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> dict[str, Tensor]:
+    """Read the numbers of --info, (M,) float32 by name.
 
+    Args:
+        recipe: names the file.
+        objective: says which names it takes.
+        mode: how batches are made; the numbers are of pairs.
+        split: whose M captions the numbers are of.
 
-def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
-    """Columns of the recipe's .npz, one finite number for each training caption. Raises InputError."""
+    Raises:
+        InputError: a file that is no .npz of such columns, or columns that the objective does not take.
+    """
     if not recipe.info:
         return {}
-    if recipe.batches().mode != "pairs":
+    if mode != "pairs":
         raise InputError("--info is of pairs; got images sampling. Take --sampling pairs")
     try:
         with np.load(require_file(recipe.info), allow_pickle=False) as file:
             columns = {name: np.asarray(file[name]) for name in file.files}
     except (OSError, ValueError) as error:
         raise InputError(f"{recipe.info} must be an .npz of number columns; {error}") from error
+    names = objective.optional_info
     for name, column in columns.items():
-        if name not in main.optional_info:
-            known = f"reads {', '.join(main.optional_info)}" if main.optional_info else "reads none"
+        if name not in names:
+            takes = f"takes {', '.join(names)}" if names else "takes none"
             raise InputError(
-                f"columns of {recipe.info} must be of those that the objective reads; got {name!r}, and "
-                f"{recipe.objective} {known}"
+                f"columns of {recipe.info} must be of those that the objective takes; got {name!r}, and "
+                f"{recipe.objective} {takes}"
             )
         if column.shape != (len(split.captions),) or column.dtype.kind not in "fiu" or not np.isfinite(column).all():
             raise InputError(
@@ -65,11 +55,17 @@ def info_of(recipe: Recipe, main: Objective, split: Split) -> dict[str, Tensor]:
     return {name: torch.from_numpy(column).float() for name, column in columns.items()}
 
 
-def offline_of(recipe: Recipe, split: Split) -> HardCandidates | None:
-    """The ranking of the recipe. Raises InputError when it is of other items."""
+def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:
+    """Read the folder of --offline, if there is one. Raises InputError when it is of other items."""
     if not recipe.offline:
         return None
-    found = HardCandidates.read(Path(recipe.offline))
-    if found.items != items_of(split):
+    candidates = HardCandidates.read(Path(recipe.offline))
+    if candidates.items != items_of(split):
         raise InputError(f"{recipe.offline} must rank the training split of {recipe.data}; it ranks other items")
-    return found
+    return candidates
+
+
+def fingerprints_of(recipe: Recipe, candidates: HardCandidates | None) -> Mapping[str, str]:
+    """Return the fingerprint of every file that the recipe names, by the name of the choice."""
+    files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
+    return files | ({"offline": candidates.fingerprint} if candidates else {})

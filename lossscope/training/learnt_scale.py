@@ -1,4 +1,4 @@
-"""What a loss learns beside the encoder: the scale and bias of z = scale · S + bias, upstream of it."""
+"""What a loss learns beside the encoder: scale and bias of z = scale · S + bias."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lossscope.objectives.base import Objective
 class LearntScale(nn.Module):
     """log scale, and bias where there is one, as parameters that begin at the objective's own values.
 
-    W stays the gradient with respect to the cosine, scale included, so dL/d log scale = Σ S ∘ W and
+    W is the gradient with respect to the cosine, scale included, so dL/d log scale = Σ S ∘ W and
     dL/d bias = Σ W / scale: training them needs nothing that probes do not see.
     """
 
@@ -23,19 +23,19 @@ class LearntScale(nn.Module):
         self.bias = nn.Parameter(torch.tensor(objective.learnable["bias"])) if "bias" in objective.learnable else None
 
     def with_learnt(self, objective: Objective) -> Objective:
-        """The objective at the values of this moment."""
+        """Return the objective at the current scale and bias."""
         values = {"scale": float(self.log_scale.detach().double().exp())}
         if self.bias is not None:
             values["bias"] = float(self.bias.detach())
         return objective.with_learnt(values)
 
-    def receive(self, S: Tensor, G: Tensor, objective: Objective) -> None:
-        """Set the gradients of what is learnt from G = dL/dS, at the objective that gave it."""
+    def set_gradients(self, S: Tensor, G: Tensor, objective: Objective) -> None:
+        """Set the gradients of scale and bias from G = dL/dS, (images, captions), at the objective that gave it."""
         self.log_scale.grad = (S.detach() * G).sum().to(self.log_scale)
         if self.bias is not None:
             self.bias.grad = (G.sum() / objective.learnable["scale"]).to(self.bias)
 
 
 def learnt_scale_of(objective: Objective) -> LearntScale | None:
-    """What there is to learn beside the encoder, None for most objectives."""
+    """Return what there is to learn beside the encoder, None for most objectives."""
     return LearntScale(objective) if objective.learnable else None

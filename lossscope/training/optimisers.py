@@ -1,4 +1,4 @@
-"""The optimiser of a recipe over the groups of a model's parameters, and the rate of each at any step."""
+"""The optimiser of a recipe over the groups of a model's parameters, and the learning rate of any step."""
 
 from __future__ import annotations
 
@@ -14,44 +14,64 @@ from lossscope.errors import InputError
 from .recipe import Recipe
 
 
-def optimiser_of(recipe: Recipe, model: Encoder, beside: Sequence[nn.Parameter] = ()) -> torch.optim.Optimizer:
-    """Over the model's trainable parameters, one group for each name in `rates` or `freeze`, and those beside it.
+def learning_rate(recipe: Recipe, epoch: int, step: int = 0, steps: int = 1) -> float:
+    """lr · lr_gamma^⌊epoch / lr_step⌋, or a linear rise and fall over all steps; `steps` are those of an epoch."""
+    if recipe.schedule == "step":
+        return float(recipe.lr * recipe.lr_gamma ** (epoch // recipe.lr_step))
+    total = recipe.epochs * steps
+    done, rise = epoch * steps + step, recipe.lr_warmup * total
+    return float(recipe.lr * min((done + 1) / rise if rise else 1.0, (total - done) / max(total - rise, 1)))
 
-    Raises InputError for a name that the model does not have, and without the library of ranger.
+
+def loss_factor(recipe: Recipe, epoch: int, step: int, steps: int) -> float:
+    """Return the factor on the loss of a step: from 0 to 1 over the epoch `loss_ramp_epoch`, 1 in every other."""
+    return step / steps if recipe.loss_ramp_epoch == epoch + 1 else 1.0
+
+
+def build_optimiser(recipe: Recipe, model: Encoder, more: Sequence[nn.Parameter] = ()) -> torch.optim.Optimizer:
+    """Build the optimiser over the model's trainable parameters, a group for each name in lr_groups and freeze.
+
+    Args:
+        recipe: rates, weight decay and groups.
+        model: whose parameters are trained.
+        more: parameters beside the model's, of no group.
+
+    Raises:
+        InputError: a group that the model does not have, or ranger without its library.
     """
-    groups = {name: [p for p in found if p.requires_grad] for name, found in model.groups().items()}
-    wanted = dict.fromkeys((*recipe.factors, *recipe.waits))
+    groups = {name: [p for p in own if p.requires_grad] for name, own in model.parameter_groups().items()}
+    wanted = dict.fromkeys((*recipe.lr_factors, *recipe.frozen_epochs))
     for name in wanted:
         if name not in groups:
-            known = ", ".join(groups) or "none"
-            raise InputError(f"groups in rates and freeze must be of those of {recipe.encoder} ({known}); got {name!r}")
+            has = ", ".join(groups) or "none"
+            raise InputError(f"lr-groups and freeze must name groups of {recipe.encoder} ({has}); got {name!r}")
     apart = {id(p) for name in wanted for p in groups[name]}
     rest = [p for p in model.parameters() if p.requires_grad and id(p) not in apart]
-    spared = {id(p) for name, p in model.named_parameters() if not model.decays(name)} if recipe.weight_decay else set()
+    no_decay = [p for name, p in model.named_parameters() if not model.uses_weight_decay(name)]
+    undecayed = {id(p) for p in no_decay} if recipe.weight_decay else set()
     parts: list[dict[str, Any]] = []
-    for name, held in (("", [*rest, *beside]), *((name, groups[name]) for name in wanted)):
+    for name, parameters in (("", [*rest, *more]), *((name, groups[name]) for name in wanted)):
         for decays in (True, False):
-            part: dict[str, Any] = {"params": [p for p in held if (id(p) in spared) is not decays], "name": name}
-            part |= {"factor": recipe.factors.get(name, 1.0)} | ({} if decays else {"weight_decay": 0.0})
-            parts += [part] if part["params"] else []
-    return _made(recipe, parts)
+            own = [p for p in parameters if (id(p) in undecayed) is not decays]
+            part: dict[str, Any] = {"params": own, "name": name, "factor": recipe.lr_factors.get(name, 1.0)}
+            parts += [part | ({} if decays else {"weight_decay": 0.0})] if own else []
+    return _optimiser(recipe, parts)
 
 
-def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step: int, steps: int) -> float:
-    """Give every group its rate of a step; groups that still wait take no gradient. Returns the rate of the rest."""
-    rate = recipe.rate(epoch, step, steps)
+def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step: int, steps: int) -> None:
+    """Give every group its rate of a step; groups that are still frozen take no gradient."""
+    rate = learning_rate(recipe, epoch, step, steps)
     for group in optimiser.param_groups:
-        waiting = epoch < recipe.waits.get(group.get("name", ""), 0)
+        frozen = epoch < recipe.frozen_epochs.get(group.get("name", ""), 0)
         group["lr"] = rate * group.get("factor", 1.0)
-        if step == 0 or waiting:
+        if step == 0 or frozen:
             for parameter in group["params"]:
-                parameter.requires_grad_(not waiting)
-                if waiting:
+                parameter.requires_grad_(not frozen)
+                if frozen:
                     parameter.grad = None
-    return rate
 
 
-def _made(recipe: Recipe, parts: list[dict[str, Any]]) -> torch.optim.Optimizer:
+def _optimiser(recipe: Recipe, parts: list[dict[str, Any]]) -> torch.optim.Optimizer:
     if recipe.optimiser == "ranger":
         try:
             from pytorch_optimizer import Ranger

@@ -1,4 +1,4 @@
-"""A batch with offline candidates: what each direction sees of it, and where its gradient goes."""
+"""A batch with offline candidates: which similarities each direction gets, and where its gradient goes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.weights import BatchLoss, Reduction, reduction_scale
+from lossscope.core.types import Reduction
+from lossscope.core.weights import BatchLoss, reduction_scale
 from lossscope.objectives.base import Objective
 
 
 def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pairs: int) -> BatchLoss:
-    """The training loss of an extended batch, S (3 B, 3 B), and its gradient in the same shape.
+    """Return the training loss of an extended batch and its gradient with respect to S.
 
-    Each direction sees its B online candidates and three columns more: its own offline negative, and the two
-    similarities that the offline items have with each other and their partners have.
+    Each direction gets its B online candidates and three more columns: its own offline negative, the similarity of
+    the two offline items with each other, and that of their partners. The last two belong to no query: they are
+    columns of both directions, half in each.
+
+    Args:
+        objective: takes offline columns, marked 1, 2, 3 in `mask.info["offline"]`.
+        S: (3 B, 3 B) as `HardCandidates.extend` orders it.
+        mask: (B, B) i2t of the pairs.
+        reduction: of the losses of queries.
+        pairs: the number that reductions over pairs divide by.
     """
     B = len(S) // 3
     near, mixed, far = slice(0, B), slice(B, 2 * B), slice(2 * B, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,61 +14,108 @@ from lossscope.core.weights import BatchLoss, backward
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .data_parallel import seed_per_rank, sum_gradients
-from .forward import batch_loss, similarities, similarity_summary
-from .meta_step import meta_step
+from .data_parallel import StepSeed, seed_per_rank, sum_gradients
+from .forward import BatchInputs, Forward, batch_loss, similarity_summary
+from .meta_step import meta_step, validation_batch
+from .monitor import BatchMonitor
+from .optimisers import learning_rate
+from .recipe import Recipe
 from .state import TrainState
 from .task import Task
 
 
 def train_step(
-    task: Task, state: TrainState, objective: Objective, batch: Batch, ramp: float = 1.0
+    task: Task,
+    state: TrainState,
+    objective: Objective,
+    batch: Batch,
+    saved: Path,
+    factor: float = 1.0,
+    monitor: BatchMonitor | None = None,
 ) -> dict[str, float]:
-    """Update the model once; the row of trajectory.csv. ramp: factor on the loss that goes backwards.
+    """Update the model once; return the row of trajectory.csv.
 
-    Every process of a job has the whole S and sends back its part of the one gradient, 1 / processes.
-    Raises InputError when similarities are not finite.
+    Every process of a job has the whole S and sends back its share of the one gradient, 1 / processes.
+
+    Args:
+        task: the data, and what does not change.
+        state: what is updated.
+        objective: of this epoch.
+        batch: rows of the training split.
+        saved: where the last good state is, for the message when this one is not.
+        factor: on the loss that goes backwards.
+        monitor: runs probes on the batch before the update.
+
+    Raises:
+        InputError: similarities are not finite.
     """
-    seed_per_rank(task, state)
+    seed = StepSeed(task.recipe.seed, state.epoch, state.step)
+    seed_per_rank(task.processes, seed)
+    forward = Forward(state.model, task.recipe.encoder, task.device, task.recipe.precision, task.processes)
     pairs = len(batch.captions)
     mask = _mask(task, batch)
     if "offline" in objective.required_info:
-        assert task.offline is not None
-        batch = task.offline.extended(batch, task.train.caption_image, task.recipe.seed, state.epoch)
-    S, mask, further = similarities(task, state, task.sentences, batch, objective, mask)
+        assert task.candidates is not None
+        batch = task.candidates.extend(batch, task.train.caption_image, task.recipe.seed, state.epoch)
+    embeddings = objective.needs_embeddings or (monitor is not None and monitor.needs_embeddings)
+    S, mask, extra_loss = forward.run(BatchInputs(task.captions, batch, mask), seed, embeddings)
+    _require_finite(S, task.recipe, state, saved)
+    learnt = state.learnt_scale if objective.learnable else None
+    if learnt is not None:
+        objective = learnt.with_learnt(objective)
+    if state.network_optimiser is not None and objective.network() is not None:
+        _outer_step(task, state, objective, forward, BatchInputs(task.captions, batch, mask), S, seed)
+    if monitor is not None:
+        monitor.record(state.epoch, state.step, objective, S, mask)
+    loss = batch_loss(objective, S.detach(), mask, task.recipe.reduction, pairs)
+    loss = replace(loss, value=_sum(loss.value, extra_loss))
+    state.optimiser.zero_grad(set_to_none=True)
+    scale = state.scaler.scale(torch.tensor(factor, device=task.device)) if state.scaler.is_enabled() else factor
+    scale = scale / task.processes.size
+    backward(S, loss.gradient, scale, extra_loss)
+    if learnt is not None:
+        learnt.set_gradients(S, loss.gradient * scale, objective)
+    row = _update(task, state, loss)
+    if not task.processes.main:
+        return row
+    return {**row, **similarity_summary(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
+
+
+def _outer_step(
+    task: Task,
+    state: TrainState,
+    objective: Objective,
+    forward: Forward,
+    train: BatchInputs,
+    S: Tensor,
+    seed: StepSeed,
+) -> None:
+    """Let the objective's network learn from a batch of the validation split."""
+    assert state.network_optimiser is not None
+    recipe = task.recipe
+    gradient = batch_loss(objective, S.detach(), train.mask, recipe.reduction, len(train.batch.captions)).gradient
+    batch = validation_batch(task.val.caption_image, recipe.batch_size, seed)
+    mask = batch.mask(task.val.caption_image, recipe.same_image).to(task.device)
+    validation = BatchInputs(task.val_captions, batch, mask)
+    rate = learning_rate(recipe, state.epoch)
+    meta_step(objective, state.network_optimiser, forward, train, S, gradient, validation, rate, recipe.clip, seed)
+
+
+def _require_finite(S: Tensor, recipe: Recipe, state: TrainState, saved: Path) -> None:
     if not bool(torch.isfinite(S).all()):
         raise InputError(
             f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
-            f"Use a lower --lr (it is {task.recipe.rate(state.epoch):g}); the last good state is {task.run.last}"
+            f"Use a lower --lr (it is {learning_rate(recipe, state.epoch):g}); the last good state is {saved}"
         )
-    upstream = state.upstream if objective.learnable else None
-    if upstream is not None:
-        objective = upstream.with_learnt(objective)
-    if state.outer is not None and objective.network() is not None:
-        meta_step(task, state, objective, S, mask, batch)
-    if task.watcher is not None:
-        task.watcher.watch(state.epoch, state.step, objective, S, mask)
-    loss = batch_loss(task, objective, S.detach(), mask, pairs)
-    loss = replace(loss, value=plus(loss.value, further))
-    state.optimiser.zero_grad(set_to_none=True)
-    scale = state.scaler.scale(torch.tensor(ramp, device=task.device)) if state.scaler.is_enabled() else ramp
-    scale = scale / task.processes.size
-    backward(S, loss.gradient, scale, further)
-    if upstream is not None:
-        upstream.receive(S, loss.gradient * scale, objective)
-    updated = _update(task, state, loss)
-    if not task.processes.main:
-        return updated
-    return {**updated, **similarity_summary(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
 
 
-def plus(value: Tensor | None, further: Tensor | None) -> Tensor | None:
+def _sum(value: Tensor | None, extra_loss: Tensor | None) -> Tensor | None:
     """The objective's loss and the model's own; None where the objective has no value."""
-    return value if value is None or further is None else value + further.detach()
+    return value if value is None or extra_loss is None else value + extra_loss.detach()
 
 
 def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
-    beside = list(state.upstream.parameters()) if state.upstream is not None else []
+    beside = list(state.learnt_scale.parameters()) if state.learnt_scale is not None else []
     sum_gradients(task.processes, [*state.parameters(), *beside])
     state.scaler.unscale_(state.optimiser)
     clip = task.recipe.clip or float("inf")
@@ -79,7 +127,7 @@ def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
 
 
 def _mask(task: Task, batch: Batch) -> Mask:
-    """The i2t mask on the device, with what is known of each pair."""
+    """The i2t mask on the device, with the numbers of each pair that --info holds."""
     mask = batch.mask(task.train.caption_image, task.recipe.same_image)
     if task.info:
         rows = torch.from_numpy(batch.captions)

@@ -18,10 +18,10 @@ from lossscope.core.distributed import ProcessGroup
 
 
 class _Normalised(torch.autograd.Function):
-    """y = w (x − mean) / √(variance + eps) + b, where mean and variance are of all processes' values.
+    """y = w (x − mean) / √(variance + eps) + b, with mean and variance over the values of all processes.
 
-    dx = w / √(variance + eps) · (dy − Σ dy / n − x̂ Σ dy x̂ / n), x̂ the normalised x, both sums over all processes; the
-    gradients of w and b are one's own, to be added up with those of other parameters. Source: Ioffe & Szegedy 2015.
+    dx = w / √(variance + eps) · (dy − Σ dy / n − x̂ Σ dy x̂ / n), x̂ the normalised x, both sums over all processes. The
+    gradients of w and b are those of this process; they are added up with the gradients of other parameters. Source: Ioffe & Szegedy 2015.
     """
 
     @staticmethod
@@ -31,7 +31,7 @@ class _Normalised(torch.autograd.Function):
         mean, variance, ctx.count = moments
         eps = of.norm.eps
         ctx.save_for_backward(x, weight, mean, (variance + eps).rsqrt())
-        ctx.processes, ctx.counted_weights = of.processes, of.counted_weights
+        ctx.processes, ctx.counted = of.processes, of.counted
         return batch_norm(x, mean, variance, weight, bias, eps=eps)
 
     @staticmethod
@@ -41,7 +41,7 @@ class _Normalised(torch.autograd.Function):
         normal = (x - _wide(mean, x)) * _wide(scale, x)
         axes = _axes(x)
         db, dw = dy.sum(axes), (dy * normal).sum(axes)
-        if ctx.counted_weights:
+        if ctx.counted:
             first, second = ctx.processes.sum(torch.stack([db, dw])) / ctx.count
             dy = dy - _wide(first, x) - normal * _wide(second, x)
         else:
@@ -50,10 +50,11 @@ class _Normalised(torch.autograd.Function):
 
 
 class SyncForward:
-    """What stands in for the forward of a batch norm. counted: whether what it is given is of the batch."""
+    """Replaces the forward of a batch norm."""
 
     def __init__(self, norm: _BatchNorm, processes: ProcessGroup) -> None:
-        self.norm, self.processes, self.counted_weights = norm, processes, True
+        self.norm, self.processes = norm, processes
+        self.counted = True  # whether the items it is given belong to the batch
 
     def __call__(self, x: Tensor) -> Tensor:
         norm = self.norm
@@ -62,16 +63,16 @@ class SyncForward:
         mean, variance, count = self._moments(x.detach())
         if count < 2:  # nothing to take a variance of
             return batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-        self._remember(mean, variance * count / (count - 1))
+        self._update_running(mean, variance * count / (count - 1))
         weight = torch.ones_like(mean) if norm.weight is None else norm.weight
         bias = torch.zeros_like(mean) if norm.bias is None else norm.bias
-        found: Tensor = _Normalised.apply(x, weight, bias, (mean, variance, count), self)  # type: ignore[no-untyped-call]
-        return found
+        y: Tensor = _Normalised.apply(x, weight, bias, (mean, variance, count), self)  # type: ignore[no-untyped-call]
+        return y
 
     def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Mean and variance of each channel over all processes (Chan et al. 1979), and how many values they are of."""
+        """Mean and variance of each channel over all processes (Chan et al. 1979), and the number of values."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        count = x.numel() // x.shape[1] if self.counted_weights else 0
+        count = x.numel() // x.shape[1] if self.counted else 0
         own = wide.new_zeros(2, x.shape[1])
         if count:
             own[1], own[0] = torch.var_mean(wide, _axes(x), correction=0)
@@ -83,19 +84,19 @@ class SyncForward:
         return mean.to(wide.dtype), variance.to(wide.dtype), total
 
     @torch.no_grad()
-    def _remember(self, mean: Tensor, variance: Tensor) -> None:
-        """The running statistics, as torch keeps them."""
+    def _update_running(self, mean: Tensor, variance: Tensor) -> None:
+        """Update the running statistics as torch does."""
         norm = self.norm
         if norm.running_mean is None or norm.running_var is None or norm.num_batches_tracked is None:
             return
         norm.num_batches_tracked.add_(1)
         rate = 1 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
-        for running, seen in ((norm.running_mean, mean), (norm.running_var, variance)):
-            running.mul_(1 - rate).add_(seen.to(running.dtype), alpha=rate)
+        for running, value in ((norm.running_mean, mean), (norm.running_var, variance)):
+            running.mul_(1 - rate).add_(value.to(running.dtype), alpha=rate)
 
 
 def sync_batch_norms(model: nn.Module, processes: ProcessGroup) -> None:
-    """Let the batch norms of a model see the batch of all processes; alone they stay as they are."""
+    """Make the batch norms of a model normalise over the batch of all processes; a single process changes nothing."""
     for norm in model.modules() if processes.size > 1 else ():
         if isinstance(norm, _BatchNorm):
             norm.__dict__["forward"] = SyncForward(norm, processes)
@@ -103,15 +104,15 @@ def sync_batch_norms(model: nn.Module, processes: ProcessGroup) -> None:
 
 @contextlib.contextmanager
 def uncounted_batches(model: nn.Module) -> Iterator[None]:
-    """While inside, what the batch norms are given is no part of the batch: it is normalised, and not seen."""
-    found = [norm for module in model.modules() if isinstance(norm := module.__dict__.get("forward"), SyncForward)]
-    for norm in found:
-        norm.counted_weights = False
+    """Inside, items that the batch norms are given are no part of the batch: normalised, but in no statistic."""
+    norms = [norm for module in model.modules() if isinstance(norm := module.__dict__.get("forward"), SyncForward)]
+    for norm in norms:
+        norm.counted = False
     try:
         yield
     finally:
-        for norm in found:
-            norm.counted_weights = True
+        for norm in norms:
+            norm.counted = True
 
 
 def _axes(x: Tensor) -> list[int]:

@@ -1,61 +1,71 @@
-"""The end of an epoch: validate, keep the weights, write down the state to continue from."""
+"""The end of an epoch: validate, keep the weights, write the state to resume from."""
 
 from __future__ import annotations
 
 import csv
+import math
 import statistics
+from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
 from lossscope.core.similarity import Mask, drop_unscored
+from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.run_folder import Run
 from lossscope.retrieval.evaluate import metric_values
 from lossscope.sources.checkpoints.pair_scores import score_split
 
 from .forward import similarity_summary
+from .recipe import SelectBy
 from .state import TrainState, snapshot
 from .task import Task
 
 
-def validate_and_save(task: Task, state: TrainState) -> None:
-    """After an epoch, or before the first: the first process does it all, the others wait. Raises InputError when
-    similarities of the validation split are not finite."""
-    if task.processes.main:
-        unknown = {"loss": float("nan"), "gradient_norm": float("nan")}
-        _note(task, state, _averages(task, state.epoch) if state.epoch else unknown)
-    task.processes.barrier()
+def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progress | None = None) -> dict[str, float]:
+    """Evaluate the validation split and write checkpoints and a row of metrics.csv; return the row.
 
+    Done after an epoch, and before the first, by the first process of a job alone.
 
-def _note(task: Task, state: TrainState, averages: dict[str, float]) -> None:
-    """Evaluate, write the checkpoints, then the state to continue from."""
+    Raises InputError when similarities of the validation split are not finite.
+    """
     try:
-        both = score_split(state.model, task.val_sentences, task.progress)
+        both = score_split(state.model, task.val_captions, progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
     match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
     S, mask = drop_unscored(both.i2t, Mask(match, torch.ones_like(match)))
     metrics = metric_values(both, task.val.caption_image)
-    row = {
-        "epoch": state.epoch,
-        **averages,
-        **metrics,
-        **similarity_summary(S, mask),
-    }
+    averages = _averages(run.trajectory, state.epoch)
+    row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:
-        checkpoint.without_training_state().save(task.run.epoch(state.epoch))
-        score = task.recipe.score(metrics, state.epoch)
+        checkpoint.without_training_state().save(run.epoch(state.epoch))
+        score = selection_score(task.recipe.select_by, metrics, state.epoch)
         if score > state.best:
             state.best = score
-            checkpoint.without_training_state().save(task.run.best)
-    task.run.append(task.run.metrics, [row])
-    snapshot(task, state, metrics).save(task.run.last)
-    if task.listener:
-        task.listener(row)
+            checkpoint.without_training_state().save(run.best)
+    run.append(run.metrics, [row])
+    snapshot(task, state, metrics).save(run.last)
+    return row
 
 
-def _averages(task: Task, epoch: int) -> dict[str, float]:
-    """Means of the epoch's steps, read back from the trajectory so that a resumed epoch counts whole."""
-    with open(task.run.trajectory, encoding="utf-8", newline="") as file:
+def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: int) -> float:
+    """Return what the best epoch has most of."""
+    if select_by == "last":
+        return float(epoch)
+    if select_by == "r1_r5":
+        return sum(metrics[f"{side}_R@{k}"] for side in ("i2t", "t2i") for k in (1, 5))
+    if select_by == "geometric":
+        return math.prod(metrics[f"t2i_R@{k}"] for k in (1, 5, 10)) ** (1 / 3)
+    return metrics["rsum"]
+
+
+def _averages(trajectory: Path, epoch: int) -> dict[str, float]:
+    """Means over the steps of an epoch, read back from the trajectory so that a resumed epoch counts whole."""
+    if not epoch:
+        return {"loss": float("nan"), "gradient_norm": float("nan")}
+    with open(trajectory, encoding="utf-8", newline="") as file:
         steps = [row for row in csv.DictReader(file) if int(row["epoch"]) == epoch]
     return {name: statistics.fmean(float(row[name]) for row in steps) for name in ("loss", "gradient_norm")}

@@ -50,12 +50,12 @@ def lossscope(*words: str) -> Result:
 
 
 def document(result: Result) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
-    return found
+    loaded: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
+    return loaded
 
 
 def test_every_verdict_is_a_line_and_a_summary_ends_it() -> None:
-    result = lossscope("ntxent", "--ranks", "1")
+    result = lossscope("ntxent", "--processes", "1")
     assert result.exit_code == 0, result.stderr
     first, *lines, last = result.stdout.splitlines()
     assert first == "ntxent:tau=0.1"
@@ -66,41 +66,41 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it() -> None:
 
 
 def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
-    result = lossscope("triplet", "./mine.py:Mine:keep=false", "--ranks", "1")
+    result = lossscope("triplet", "./mine.py:Mine:keep=false", "--processes", "1")
     assert result.exit_code == 1
-    told = result.stdout.splitlines()[-1]
+    summary = result.stdout.splitlines()[-1]
     assert re.match(
-        r"2 objectives: \d+ passed, 1 failed, .*skipped\. Failed: \./mine\.py:Mine:keep=false \(padding\)$", told
+        r"2 objectives: \d+ passed, 1 failed, .*skipped\. Failed: \./mine\.py:Mine:keep=false \(padding\)$", summary
     )
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("  fail"))
-    assert "3 more candidates that take no part change W and values by" in line
+    assert "3 more candidates that are not valid change W and values by" in line
 
 
 def test_json_is_one_document_whatever_a_loss_prints() -> None:
-    result = lossscope("ntxent", "./mine.py:Mine:keep=false", "--ranks", "1", "--format", "json")
+    result = lossscope("ntxent", "./mine.py:Mine:keep=false", "--processes", "1", "--format", "json")
     assert result.exit_code == 1
     assert "a loss that talks" in result.stderr
-    found = document(result)
-    assert found["schema"] == "lossscope.check/1"
-    assert [item["objective"] for item in found["objectives"]] == ["ntxent:tau=0.1", "./mine.py:Mine:keep=false"]
-    assert [item["failed"] for item in found["objectives"]] == [0, 1]
-    for item in found["objectives"]:
+    report = document(result)
+    assert report["schema"] == "lossscope.check/1"
+    assert [item["objective"] for item in report["objectives"]] == ["ntxent:tau=0.1", "./mine.py:Mine:keep=false"]
+    assert [item["failed"] for item in report["objectives"]] == [0, 1]
+    for item in report["objectives"]:
         assert all(set(verdict) == {"name", "outcome", "evidence"} for verdict in item["verdicts"])
         assert {verdict["outcome"] for verdict in item["verdicts"]} <= {"pass", "fail", "note", "skipped"}
-    assert [v["name"] for v in found["objectives"][1]["verdicts"] if v["outcome"] == "fail"] == ["padding"]
+    assert [v["name"] for v in report["objectives"][1]["verdicts"] if v["outcome"] == "fail"] == ["padding"]
 
 
 def test_ranges_are_written_out_and_options_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int, int]] = []
+    calls: list[tuple[str, int, int]] = []
 
-    def found(spec: str, ranks: int, seed: int) -> list[Verdict]:
-        asked.append((spec, ranks, seed))
+    def run_checks(spec: str, processes: int, seed: int) -> list[Verdict]:
+        calls.append((spec, processes, seed))
         return [Verdict("shapes", "pass", "good")]
 
-    monkeypatch.setattr("lossscope.objectives.checks.suite.check", found)
-    result = lossscope("ntxent:tau=0.1..0.2/2", "triplet", "--ranks", "3", "--seed", "7")
+    monkeypatch.setattr("lossscope.objectives.checks.suite.check", run_checks)
+    result = lossscope("ntxent:tau=0.1..0.2/2", "triplet", "--processes", "3", "--seed", "7")
     assert result.exit_code == 0, result.stderr
-    assert asked == [("ntxent:tau=0.1", 3, 7), ("ntxent:tau=0.2", 3, 7), ("triplet:margin=0.2", 3, 7)]
+    assert calls == [("ntxent:tau=0.1", 3, 7), ("ntxent:tau=0.2", 3, 7), ("triplet:margin=0.2", 3, 7)]
     assert result.stdout.splitlines()[-1] == "3 objectives: 3 passed"
 
 
@@ -112,12 +112,12 @@ def test_ranges_are_written_out_and_options_arrive(monkeypatch: pytest.MonkeyPat
         ("ntxent ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
         ("ntxent:tau=0", 1, "tau must be > 0; got 0.0"),
         ("./gone.py:Mine", 2, "plug-in file must exist; got './gone.py'"),
-        ("ntxent --ranks 0", 2, "Invalid value for '--ranks'"),
-        ("ntxent --format latex", 2, "--format must be one of table, json; got 'latex'"),
+        ("ntxent --processes 0", 2, "Invalid value for '--processes'"),
+        ("ntxent --format latex", 2, "'latex' is not one of 'table', 'json'"),
         ("ntxent --seed=-1", 2, "Invalid value for '--seed'"),
     ],
 )
-def test_what_can_not_work_is_told_in_one_message(words: str, code: int, fragment: str) -> None:
+def test_what_cannot_work_is_one_message(words: str, code: int, fragment: str) -> None:
     result = lossscope(*words.split())
     assert fragment in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
     assert (result.exit_code, result.stdout) == (code, "")
@@ -135,6 +135,6 @@ def test_processes_leave_stdout_to_the_result() -> None:
     command = [sys.executable, "-m", "lossscope_cli", "check", "./mine.py:talks", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    (found,) = json.loads(done.stdout)["objectives"]
-    assert {"ranks", "ranks, gathered"} <= {verdict["name"] for verdict in found["verdicts"]}
+    (objective,) = json.loads(done.stdout)["objectives"]
+    assert {"processes", "processes, gathered"} <= {verdict["name"] for verdict in objective["verdicts"]}
     assert "a loss that talks" in done.stderr

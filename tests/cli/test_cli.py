@@ -28,7 +28,7 @@ from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import names
 
-COMMANDS = ["check", "cocos", "demo", "diagram", "eval", "list", "rank", "train", "trajectory", "verify"]
+COMMANDS = ["check", "cocos", "demo", "diagram", "eval", "list", "mine", "train", "trajectory", "verify"]
 DATA = "scenes:train=30,val=10,test=10,size=16"
 ENCODER = "vsepp:dim=16,words=8,width=4"
 TRAIN = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--batch-size", "32"]
@@ -113,38 +113,38 @@ def test_help_shows_examples(command: str) -> None:
 
 def document(result: Result) -> dict[str, Any]:
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
-    return found
+    loaded: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
+    return loaded
 
 
 @pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "smoothap", "triplet-sh", "goal"]])
 def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[str], dump: Path, tmp_path: Path) -> None:
     options = [word for spec in objectives for word in ("--objective", spec)]
     words = ["cocos", dump, *options, "--batch-size", "8", "--out", tmp_path / "frame", "--format", "json"]
-    found = document(lossscope(*words))
-    assert set(found) == {"schema", "command", "rows"}
-    assert all(set(row) == set(SUMMARY) for row in found["rows"])
-    assert len({row["objective"] for row in found["rows"]}) == len(objectives)
+    report = document(lossscope(*words))
+    assert set(report) == {"schema", "command", "rows"}
+    assert all(set(row) == set(SUMMARY) for row in report["rows"])
+    assert len({row["objective"] for row in report["rows"]}) == len(objectives)
     frame = Frame(tmp_path / "frame")
     batches = frame.read()
-    for row in found["rows"]:
+    for row in report["rows"]:
         part = batches[(batches["objective"] == row["objective"]) & (batches["direction"] == row["direction"])]
         values = part[row["statistic"]].dropna()
         assert row["n"] == len(part)
         assert row["n_defined"] == len(values)
         assert row["mean"] == (pytest.approx(values.mean()) if len(values) else None)
     assert frame.manifest()["done"]
-    assert document(lossscope(*words)) == found
+    assert document(lossscope(*words)) == report
 
 
 def test_json_of_eval_is_one_document(ckpt: Path) -> None:
-    found = document(lossscope("eval", ckpt, "--format", "json"))
-    told = {(row["direction"], row["statistic"]): row["mean"] for row in found["rows"]}
+    report = document(lossscope("eval", ckpt, "--format", "json"))
+    means = {(row["direction"], row["statistic"]): row["mean"] for row in report["rows"]}
     assert {"R@1", "R@5", "R@10", "medr", "meanr", "MRR", "mAP@5", "mAP@5_hits", "ties"} == {
-        statistic for direction, statistic in told if direction == "i2t"
+        statistic for direction, statistic in means if direction == "i2t"
     }
-    recalls = [told[side, f"R@{k}"] for side in ("i2t", "t2i") for k in (1, 5, 10)]
-    assert told["both", "rsum"] == pytest.approx(sum(recalls))
+    recalls = [means[side, f"R@{k}"] for side in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert means["both", "rsum"] == pytest.approx(sum(recalls))
 
 
 @pytest.mark.parametrize("format", ["table", "json", "csv", "markdown", "latex"])
@@ -179,14 +179,14 @@ def test_folds_and_ensembles(dump: Path) -> None:
 
 
 def test_ranges_of_an_objective_are_written_out(dump: Path) -> None:
-    found = document(lossscope("cocos", dump, "--objective", "ntxent:tau=0.1..0.3/3", "--format", "json"))
-    assert {row["objective"] for row in found["rows"]} == {"ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"}
+    report = document(lossscope("cocos", dump, "--objective", "ntxent:tau=0.1..0.3/3", "--format", "json"))
+    assert {row["objective"] for row in report["rows"]} == {"ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"}
 
 
 def test_thresholds_are_taken_as_given_and_once(dump: Path) -> None:
     words = ["cocos", dump, "--objective", "ntxent", "--batch-size", "8", "--format", "json"]
-    found = document(lossscope(*words, "--eps", "0.0123456789", "--eps", "0.0123456789"))
-    assert {(row["eps"], row["n"]) for row in found["rows"]} == {(0.0123456789, 3)}
+    report = document(lossscope(*words, "--eps", "0.0123456789", "--eps", "0.0123456789"))
+    assert {(row["eps"], row["n"]) for row in report["rows"]} == {(0.0123456789, 3)}
 
 
 def test_the_known_form_is_one_deterministic_batch(dump: Path) -> None:
@@ -211,8 +211,8 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
         "    def values(self, S, mask):\n"
         "        return self.scale * (S.masked_fill(~mask.negatives, 0).sum(1) - positive_of(S, mask)[:, 0])\n"
     )
-    found = document(lossscope("cocos", dump, "--objective", "./my_loss.py:Mine:scale=2", "--format", "json"))
-    assert {row["objective"] for row in found["rows"]} == {"./my_loss.py:Mine:scale=2"}
+    report = document(lossscope("cocos", dump, "--objective", "./my_loss.py:Mine:scale=2", "--format", "json"))
+    assert {row["objective"] for row in report["rows"]} == {"./my_loss.py:Mine:scale=2"}
     words = ["train", "--data", DATA, "--encoder", ENCODER, "--epochs", "1", "--batch-size", "64", "--quiet"]
     trained = lossscope(*words, "--objective", "./my_loss.py:Mine")
     assert trained.stdout.split() == ["runs/scenes-Mine-seed0"], trained.stderr
@@ -224,12 +224,12 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("kind", ["objectives", "encoders", "datasets", "probes", "sources", "tables"])
 def test_list_names_everything_there_is(kind: str) -> None:
-    found = json.loads(lossscope("list", kind, "--format", "json").stdout)
+    loaded = json.loads(lossscope("list", kind, "--format", "json").stdout)
     if kind != "tables":
-        assert [item["name"] for item in found] == names(kind)
-    assert all(item["what"] for item in found)
+        assert [item["name"] for item in loaded] == names(kind)
+    assert all(item["what"] for item in loaded)
     text = lossscope("list", kind)
-    assert all(item["name"] in text.stdout for item in found)
+    assert all(item["name"] in text.stdout for item in loaded)
 
 
 @pytest.mark.slow
@@ -249,9 +249,9 @@ def test_verify_says_good(ckpt: Path) -> None:
 
 
 def test_json_of_verify_is_one_document(ckpt: Path) -> None:
-    found = json.loads(lossscope("verify", ckpt, ckpt, "--format", "json").stdout)
-    assert [item["checkpoint"] for item in found] == [str(ckpt), str(ckpt)]
-    assert found[0]["objective"] == "ntxent:tau=0.1"
+    loaded = json.loads(lossscope("verify", ckpt, ckpt, "--format", "json").stdout)
+    assert [item["checkpoint"] for item in loaded] == [str(ckpt), str(ckpt)]
+    assert loaded[0]["objective"] == "ntxent:tau=0.1"
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
@@ -260,8 +260,8 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    with process.stderr as told:
-        written = told.read()
+    with process.stderr as stderr:
+        written = stderr.read()
     assert (process.wait(60), written) == (1, b"")
 
 
@@ -273,10 +273,10 @@ def test_from_training_to_every_other_command(tmp_path: Path) -> None:
     assert "epoch   1  loss" in trained.stderr
     longer = lossscope("train", "--resume", "run", "--epochs", "2")
     assert longer.exit_code == 0, longer.stderr
-    told = document(lossscope("eval", "run", "--split", "val", "--format", "json"))["rows"]
+    rows = document(lossscope("eval", "run", "--split", "val", "--format", "json"))["rows"]
     metrics = pd.read_csv(tmp_path / "run" / "metrics.csv")
     best = metrics.loc[metrics["epoch"] > 0, "rsum"].max()
-    assert next(row["mean"] for row in told if row["statistic"] == "rsum") == pytest.approx(best)
+    assert next(row["mean"] for row in rows if row["statistic"] == "rsum") == pytest.approx(best)
     assert document(lossscope("cocos", "run", "--format", "json"))["rows"][0]["objective"] == "ntxent:tau=0.1"
     shown = lossscope("trajectory", "run", "-o", "run.svg")
     assert shown.exit_code == 0, shown.stderr
@@ -312,7 +312,7 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lossscope.engine.plan.Sweep.run", stop)
+    monkeypatch.setattr("lossscope.engine.sweep.Sweep.run", stop)
     result = lossscope("cocos", dump, "--objective", "triplet")
     assert result.exit_code == 130
     assert result.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."
@@ -330,7 +330,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Bad:
-    """A command line that can not work. words: files are those of the fixture `bad`; {train} stands for TRAIN."""
+    """A command line that cannot work. words: files are those of the fixture `bad`; {train} stands for TRAIN."""
 
     words: str
     code: int
@@ -368,17 +368,17 @@ BAD = [
     Bad("cocos dump.npz --objective triplet --eps nan", 2, "--eps must be a finite number >= 0; got nan"),
     Bad("cocos dump.npz --objective triplet --eps low", 2, "Invalid value for '--eps'"),
     Bad("cocos dump.npz --objective goal --convention released", 1, "convention of Goal must be one of corrected"),
-    Bad("cocos dump.npz --objective triplet --convention paper", 2, "--convention must be one of corrected, released"),
+    Bad("cocos dump.npz --objective triplet --convention paper", 2, "'paper' is not one of 'corrected', 'released'"),
     Bad("cocos dump.npz --objective triplet --sampling images", 1, "use --sampling pairs, or leave it out"),
-    Bad("cocos dump.npz --objective triplet --sampling rows", 2, "--sampling must be one of pairs, images; got 'rows'"),
+    Bad("cocos dump.npz --objective triplet --sampling rows", 2, "'rows' is not one of 'pairs', 'images'"),
     Bad("cocos dump.npz --objective triplet --batch-size 1", 2, "--batch-size must be a number of at least 2, or all"),
     Bad("cocos dump.npz --objective triplet --batch-size ²", 2, "--batch-size must be a number of at least 2, or all"),
     Bad("cocos dump.npz --objective triplet --batch-size 99 --drop-last", 1, "Use a smaller one, or --keep-last"),
     Bad("cocos dump.npz --objective triplet --device tpu", 2, "--device must be auto, cpu, cuda or cuda:INDEX"),
     Bad("cocos dump.npz --objective triplet --device cuda:99", 1, "--device must be one that is there; cuda:99 is not"),
     Bad("cocos dump.npz --objective triplet --format xml", 2, "--format must be one of table, json, csv"),
-    Bad("cocos dump.npz --objective triplet --same-image drop", 2, "--same-image must be one of keep, mask"),
-    Bad("cocos dump.npz --objective triplet --captions last", 2, "--captions must be one of all, first"),
+    Bad("cocos dump.npz --objective triplet --same-image drop", 2, "'drop' is not one of 'keep', 'mask'"),
+    Bad("cocos dump.npz --objective triplet --captions last", 2, "'last' is not one of 'all', 'first'"),
     Bad("cocos dump.npz --objective triplet --per-query", 2, "--per-query needs --out"),
     Bad("cocos dump.npz --objective triplet --seed=-1", 2, "Invalid value for '--seed'"),
     Bad("cocos dump.npz --objective triplet --out usedfolder", 1, "usedfolder must be empty or a frame"),
@@ -410,7 +410,7 @@ BAD = [
     Bad("trajectory usedfolder", 1, "must be a run folder with metrics.csv"),
     Bad("trajectory badrun", 1, "metrics.csv must"),
     Bad("trajectory run -o a.bmp", 1, "picture must end in .pdf, .png or .svg"),
-    Bad("trajectory run --format latex", 2, "--format must be one of table, csv, json"),
+    Bad("trajectory run --format latex", 2, "'latex' is not one of 'table', 'csv', 'json'"),
     Bad("list losses", 2, "KIND must be one of objectives, encoders"),
     Bad("verify none.pt", 1, "none.pt must exist; there is no such file"),
     Bad("verify nan.pt", 1, "weights of nan.pt must be finite"),
@@ -418,7 +418,7 @@ BAD = [
     Bad("train", 2, "train needs --data and --encoder and --objective"),
     Bad("train --resume gone", 1, "gone must be a run folder; it has no config.toml"),
     Bad("train --resume run --lr 1", 2, "only --epochs may change; got --lr"),
-    Bad("train --resume run --out x", 2, "only --epochs may change; got --config, --preset"),
+    Bad("train --resume run --out x", 2, "only --epochs may change; got --out"),
     Bad("train --resume run --epochs 1", 1, "--epochs must be at least the 2 that run has finished"),
     Bad("train --config gone.toml", 1, "gone.toml must be a readable TOML file"),
     Bad("train --config bad.toml", 1, "keys of bad.toml must be of data, encoder"),
@@ -429,8 +429,8 @@ BAD = [
     Bad("{train} --batch-size 1", 1, "batch-size must be at least 2; got 1"),
     Bad("{train} --lr nan", 1, "lr and lr-gamma must be > 0"),
     Bad("{train} --seed=-1", 1, "seed must be in 0.."),
-    Bad("{train} --reduction max", 1, "reduction must be one of sum, mean, pairs, cells; got 'max'"),
-    Bad("{train} --precision fp8", 1, "precision must be one of fp32, bf16, fp16"),
+    Bad("{train} --reduction max", 2, "'max' is not one of 'sum', 'mean', 'pairs', 'cells'"),
+    Bad("{train} --precision fp8", 2, "'fp8' is not one of 'fp32', 'bf16', 'fp16'"),
     Bad("{train} --sampling images", 1, "sampling must be pairs or single for ntxent"),
     Bad("{train} --encoder vsepp:image=linear", 1, "image=linear must be given features"),
     Bad("{train} --encoder vsepp:image=resnet18,weights=gone.pth", 1, "gone.pth must exist"),
@@ -447,20 +447,20 @@ BAD = [
 @pytest.fixture
 def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
     """A folder with everything that can be wrong in it."""
-    held = torch.load(ckpt, weights_only=True)
+    stored = torch.load(ckpt, weights_only=True)
     (tmp_path / "text.pt").write_text("I am no checkpoint")
     (tmp_path / "empty.pt").touch()
     (tmp_path / "cut.pt").write_bytes(ckpt.read_bytes()[:5000])
-    torch.save({**held, "training": argparse.Namespace(lr=1)}, tmp_path / "foreign.pt")
+    torch.save({**stored, "training": argparse.Namespace(lr=1)}, tmp_path / "foreign.pt")
     torch.save(torch.ones(3), tmp_path / "tensor.pt")
-    torch.save({**held, "version": 99}, tmp_path / "newer.pt")
-    torch.save({**held, "encoder": "./evil.py:Evil"}, tmp_path / "plugin.pt")
+    torch.save({**stored, "version": 99}, tmp_path / "newer.pt")
+    torch.save({**stored, "encoder": "./evil.py:Evil"}, tmp_path / "plugin.pt")
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
-    torch.save({**held, "data": "precomp:root=nowhere"}, tmp_path / "lost.pt")
+    torch.save({**stored, "data": "precomp:root=nowhere"}, tmp_path / "lost.pt")
     weights = {
-        name: tensor * torch.nan if tensor.is_floating_point() else tensor for name, tensor in held["weights"].items()
+        name: tensor * torch.nan if tensor.is_floating_point() else tensor for name, tensor in stored["weights"].items()
     }
-    torch.save({**held, "weights": weights}, tmp_path / "nan.pt")
+    torch.save({**stored, "weights": weights}, tmp_path / "nan.pt")
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "emptyfolder").mkdir()
     (tmp_path / "usedfolder").mkdir()
@@ -490,16 +490,16 @@ def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.words.replace("{train}", "train.."))
-def test_what_can_not_work_is_told_in_one_message(case: Bad, bad: Path) -> None:
+def test_what_cannot_work_is_one_message(case: Bad, bad: Path) -> None:
     words = [*(TRAIN if case.words.startswith("{train}") else []), *case.words.removeprefix("{train}").split()]
     result = lossscope(*words)
-    told = plain(result.stderr)
+    message = plain(result.stderr)
     escaped = result.exception is not None and not isinstance(result.exception, SystemExit)
     assert not escaped, f"{type(result.exception).__name__}: {result.exception}"
-    assert case.fragment in told
+    assert case.fragment in message
     assert result.exit_code == case.code
     assert result.stdout == ""
-    assert "Traceback" not in told
+    assert "Traceback" not in message
 
 
 def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""From the command line: compare runs and dumps, write run files; what can not be compared says why."""
+"""From the command line: compare runs and dumps, write run files; what cannot be compared is an error."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> 
             weights = {
                 k: v * (1 + noise * torch.rand_like(v)) if v.is_floating_point() else v for k, v in base.weights.items()
             }
-            told = {"objective": objective, "training": {**base.training, "objective": objective, "seed": seed}}
+            values = {"objective": objective, "training": {**base.training, "objective": objective, "seed": seed}}
             name = f"{objective.partition(':')[0]}-{seed}.pt"
-            Checkpoint(**{**vars(base), "weights": weights, **told}).save(tmp_path / name)
+            Checkpoint(**{**vars(base), "weights": weights, **values}).save(tmp_path / name)
 
 
 def lossscope(words: str) -> Result:
@@ -49,30 +49,30 @@ ALL = "compare ntxent-0.pt ntxent-1.pt triplet-0.pt triplet-1.pt --resamples 199
 
 
 def test_the_command_offers_the_metrics_there_are() -> None:
-    assert tuple(METRICS) == OFFERED
+    assert OFFERED is METRICS
 
 
 def test_rows_are_those_of_the_library() -> None:
     result = lossscope(f"{ALL} --format csv --metric rsum --metric i2t_MRR")
     assert result.exit_code == 0, result.stderr
-    found = pd.read_csv(io.StringIO(result.stdout), keep_default_na=False, na_values=[""])
+    rows = pd.read_csv(io.StringIO(result.stdout), keep_default_na=False, na_values=[""])
     parts = []
     for name in ("ntxent", "triplet"):
         for seed in (0, 1):
             who = {"run": f"{name}{seed}", "data": "d", "encoder": "e", "objective_label": name, "seed": seed}
             parts.append(per_query(load(f"{name}-{seed}.pt", split="test")).assign(**who))
-    expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], chance=Resampling(199))
+    expected = compare(pd.concat(parts), ["rsum", "i2t_MRR"], resampling=Resampling(199))
     numbers = expected.select_dtypes("number").columns
-    pd.testing.assert_frame_equal(found[numbers], expected[numbers], rtol=1e-12)
-    assert found["system"].tolist() == expected["system"].tolist()
-    assert found["seeds"].tolist() == ["0, 1"] * 2
+    pd.testing.assert_frame_equal(rows[numbers], expected[numbers], rtol=1e-12)
+    assert rows["system"].tolist() == expected["system"].tolist()
+    assert rows["seeds"].tolist() == ["0, 1"] * 2
 
 
 def test_json_is_one_document_and_a_table_goes_to_a_file() -> None:
-    found = json.loads(lossscope(f"{ALL} --format json").stdout)
-    assert found["schema"] == "lossscope.comparison/2"
-    assert found["command"]["metrics"] == ["rsum"]
-    assert found["rows"][0]["n_seeds"] == 2
+    report = json.loads(lossscope(f"{ALL} --format json").stdout)
+    assert report["schema"] == "lossscope.comparison/2"
+    assert report["command"]["metrics"] == ["rsum"]
+    assert report["rows"][0]["n_seeds"] == 2
     result = lossscope(f"{ALL} --format latex --metric all --out tables/all.tex")
     assert (result.exit_code, result.stdout) == (0, "")
     text = Path("tables/all.tex").read_text()
@@ -132,7 +132,7 @@ def test_dumps_are_systems_of_their_own_names() -> None:
         ("compare", 2, "Missing argument"),
     ],
 )
-def test_what_can_not_be_compared_is_told(words: str, code: int, message: str) -> None:
+def test_what_cannot_be_compared_is_an_error(words: str, code: int, message: str) -> None:
     Path("copy.pt").write_bytes(Path("ntxent-0.pt").read_bytes())
     dump("other.npz", 7, 0)
     result = lossscope(words)
@@ -163,7 +163,7 @@ def test_eval_writes_run_files_beside_its_numbers() -> None:
         ("eval ntxent-0.pt --run-files ntxent-0.pt", "must be a folder for run files; it is a file"),
     ],
 )
-def test_run_files_that_can_not_be_written_are_told(words: str, message: str) -> None:
+def test_run_files_that_cannot_be_written_are_an_error(words: str, message: str) -> None:
     result = lossscope(words)
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.stderr.replace("│", " ").split())

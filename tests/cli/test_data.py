@@ -34,17 +34,17 @@ def done(*words: str) -> str:
 
 
 def msrvtt(videos: int = 6) -> None:
-    told = {
+    annotations = {
         "videos": [{"video_id": f"video{k}", "split": "train"} for k in range(videos)],
         "sentences": [{"video_id": f"video{k}", "caption": f"a dog {k}"} for k in range(videos)],
     }
     Path("m").mkdir()
-    Path("m/all_videodatainfo.json").write_text(json.dumps(told))
+    Path("m/all_videodatainfo.json").write_text(json.dumps(annotations))
     Path("m/MSRVTT_JSFUSION_test.csv").write_text("key;vid_key;video_id;sentence\nret0;msr5;video5;a cat\n")
 
 
 def test_features_of_pictures_and_the_same_command_again() -> None:
-    words = ("features", "--data", SCENES, "--out", "f", "--with", "hog-grid:rows=2,columns=2", "--device", "cpu")
+    words = ("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2", "--device", "cpu")
     assert done(*words) == "f\n"
     before = {path: path.read_bytes() for path in Path("f").iterdir()}
     assert done(*words) == "f\n"
@@ -56,10 +56,10 @@ def test_features_of_pictures_and_the_same_command_again() -> None:
 
 def test_generated_features_and_words_make_a_data_set_of_videos() -> None:
     msrvtt()
-    result = lossscope("experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
+    result = lossscope("synthetic-experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
     assert result.exit_code == 0, result.stderr
     assert "generated features of 6 videos, from their captions: no measurement of any video" in result.stderr
-    assert done("words", "m/words", "--captions", "m", "--width", "5", "-q") == "m/words\n"
+    assert done("random-words", "m/words", "--captions", "m", "--width", "5", "-q") == "m/words\n"
     data = build("datasets", "msrvtt:root=m,held=1,words=m/words")
     assert [len(data.split(name).images) for name in data.splits()] == [4, 1, 1]
     assert data.split("test").captions == ["a cat"]
@@ -92,25 +92,29 @@ def test_pickles_of_others() -> None:
     ("words", "code", "message"),
     [
         ("features --data gone --out f", 2, "data set must be one of"),
-        (f"features --data {SCENES} --out f --with gone", 2, "feature must be one of hog_grid, resnet, transformers"),
         (
-            f"features --data {SCENES} --out f --with hog-grid --split dev",
+            f"features --data {SCENES} --out f --backbone gone",
+            2,
+            "feature must be one of hog_grid, resnet, transformers",
+        ),
+        (
+            f"features --data {SCENES} --out f --backbone hog-grid --split dev",
             1,
             "splits must be of train, val, test; got dev",
         ),
-        (f"features --data {SCENES} --out f --with resnet", 2, "resnet needs weights=..."),
-        (f"features --data {SCENES} --out f --with transformers:path=gone", 1, "must be a folder with config.json"),
+        (f"features --data {SCENES} --out f --backbone resnet", 2, "resnet needs weights=..."),
+        (f"features --data {SCENES} --out f --backbone transformers:path=gone", 1, "must be a folder with config.json"),
         ("features --data scenes:captions=3 --out f", 1, "must have 5 captions each"),
-        ("experts f --captions gone", 1, "annotations must be files like gone"),
-        ("experts f --captions gone --models x", 2, "--models must be one of mmt, ce"),
-        ("words f --captions gone --lists x", 2, "--lists must be one of 1k-a, 1k-b, full"),
+        ("synthetic-experts f --captions gone", 1, "annotations must be files like gone"),
+        ("synthetic-experts f --captions gone --models x", 2, "'x' is not one of 'mmt', 'ce'"),
+        ("random-words f --captions gone --lists x", 2, "'x' is not one of '1k-a', '1k-b', 'full'"),
         ("ecir . k --name n", 1, "must hold train_set.p"),
         ("msrvtt x a b", 2, "KIND must be one of expert, words, captions, chosen"),
         ("msrvtt expert gone b", 1, "gone must exist"),
         ("similarity gone b", 1, "gone must exist"),
     ],
 )
-def test_what_can_not_work_is_told_and_leaves_nothing(words: str, code: int, message: str, tmp_path: Path) -> None:
+def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, code: int, message: str, tmp_path: Path) -> None:
     result = lossscope(*words.split())
     assert result.exit_code == code
     assert message in " ".join(result.stderr.split())
@@ -135,6 +139,6 @@ def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_help_shows_examples() -> None:
-    for name in ("features", "experts", "words", "ecir", "msrvtt", "similarity"):
+    for name in ("features", "synthetic-experts", "random-words", "ecir", "msrvtt", "similarity"):
         text = done(name, "--help")
         assert f"lossscope data {name}" in text

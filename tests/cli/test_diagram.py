@@ -69,8 +69,8 @@ def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
     result = diagram("--objective", "triplet", "--overlay", tiny_checkpoint, *FEW, "--format", "csv", "--quiet")
     tables = [pd.read_csv(io.StringIO(text)) for text in result.stdout.split("\n\n")]
     _, cloud, curves, weights = tables
-    held = f"(held: s₋ {cloud['s_neg'].median():.2f}, s₊ {cloud['s_pos'].median():.2f})"
-    assert curves["label"].str.endswith(held).all()
+    shares = f"(other: s₋ {cloud['s_neg'].median():.2f}, s₊ {cloud['s_pos'].median():.2f})"
+    assert curves["label"].str.endswith(shares).all()
     assert set(cloud["split"]) == {"train"}
     assert len(weights) == len(cloud)
     violating = weights["s_neg"] - weights["s_pos"] + 0.2 > 0
@@ -86,17 +86,17 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "fragment"),
     [
         (["--path"], 2, "--path needs one --overlay, a run folder"),
-        (["--style", "print"], 2, "--style must be one of screen, paper; got 'print'"),
-        (["--direction", "up"], 2, "--direction must be one of i2t, t2i, both; got 'up'"),
+        (["--style", "print"], 2, "'print' is not one of 'screen', 'paper'"),
+        (["--direction", "up"], 2, "'up' is not one of 'i2t', 't2i', 'both'"),
         (["--overlay", "none.pt"], 1, "there is nothing at none.pt"),
         (["--overlay", ".", "--path"], 1, "it has 0"),
     ],
 )
-def test_what_can_not_be_is_said(words: list[str], code: int, said: str) -> None:
+def test_what_cannot_be_drawn_is_an_error(words: list[str], code: int, fragment: str) -> None:
     result = diagram("--triplet", "nca", *words, *FEW)
     assert result.exit_code == code
-    assert said in " ".join(result.stderr.split())
+    assert fragment in " ".join(result.stderr.split())
     assert not Path("diagram.png").exists()

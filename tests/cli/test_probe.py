@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
-from lossscope_cli import _output, app
-from lossscope_cli._declared import declared
-from lossscope_cli._pace import Pace
-from lossscope_cli.probe import probe_names
+from lossscope_cli import app
+from lossscope_cli._options import complete_names
+from lossscope_cli._progress import progress_lines
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
 
-HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "probe", "rank", "train", "trajectory"]
+HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "mine", "probe", "train", "trajectory"]
 PROBES = [name for name in names("probes") if name != "cocos"]
 COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
 OF_SIMILARITIES = [n for n in PROBES if not {"gradients", "embeddings", "keys"} & build("probes", n).reads]
@@ -48,8 +48,8 @@ def plain(text: str) -> str:
 
 def rows_of(result: Result) -> list[dict[str, Any]]:
     assert result.exit_code == 0, result.stderr
-    found: list[dict[str, Any]] = json.loads(result.stdout, parse_constant=pytest.fail)["rows"]
-    return found
+    rows: list[dict[str, Any]] = json.loads(result.stdout, parse_constant=pytest.fail)["rows"]
+    return rows
 
 
 @pytest.fixture
@@ -85,22 +85,22 @@ def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None
 
 @pytest.mark.parametrize("name", PROBES)
 def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
-    (item,) = (item for item in declared("probes") if item.name == name)
+    (item,) = (item for item in declarations("probes") if item.name == name)
     probe = load("probes", name)
     assert {field.name: field.default for field in item.fields} == {f.name: f.default for f in fields(probe)}
-    assert item.told.split() == (probe.__doc__ or "").split()
+    assert item.text.split() == (probe.__doc__ or "").split()
     assert item.constants["cheap"] is probe.cheap
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_help_shows_examples_and_what_is_asked(name: str) -> None:
-    told = plain(lossscope(name.replace("_", "-"), "--help").stdout)
-    assert f"lossscope {name.replace('_', '-')} ckpt.pt" in told
-    assert plain(declared_what(name)) in told
+def test_help_shows_examples_and_the_question(name: str) -> None:
+    text = plain(lossscope(name.replace("_", "-"), "--help").stdout)
+    assert f"lossscope {name.replace('_', '-')} ckpt.pt" in text
+    assert plain(question_of(name)) in text
 
 
-def declared_what(name: str) -> str:
-    return next(item.what for item in declared("probes") if item.name == name)
+def question_of(name: str) -> str:
+    return next(item.question for item in declarations("probes") if item.name == name)
 
 
 @pytest.mark.slow
@@ -109,8 +109,8 @@ def test_help_of_the_commands_imports_nothing_heavy() -> None:
         "import sys, lossscope_cli\n"
         "for words in (['probe', '--help'], ['similarity', '--help']):\n"
         "    lossscope_cli.app(words, standalone_mode=False)\n"
-        "from lossscope_cli.probe import probe_names\n"
-        "assert probe_names('si') == ['similarity']\n"
+        "from lossscope_cli._options import complete_names\n"
+        "assert complete_names('probes')('si') == ['similarity']\n"
         "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'scipy'}\n"
         "print(sorted(heavy & set(sys.modules)), [m for m in sys.modules if m.startswith('lossscope.probes')])"
     )
@@ -119,12 +119,13 @@ def test_help_of_the_commands_imports_nothing_heavy() -> None:
 
 
 def test_names_are_completed_from_the_files() -> None:
-    assert probe_names("") == ["all", "cheap", *names("probes")]
-    assert probe_names("c")[:2] == ["cheap", "cocos"]
+    complete = complete_names("probes", "all", "cheap")
+    assert complete("") == ["all", "cheap", *names("probes")]
+    assert complete("c")[:2] == ["cheap", "cocos"]
 
 
 @pytest.mark.parametrize("name", OF_SIMILARITIES)
-def test_a_command_gives_what_its_probe_finds(name: str, similarities: Path) -> None:
+def test_a_command_gives_what_its_probe_computes(name: str, similarities: Path) -> None:
     words = [name.replace("_", "-"), similarities, *LINE, "--format", "json"]
     rows = rows_of(lossscope(*words))
     assert all(set(row) == set(SUMMARY) for row in rows)
@@ -138,11 +139,11 @@ def test_similarity_by_hand(similarities: Path) -> None:
     words = "--batch-size all --no-shuffle --captions first --format json".split()
     rows = rows_of(lossscope("similarity", similarities, *words))
     S = np.load(similarities)["similarity"][:, ::2]
-    told = {(row["direction"], row["statistic"]): row["mean"] for row in rows}
+    means = {(row["direction"], row["statistic"]): row["mean"] for row in rows}
     hidden = np.where(np.eye(12, dtype=bool), -2, S)
-    assert told["i2t", "s_pos"] == pytest.approx(np.diag(S).mean(), rel=1e-5)
-    assert told["i2t", "s_neg"] == pytest.approx(hidden.max(1).mean(), rel=1e-5)
-    assert told["t2i", "s_neg"] == pytest.approx(hidden.max(0).mean(), rel=1e-5)
+    assert means["i2t", "s_pos"] == pytest.approx(np.diag(S).mean(), rel=1e-5)
+    assert means["i2t", "s_neg"] == pytest.approx(hidden.max(1).mean(), rel=1e-5)
+    assert means["t2i", "s_neg"] == pytest.approx(hidden.max(0).mean(), rel=1e-5)
 
 
 def test_an_option_reaches_the_probe(similarities: Path) -> None:
@@ -155,7 +156,7 @@ def test_an_option_reaches_the_probe(similarities: Path) -> None:
     assert (low["i2t", "W_neg"]["eps"], high["i2t", "W_neg"]["eps"]) == (0, 1000)
 
 
-def test_a_bad_option_is_told(dump: Path) -> None:
+def test_a_bad_option_is_an_error(dump: Path) -> None:
     result = lossscope("weight-mass", dump, "--objective", "triplet", "--eps=-1")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "eps must be a number >= 0; got -1" in plain(result.stderr)
@@ -164,7 +165,7 @@ def test_a_bad_option_is_told(dump: Path) -> None:
     assert "must be one of query, candidate" in plain(result.stderr)
 
 
-def test_no_objective_is_asked_of_a_probe_that_weighs_none(dump: Path) -> None:
+def test_no_objective_is_used_by_a_probe_that_weighs_none(dump: Path) -> None:
     result = lossscope("similarity", dump)
     assert result.exit_code == 0
     assert "counting for" not in result.stderr
@@ -174,21 +175,21 @@ def test_no_objective_is_asked_of_a_probe_that_weighs_none(dump: Path) -> None:
 
 @pytest.mark.slow
 def test_cheap_is_the_default_and_all_is_all(tiny_checkpoint: Path) -> None:
-    def found(*words: str) -> set[str]:
+    def probes_of(*words: str) -> set[str]:
         return {row["probe"] for row in rows_of(lossscope("probe", tiny_checkpoint, *words, "--format", "json"))}
 
     cheap = {name for name in names("probes") if load("probes", name).cheap}
-    assert found() == found("--probes", "cheap") == cheap
-    assert found("--probes", "all") == set(names("probes"))
-    assert found("--probes", "tangent", "--probes", "cheap") == {"tangent"} | cheap
+    assert probes_of() == probes_of("--probes", "cheap") == cheap
+    assert probes_of("--probes", "all") == set(names("probes"))
+    assert probes_of("--probes", "tangent", "--probes", "cheap") == {"tangent"} | cheap
     assert cheap < set(names("probes"))
 
 
-def test_probes_that_can_not_look_are_left_out_of_a_group_and_refused_by_name(similarities: Path) -> None:
+def test_probes_that_cannot_run_are_left_out_of_a_group_and_refused_by_name(similarities: Path) -> None:
     result = lossscope("probe", similarities, *LINE, "--probes", "all", "--format", "json")
-    found = {row["probe"] for row in rows_of(result)}
-    assert "tangent" not in found
-    assert {"cocos", "similarity"} <= found
+    ran = {row["probe"] for row in rows_of(result)}
+    assert "tangent" not in ran
+    assert {"cocos", "similarity"} <= ran
     assert "Note: tangent is left out: this probe needs embeddings" in result.stderr
     named = lossscope("probe", similarities, *LINE, "--probes", "tangent")
     assert (named.exit_code, named.stdout) == (1, "")
@@ -214,13 +215,13 @@ def test_several_probes_are_one_sweep_with_the_numbers_of_each(dump: Path, tmp_p
 def test_two_probes_of_one_name_are_told_apart(dump: Path) -> None:
     words = ["--probes", "false-negatives", "--probes", "false-negatives:near=-0.9", "--format", "json"]
     rows = [row for row in rows_of(lossscope("probe", dump, *words)) if row["statistic"] == "near"]
-    found = {(row["probe"], row["direction"]): row["mean"] for row in rows}
-    assert found["false_negatives", "i2t"] < found["false_negatives:near=-0.9", "i2t"]
-    assert len(found) == 4
+    means = {(row["probe"], row["direction"]): row["mean"] for row in rows}
+    assert means["false_negatives", "i2t"] < means["false_negatives:near=-0.9", "i2t"]
+    assert len(means) == 4
 
 
 @pytest.mark.parametrize("words", [["--probes", "cocoa"], ["--probes", "cocos:epsilon=1"]])
-def test_a_probe_that_is_none_is_told(words: list[str], dump: Path) -> None:
+def test_an_unknown_probe_is_an_error(words: list[str], dump: Path) -> None:
     result = lossscope("probe", dump, "--objective", "triplet", *words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "did you mean" in plain(result.stderr)
@@ -228,7 +229,7 @@ def test_a_probe_that_is_none_is_told(words: list[str], dump: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "markdown", "latex"])
-def test_tables_of_all_probes_are_narrow_and_tell_groups_apart(format: str, tiny_checkpoint: Path) -> None:
+def test_tables_of_all_probes_are_narrow_and_keep_groups_apart(format: str, tiny_checkpoint: Path) -> None:
     objectives = [word for spec in ("triplet", "ntxent:tau=0.05", "unified", "vlc") for word in ("--objective", spec)]
     result = lossscope("probe", tiny_checkpoint, *objectives, "--format", format)
     assert result.exit_code == 0, result.stderr
@@ -289,7 +290,7 @@ def test_a_curve_of_another_kind_is_refused(dump: Path) -> None:
     assert "--curve must end in .csv, .pdf, .png or .svg; got 'curve.txt'" in plain(result.stderr)
 
 
-def test_verbose_tells_of_progress_without_a_terminal(dump: Path) -> None:
+def test_verbose_shows_progress_without_a_terminal(dump: Path) -> None:
     result = lossscope("similarity", dump, "--batch-size", "2", "--verbose")
     assert re.search(r"^pairs batches 12/12(, .*/s)?$", result.stderr, re.M)
     assert "batches" not in lossscope("similarity", dump, "--batch-size", "2").stderr
@@ -303,40 +304,43 @@ class Clock:
         return self.now
 
 
-def test_the_pace_counts_only_what_is_done_now() -> None:
+def written(capsys: pytest.CaptureFixture[str], *reports: tuple[float, int, int]) -> list[str]:
+    """The lines that reports (seconds, done, of) lead to, each written at once."""
     clock = Clock()
-    pace = Pace(clock)
-    pace.seen(1000, 1100)
-    assert (pace.rate, pace.left, pace.told()) == (None, None, "")
-    clock.now = 10
-    pace.seen(1020, 1100)
-    assert (pace.rate, pace.left, pace.told()) == (2, 40, "2/s, 0:40 left")
-    clock.now = 100
-    pace.seen(1030, 11000)
-    assert pace.told() == "3.33 s each, 9:13:53 left"
-    pace.seen(11000, 11000)
-    assert pace.told() == "100/s"
-    pace.seen(1050, 1100)  # another run under the same name, gone on with
-    assert pace.told() == ""
-    clock.now = 110
-    pace.seen(1060, 1100)
-    assert pace.told() == "1/s, 0:40 left"
+    report = progress_lines(0, clock)
+    for clock.now, done, total in reports:
+        report("batches", done, total)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_the_rate_counts_only_work_that_was_done_in_this_run(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = written(capsys, (0, 1000, 1100), (10, 1020, 1100), (100, 1100, 1100))
+    assert lines == ["batches 1000/1100", "batches 1020/1100, 2/s, 0:00:40 left", "batches 1100/1100, 1/s"]
+
+
+def test_slow_work_is_shown_in_seconds_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert written(capsys, (0, 0, 10), (20, 2, 10))[-1] == "batches 2/10, 10 s each, 0:01:20 left"
+
+
+def test_another_run_under_the_same_name_begins_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = written(capsys, (0, 0, 100), (10, 100, 100), (20, 50, 100), (30, 60, 100))
+    assert lines[2:] == ["batches 50/100", "batches 60/100, 1/s, 0:00:40 left"]
 
 
 def test_lines_come_at_intervals_and_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    report = _output.lines(30, clock)
+    report = progress_lines(30, clock)
     for done in range(1, 11):
         clock.now += 10
         report("batches", done, 10)
     assert capsys.readouterr().err.splitlines() == [
-        "batches 4/10, 10 s each, 1:00 left",
-        "batches 7/10, 10 s each, 0:30 left",
+        "batches 4/10, 10 s each, 0:01:00 left",
+        "batches 7/10, 10 s each, 0:00:30 left",
         "batches 10/10, 10 s each",
     ]
 
 
-def test_a_curve_is_drawn_where_the_eps_asked_for_is_zero(dump: Path) -> None:
+def test_a_curve_is_drawn_where_eps_is_zero(dump: Path) -> None:
     result = lossscope("cocos", dump, "--objective", "triplet", "--eps", "0", "--curve", "curve.png")
     assert (result.exit_code, "Warning" in result.stderr) == (0, False)
     assert Path("curve.png").stat().st_size > 1000

@@ -1,4 +1,4 @@
-"""From the command line: a page from studies and runs; what can not be reported says why, and writes nothing."""
+"""From the command line: a page from studies and runs; what cannot be reported is an error, and writes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 @pytest.fixture(autouse=True)
 def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_study: Path, tiny_run: Path) -> None:
-    """A finished study, and a run folder that nobody examined."""
+    """A finished study, and a run folder that was not evaluated."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     shutil.copytree(tiny_study, tmp_path / "study")
@@ -34,8 +34,8 @@ def test_a_study_and_a_run_become_a_page() -> None:
     assert "Open the page in a browser:" in result.stderr
     listing = json.loads(Path("page/index.json").read_text(encoding="utf-8"))
     assert listing["title"] == "Mine" and listing["provenance"]["command"].startswith("lossscope report study alone")
-    manifest = json.loads(Path("alone/examined/manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["asked"]["split"], manifest["asked"]["test"]) == ("val", "test")
+    manifest = json.loads(Path("alone/evaluation/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["config"]["split"], manifest["config"]["test"]) == ("val", "test")
     assert {path.name for path in Path("page").iterdir()} == {"index.html", "index.json", "latex", "csv", "figures"}
 
 
@@ -53,32 +53,32 @@ def test_quiet_says_the_page_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "fragment"),
     [
         ("report", 2, "Missing argument"),
         ("report gone", 1, "gone must be the folder of a study or of a run; it has neither study.json nor config.toml"),
         ("report study --out file", 1, "file must be a folder; it is a file. Choose another --out"),
         ("report study --out file/below", 1, "must be a folder that can be written"),
         ("report study --out mine", 1, "mine must be new, empty, or an earlier report; it holds other files"),
-        ("report study study", 1, "runs must have names of their own; got"),
+        ("report study study", 1, "names of runs must differ; got"),
         ("report study --resamples 5", 2, "greater than or equal to 99"),
         ("report study --device tpu", 2, "--device must be auto, cpu, cuda"),
         ("report broken", 1, "study.json must be whole JSON"),
         ("report waiting", 1, "at least one run must be done; got"),
     ],
 )
-def test_what_can_not_be_reported_is_told(words: str, code: int, told: str) -> None:
+def test_what_cannot_be_reported_is_an_error(words: str, code: int, fragment: str) -> None:
     Path("file").write_text("mine", encoding="utf-8")
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("mine", encoding="utf-8")
     Path("broken").mkdir()
     Path("broken/study.json").write_text('{"schema": ', encoding="utf-8")
     shutil.copytree("study", "waiting")
-    for state in Path("waiting").glob("cells/*/state.json"):
-        state.unlink()
+    for status in Path("waiting").glob("runs/*/status.json"):
+        status.unlink()
     result = lossscope(words)
     assert result.exit_code == code, result.output
-    assert told in " ".join(result.stderr.replace("│", " ").split())
+    assert fragment in " ".join(result.stderr.replace("│", " ").split())
     assert result.stdout == "" and not Path("report").exists()
     assert Path("mine/notes.txt").read_text(encoding="utf-8") == Path("file").read_text(encoding="utf-8") == "mine"
 

@@ -13,7 +13,7 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-from lossscope.report.results import read_results
+from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 
 
@@ -31,9 +31,9 @@ def lossscope(words: str) -> Result:
 
 
 def fail(place: int = -1) -> str:
-    """Make one cell a failed one; its key."""
-    folder = sorted(Path("runs/tiny/cells").iterdir())[place]
-    (folder / "state.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
+    """Make one run a failed one; return its key."""
+    folder = sorted(Path("runs/tiny/runs").iterdir())[place]
+    (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
     return folder.name
 
 
@@ -47,49 +47,49 @@ def test_a_study_that_is_done_is_run_in_no_time() -> None:
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "runs/tiny", "")
 
 
-def test_a_failed_cell_is_told_and_the_exit_code_is_1() -> None:
+def test_a_failed_run_is_named_and_the_exit_code_is_1() -> None:
     key = fail()
     result = lossscope("study run tiny.toml --device cpu")
     assert result.exit_code == 1 and result.stdout.strip() == "runs/tiny"
     assert f"Failed: {key}: no memory left" in result.stderr
-    assert "1 of 4 cells failed; --retry-failed runs them again." in result.stderr
+    assert "1 of 4 runs failed; --retry-failed runs them again." in result.stderr
 
 
 @pytest.mark.slow
-def test_failed_cells_are_run_again_when_asked() -> None:
+def test_failed_runs_are_run_again_with_retry_failed() -> None:
     key = fail()
     result = lossscope("study run tiny.toml --device cpu --retry-failed")
     assert result.exit_code == 0, result.stderr
     assert f"4/4 {key}: rsum" in result.stderr
-    assert {state.status for state in Study.opened("runs/tiny").states()} == {"done"}
+    assert {one.status for one in Study.open(Path("runs/tiny")).statuses()} == {"done"}
 
 
 @pytest.mark.slow
-def test_the_cost_is_told_and_nothing_is_run() -> None:
+def test_the_cost_is_printed_and_nothing_is_run() -> None:
     text = Path("tiny.toml").read_text(encoding="utf-8").replace("[0, 1]", "[0, 1, 2]")
     Path("tiny.toml").write_text(text, encoding="utf-8")
     result = lossscope("study run tiny.toml --dry-run --device cpu")
     assert result.exit_code == 0, result.stderr
-    assert "2 cells left of 6" in result.stdout and "cells that are done" in result.stdout
-    assert [state.status for state in Study.opened("runs/tiny").states()].count("waiting") == 2
+    assert "2 runs left of 6" in result.stdout and "runs that are done" in result.stdout
+    assert [one.status for one in Study.open(Path("runs/tiny")).statuses()].count("waiting") == 2
 
 
 def test_status_is_json_csv_or_a_table() -> None:
     key = fail()
-    found = json.loads(lossscope("study status tiny.toml --format json").stdout)
-    assert found["schema"] == "lossscope.status/2" and len(found["cells"]) == 4
-    assert set(found["cells"][0]) == {
-        "cell", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason",
+    report = json.loads(lossscope("study status tiny.toml --format json").stdout)
+    assert report["schema"] == "lossscope.status/2" and len(report["runs"]) == 4
+    assert set(report["runs"][0]) == {
+        "run", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason",
     }  # fmt: skip
-    rsum = read_results(["runs/tiny"]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
-    told = {one["cell"]: one["rsum"] for one in found["cells"] if one["status"] == "done"}
-    assert told == pytest.approx(rsum.to_dict())
-    (failed,) = [one for one in found["cells"] if one["status"] == "failed"]
-    assert (failed["cell"], failed["reason"], failed["rsum"]) == (key, "no memory left", None)
+    rsum = read_runs([Path("runs/tiny")]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
+    rsums = {one["run"]: one["rsum"] for one in report["runs"] if one["status"] == "done"}
+    assert rsums == pytest.approx(rsum.to_dict())
+    (failed,) = [one for one in report["runs"] if one["status"] == "failed"]
+    assert (failed["run"], failed["reason"], failed["rsum"]) == (key, "no memory left", None)
     frame = pd.read_csv(io.StringIO(lossscope("study status runs/tiny --format csv").stdout))
-    assert frame["cell"].tolist() == [one["cell"] for one in found["cells"]]
+    assert frame["run"].tolist() == [one["run"] for one in report["runs"]]
     text = lossscope("study status runs/tiny").stdout
-    assert "4 cells: 3 done, 1 failed." in text and "no memory left" in text
+    assert "4 runs: 3 done, 1 failed." in text and "no memory left" in text
 
 
 @pytest.mark.slow
@@ -98,15 +98,15 @@ def test_tables_are_those_of_the_rows() -> None:
     assert "Retrieval in both directions" in text and "NT-Xent" in text
     assert r"\toprule" in lossscope("study table runs/tiny --format latex").stdout
     rows = pd.read_csv(io.StringIO(lossscope("study table runs/tiny --format csv").stdout))
-    kept = read_results(["runs/tiny"]).rows
+    kept = read_runs([Path("runs/tiny")]).rows
     assert rows["mean"].tolist() == pytest.approx(kept["mean"].tolist(), nan_ok=True)
-    found = json.loads(lossscope("study table runs/tiny --format json").stdout)
-    assert found["schema"] == "lossscope.summary/1" and len(found["rows"]) == len(kept)
+    report = json.loads(lossscope("study table runs/tiny --format json").stdout)
+    assert report["schema"] == "lossscope.summary/1" and len(report["rows"]) == len(kept)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "fragment"),
     [
         ("study run", 2, "Missing argument"),
         ("study run gone.toml", 1, "gone.toml must be a readable TOML file of a study"),
@@ -118,17 +118,17 @@ def test_tables_are_those_of_the_rows() -> None:
         ("study run tiny.toml --data other=scenes", 1, "--data must name one of scenes; got 'other'"),
         ("study run runs/tiny --out else", 2, "a folder states its data; give --data and --out with the TOML file"),
         ("study run tiny.toml --device tpu", 2, "--device must be auto, cpu, cuda"),
-        ("study run changed.toml --out runs/tiny", 1, "must go on with the choices it began with; got another lr"),
+        ("study run changed.toml --out runs/tiny", 1, "must keep the choices it began with; got another lr"),
         ("study run wrong.toml", 1, "keys of wrong.toml must be of"),
         ("study status gone.toml", 1, "must be a readable TOML file of a study"),
         ("study status tiny.toml --out gone", 1, "gone must be the folder of a study; it has no study.json"),
-        ("study status tiny.toml --format latex", 2, "--format must be one of table, json, csv; got 'latex'"),
+        ("study status tiny.toml --format latex", 2, "'latex' is not one of 'table', 'json', 'csv'"),
         ("study table tiny.toml --format nonsense", 2, "--format must be one of table, json, csv, markdown, latex"),
         ("study table empty", 1, "empty must be the folder of a study"),
         ("study nonsense", 2, "No such command"),
     ],
 )
-def test_what_can_not_be_run_is_told(words: str, code: int, told: str) -> None:
+def test_what_cannot_be_run_is_an_error(words: str, code: int, fragment: str) -> None:
     Path("empty").mkdir()
     Path("full").mkdir()
     Path("full/notes.txt").write_text("mine", encoding="utf-8")
@@ -137,7 +137,7 @@ def test_what_can_not_be_run_is_told(words: str, code: int, told: str) -> None:
     Path("wrong.toml").write_text(f"nonsense = 1\n{text}", encoding="utf-8")
     result = lossscope(words)
     assert result.exit_code == code, result.output
-    assert told in message(result)
+    assert fragment in message(result)
     assert result.stdout == ""
 
 

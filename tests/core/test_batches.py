@@ -1,4 +1,4 @@
-"""Batches are a function of (seed, epoch): every item once, in an order that never changes silently."""
+"""Batches are a function of (seed, epoch): every item once, in an order that is fixed by this test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def captions_of(batches: list[Batch]) -> list[int]:
 
 
 @pytest.mark.parametrize(("seed", "epoch"), FROZEN)
-def test_the_order_is_the_one_it_has_always_been(seed: int, epoch: int) -> None:
+def test_the_order_never_changes(seed: int, epoch: int) -> None:
     assert shuffle_rows(12, seed, epoch).tolist() == FROZEN[seed, epoch]
 
 
@@ -59,10 +59,10 @@ def test_the_order_depends_on_seed_and_epoch_and_on_nothing_else() -> None:
     assert order(shuffle=False) == list(range(30))
 
 
-@pytest.mark.parametrize("how", ["pairs", "images"])
+@pytest.mark.parametrize("mode", ["pairs", "images"])
 @pytest.mark.parametrize("start", [0, 1, 3, 4, 9])
-def test_start_goes_on_where_it_was_left(how: Any, start: int) -> None:
-    sampling = Sampling(how, batch_size=8 if how == "pairs" else 3)
+def test_start_resumes_an_epoch(mode: Any, start: int) -> None:
+    sampling = Sampling(mode, batch_size=8 if mode == "pairs" else 3)
     whole, rest = list(sampling.batches(OWNERS, 2)), list(sampling.batches(OWNERS, 2, start))
     assert [b.captions.tolist() for b in rest] == [b.captions.tolist() for b in whole[start:]]
 
@@ -74,7 +74,7 @@ def test_the_short_last_batch_is_kept_or_dropped(drop_last: bool, sizes: list[in
     assert sampling.count(OWNERS) == len(sizes)
 
 
-def test_dropping_the_last_of_less_than_one_batch_leaves_none() -> None:
+def test_dropping_the_last_batch_of_a_short_split_leaves_none() -> None:
     assert list(Sampling(batch_size=31, drop_last=True).batches(OWNERS)) == []
 
 
@@ -93,10 +93,10 @@ def test_each_epoch_of_images_has_every_image_once(size: int | None) -> None:
         assert set(OWNERS[batch.captions].tolist()) == set(batch.images.tolist())
 
 
-def test_the_first_caption_of_each_image_can_stand_for_all() -> None:
+def test_captions_first_keeps_the_first_caption_of_each_image() -> None:
     sampling = Sampling(captions="first", batch_size=None, shuffle=False)
     assert captions_of(list(sampling.batches(OWNERS))) == list(range(0, 30, 3))
-    assert sampling.rows(UNEVEN).tolist() == [0, 1, 3]
+    assert sampling.caption_rows(UNEVEN).tolist() == [0, 1, 3]
     assert [b.captions.tolist() for b in Sampling("images", None, captions="first", shuffle=False).batches(UNEVEN)] == [
         [1, 0, 3]
     ]
@@ -116,7 +116,7 @@ def test_a_batch_below_two_raises(size: int) -> None:
         Sampling(batch_size=size)
 
 
-def test_single_takes_every_image_once_with_a_caption_drawn_anew() -> None:
+def test_single_has_every_image_once_with_a_newly_drawn_caption() -> None:
     owner = np.repeat(np.arange(6), 4)
     sampling = Sampling("single", 4, seed=3)
     assert sampling.count(owner) == 2
@@ -129,5 +129,5 @@ def test_single_takes_every_image_once_with_a_caption_drawn_anew() -> None:
         assert batches[0].mask(owner).match.equal(torch.eye(4, dtype=torch.bool))
     drawn = [sorted(np.concatenate([b.captions for b in batches]).tolist()) for batches in epochs]
     assert drawn[0] != drawn[1] != drawn[2]
-    again = [b.captions.tolist() for b in sampling.batches(owner, 1)]
-    assert again == [b.captions.tolist() for b in epochs[1]]
+    repeated = [b.captions.tolist() for b in sampling.batches(owner, 1)]
+    assert repeated == [b.captions.tolist() for b in epochs[1]]

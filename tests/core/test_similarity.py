@@ -1,4 +1,4 @@
-"""Masks say what is compared with what: relevance, validity, directions, captions of one image."""
+"""Masks: relevance, validity, directions, captions of one image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 T, F = True, False
 
 
-def test_pairs_match_on_the_diagonal_and_everything_takes_part() -> None:
+def test_pairs_match_on_the_diagonal_and_every_entry_is_valid() -> None:
     mask = pair_mask(torch.tensor([4, 4, 7]))
     assert torch.equal(mask.match, torch.eye(3, dtype=torch.bool))
     assert mask.valid.all()
@@ -25,7 +25,7 @@ def test_other_captions_of_the_same_image_can_be_left_out() -> None:
     assert mask.negatives.tolist() == [[F, F, T], [F, F, T], [T, T, F]]
 
 
-def test_another_word_for_same_image_raises() -> None:
+def test_an_unknown_choice_for_same_image_raises() -> None:
     with pytest.raises(InputError, match="keep or mask; got 'drop'"):
         pair_mask(torch.arange(2), "drop")  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def test_images_match_all_their_captions() -> None:
     assert mask.valid.all()
 
 
-def test_positives_take_part_and_usable_rows_have_both_kinds() -> None:
+def test_positives_are_valid_and_usable_rows_have_both_kinds() -> None:
     match = torch.tensor([[T, F, F], [T, T, T], [T, F, F], [F, F, F]])
     valid = torch.tensor([[T, T, F], [T, T, T], [F, T, T], [T, T, T]])
     mask = Mask(match, valid)
@@ -59,7 +59,7 @@ def test_the_other_direction_is_the_transpose_and_back_again_the_same() -> None:
     assert torch.equal(back.match, mask.match)
 
 
-def test_what_is_known_of_pairs_goes_to_both_sides_and_of_queries_alone_to_none() -> None:
+def test_info_of_pairs_is_in_both_directions_and_info_of_queries_alone_raises() -> None:
     pairs = Mask(torch.eye(3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool), {"label": torch.rand(3)})
     assert torch.equal(pairs.t().info["label"], pairs.info["label"])
     wide = Mask(torch.eye(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), {"label": torch.rand(2)})
@@ -67,15 +67,15 @@ def test_what_is_known_of_pairs_goes_to_both_sides_and_of_queries_alone_to_none(
         wide.t()
 
 
-def test_a_mask_goes_to_a_device_with_all_it_holds_and_stays_itself_where_it_is() -> None:
+def test_a_mask_moves_to_a_device_with_its_info_and_is_itself_if_already_there() -> None:
     mask = pair_mask(torch.arange(3))
     assert mask.to(torch.device("cpu")) is mask
-    known = Mask(mask.match, mask.valid, {"label": torch.rand(3)}, "t2i").to(torch.device("meta"))
-    assert {known.match.device.type, known.valid.device.type, known.info["label"].device.type} == {"meta"}
-    assert known.direction == "t2i"
+    moved = Mask(mask.match, mask.valid, {"label": torch.rand(3)}, "t2i").to(torch.device("meta"))
+    assert {moved.match.device.type, moved.valid.device.type, moved.info["label"].device.type} == {"meta"}
+    assert moved.direction == "t2i"
 
 
-def test_embeddings_change_places_with_the_sides() -> None:
+def test_embeddings_are_swapped_in_the_other_direction() -> None:
     info = {"queries": torch.rand(2, 4), "candidates": torch.rand(3, 4)}
     mask = Mask(torch.eye(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), info)
     other = mask.t()
@@ -85,7 +85,7 @@ def test_embeddings_change_places_with_the_sides() -> None:
     assert torch.equal(mask.columns(torch.tensor([2, 0])).info["candidates"], info["candidates"][[2, 0]])
 
 
-def test_rows_take_their_info_along() -> None:
+def test_selected_rows_keep_their_info() -> None:
     info = {"soft": torch.arange(6.0).reshape(2, 3), "label": torch.tensor([5, 6]), "scale": torch.tensor(2.0)}
     part = Mask(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 3, dtype=torch.bool), info).rows(torch.tensor([1]))
     assert part.match.shape == (1, 3)
@@ -94,7 +94,7 @@ def test_rows_take_their_info_along() -> None:
     assert float(part.info["scale"]) == 2
 
 
-def test_both_masks_takes_one_or_two() -> None:
+def test_both_masks_accepts_one_mask_or_two() -> None:
     mask = group_mask(torch.arange(2), torch.tensor([0, 0, 1]))
     given = Pair(mask, pair_mask(torch.arange(3)))
     assert both_masks(given) is given
@@ -109,7 +109,7 @@ def test_both_masks_takes_one_or_two() -> None:
         (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
     ],
 )
-def test_masks_that_do_not_fit_raise(match: torch.Tensor, valid: torch.Tensor, message: str) -> None:
+def test_masks_of_different_shapes_or_types_raise(match: torch.Tensor, valid: torch.Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Mask(match, valid)
 

@@ -1,4 +1,4 @@
-"""Training through W is training through the loss: same value, same gradients, for every loss and reduction."""
+"""Training through W equals training through the loss: same value, same gradients, for every loss and reduction."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ REDUCED: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class TwoTowers(nn.Module):
-    """Two layers on each side and unit rows: enough for gradients to meet in shared parameters."""
+    """Two layers on each side and unit rows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,12 +103,12 @@ def test_training_through_w_is_training_through_the_loss(name: str) -> None:
     images, captions, mask = batch(objective)
     through_w, through_loss = TwoTowers(), TwoTowers()
     S = through_w(images, captions)
-    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
-    backward(S, found.gradient)
+    result = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
+    backward(S, result.gradient)
     expected = REDUCED[name](through_loss(images, captions))
     expected.backward()
-    assert found.value is not None
-    torch.testing.assert_close(found.value, expected.detach(), rtol=1e-12, atol=0)
+    assert result.value is not None
+    torch.testing.assert_close(result.value, expected.detach(), rtol=1e-12, atol=0)
     ours, theirs = parameter_gradients(through_w), parameter_gradients(through_loss)
     assert float(theirs.abs().max()) > 1e-3
     assert float((ours - theirs).abs().max()) <= 1e-12 * float(theirs.abs().max())
@@ -119,9 +119,9 @@ def test_every_gradient_trains_too() -> None:
     images, captions, mask = batch(objective)
     model = TwoTowers()
     S = model(images, captions)
-    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
-    assert found.value is None
-    backward(S, found.gradient)
+    result = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
+    assert result.value is None
+    backward(S, result.gradient)
     assert float(parameter_gradients(model).abs().max()) > 0
 
 
@@ -134,7 +134,7 @@ def test_backward_scales_the_gradient_and_keeps_the_type_of_s(scale: float | Ten
     torch.testing.assert_close(leaf.grad, (G * 0.5).float())
 
 
-def made(values: Tensor | None, usable: int) -> Weights:
+def constant_weights(values: Tensor | None, usable: int) -> Weights:
     return Weights(torch.ones(4, 4), values, torch.arange(4) < usable)
 
 
@@ -145,32 +145,32 @@ def made(values: Tensor | None, usable: int) -> Weights:
 def test_reductions_divide_by_nothing_usable_queries_or_pairs(
     reduction: Any, i2t: float, t2i: float, directions: float
 ) -> None:
-    pair = Pair(made(torch.full((4,), 3.0), 2), made(torch.full((4,), 5.0), 4))
-    found = reduce_weights(pair, directions, reduction, 5)
-    assert found.value is not None
-    assert float(found.value) == pytest.approx(directions * (12 * i2t + 20 * t2i))
-    torch.testing.assert_close(found.gradient, torch.full((4, 4), directions * (i2t + t2i)))
+    pair = Pair(constant_weights(torch.full((4,), 3.0), 2), constant_weights(torch.full((4,), 5.0), 4))
+    result = reduce_weights(pair, directions, reduction, 5)
+    assert result.value is not None
+    assert float(result.value) == pytest.approx(directions * (12 * i2t + 20 * t2i))
+    torch.testing.assert_close(result.gradient, torch.full((4, 4), directions * (i2t + t2i)))
 
 
 def test_the_gradient_of_t2i_is_transposed_back() -> None:
     i2t, t2i = torch.rand(2, 3), torch.rand(3, 2)
     usable = (torch.ones(2, dtype=torch.bool), torch.ones(3, dtype=torch.bool))
-    found = reduce_weights(Pair(Weights(i2t, None, usable[0]), Weights(t2i, None, usable[1])), 1.0, "sum", 3)
-    assert torch.equal(found.gradient, i2t + t2i.T)
-    assert found.value is None
+    result = reduce_weights(Pair(Weights(i2t, None, usable[0]), Weights(t2i, None, usable[1])), 1.0, "sum", 3)
+    assert torch.equal(result.gradient, i2t + t2i.T)
+    assert result.value is None
 
 
 @pytest.mark.parametrize("reduction", ["sum", "mean", "pairs"])
 def test_nothing_usable_reduces_to_zero(reduction: Any) -> None:
     none = Weights(torch.zeros(3, 3), torch.zeros(3), torch.zeros(3, dtype=torch.bool))
-    found = reduce_weights(Pair(none, none), 1.0, reduction, 0)
-    assert found.value is not None
-    assert float(found.value) == 0
-    assert not found.gradient.any()
+    result = reduce_weights(Pair(none, none), 1.0, reduction, 0)
+    assert result.value is not None
+    assert float(result.value) == 0
+    assert not result.gradient.any()
 
 
-def test_another_reduction_raises_listing_the_three() -> None:
-    pair = Pair(made(None, 4), made(None, 4))
+def test_an_unknown_reduction_raises_listing_the_choices() -> None:
+    pair = Pair(constant_weights(None, 4), constant_weights(None, 4))
     with pytest.raises(InputError, match="one of sum, mean, pairs, cells; got 'median'"):
         reduce_weights(pair, 1.0, "median", 4)  # type: ignore[arg-type]
 
@@ -181,17 +181,17 @@ def test_a_pair_iterates_i2t_first_and_maps_both() -> None:
     assert pair.map(lambda x: x * 10) == Pair(10, 20)
 
 
-def test_both_looks_at_each_direction_once() -> None:
+def test_both_evaluates_each_direction() -> None:
     S = torch.rand(3, 3, dtype=torch.float64)
     objective, mask = build("objectives", "ntxent"), pair_mask(torch.arange(3))
-    found = both(objective, S, mask)
-    assert torch.equal(found.i2t.W, objective(S, mask).W)
-    assert torch.equal(found.t2i.W, objective(S.T, mask.t()).W)
+    result = both(objective, S, mask)
+    assert torch.equal(result.i2t.W, objective(S, mask).W)
+    assert torch.equal(result.t2i.W, objective(S.T, mask.t()).W)
 
 
 def test_both_takes_a_mask_for_each_direction() -> None:
     S = torch.rand(2, 2)
-    every, none = pair_mask(torch.arange(2)), Mask(torch.zeros(2, 2) > 0, torch.ones(2, 2) > 0, direction="t2i")
-    found = both(build("objectives", "triplet"), S, Pair(every, none))
-    assert found.i2t.usable.all()
-    assert not found.t2i.usable.any()
+    pairs, none = pair_mask(torch.arange(2)), Mask(torch.zeros(2, 2) > 0, torch.ones(2, 2) > 0, direction="t2i")
+    result = both(build("objectives", "triplet"), S, Pair(pairs, none))
+    assert result.i2t.usable.all()
+    assert not result.t2i.usable.any()

@@ -1,4 +1,4 @@
-"""COCO's format: one file per split or one file cut by hash; what is refused."""
+"""Is COCO's format read, with one file per split or one file split by hash, and is invalid input refused?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ONE = {"file": "captions.json", "folder": "images", "size": 4}
 
 
 def document(numbers: range, captions: int = 6) -> dict[str, list[dict[str, Any]]]:
-    """Annotations come image after image in rounds, as COCO's do in no order at all."""
+    """Return a document whose annotations are not in the order of the images, like COCO's."""
     pairs = [(number, k) for k in range(captions) for number in numbers]
     return {
         "images": [{"id": number, "file_name": f"{number}.png", "width": 6} for number in numbers],
@@ -69,7 +69,7 @@ def test_the_layout_of_2017(tmp_path: Path) -> None:
     assert build("datasets", spec_of(data)) == data
 
 
-def test_one_file_is_cut_by_hash(single: Path) -> None:
+def test_one_file_is_split_by_hash(single: Path) -> None:
     data = coco(single)
     parts = {name: data.split(name).image_ids for name in data.splits()}
     assert list(parts) == ["train", "val", "test", "all"]
@@ -79,7 +79,7 @@ def test_one_file_is_cut_by_hash(single: Path) -> None:
     assert (parts["val"][:2], parts["test"][:2]) == (["30", "37"], ["0", "20"])
 
 
-def test_an_image_stays_in_its_split_whatever_else_the_file_holds(single: Path) -> None:
+def test_an_image_stays_in_its_split_in_another_file(single: Path) -> None:
     before = coco(single).split("val").image_ids
     (single / "captions.json").write_text(json.dumps(document(range(10, 40))))
     assert coco(single).split("val").image_ids == [name for name in before if 10 <= int(name) < 40]
@@ -99,13 +99,13 @@ def test_skip_leaves_out_pictures(single: Path) -> None:
         coco(single).split("all")
 
 
-def test_an_empty_part_says_what_to_do(tmp_path: Path) -> None:
+def test_an_empty_split_is_refused_with_advice(tmp_path: Path) -> None:
     data = coco(write(tmp_path, "captions.json", "images", range(1)))
     with pytest.raises(InputError, match=r"must hold at least one image; got none .* use the split 'all'"):
         data.split("val")
 
 
-def test_unknown_splits_list_the_known(single: Path, tmp_path: Path) -> None:
+def test_for_unknown_splits_the_splits_are_listed(single: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be one of train, val, test, all; got 'dev'"):
         coco(single).split("dev")
     with pytest.raises(InputError, match=r"captions_\{split\}2014\.json, of which there is none; got 'val'"):
@@ -133,14 +133,14 @@ def test_unknown_splits_list_the_known(single: Path, tmp_path: Path) -> None:
         ({"images": [], "annotations": []}, "must hold at least one image"),
     ],
 )
-def test_documents_that_do_not_fit(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_malformed_documents_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     root = write(tmp_path, "captions.json", "images", range(3), **changes)
     with pytest.raises(InputError, match=message):
         coco(root).split("all")
 
 
 @pytest.mark.parametrize("content", ["", '{"images": [{"id": 1', "captions"])
-def test_files_that_are_no_json(content: str, single: Path) -> None:
+def test_files_that_are_no_json_are_refused(content: str, single: Path) -> None:
     (single / "captions.json").write_text(content)
     with pytest.raises(InputError, match="must be whole JSON"):
         coco(single).split("all")
@@ -156,7 +156,7 @@ def test_files_that_are_no_json(content: str, single: Path) -> None:
         ({"folder": "{split}2014"}, "coco:file must hold"),
     ],
 )
-def test_values_outside_are_errors(fields: dict[str, Any], message: str) -> None:
+def test_values_out_of_range_are_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         coco(Path(), **fields)
 

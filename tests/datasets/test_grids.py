@@ -1,4 +1,4 @@
-"""VSE-infinity's raw pictures: ids, file names, captions."""
+"""Are VSE-infinity's pictures read by their ids, and are malformed files refused?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(root: Path, images: int = 3, repeated: bool = False, split: str = "tra
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_ids_name_pictures_once_or_once_a_caption(repeated: bool, tmp_path: Path) -> None:
+def test_ids_are_one_a_picture_or_one_a_caption(repeated: bool, tmp_path: Path) -> None:
     data = Grids(write(tmp_path, repeated=repeated), size=4)
     split = data.split("train")
     assert isinstance(data, Dataset)
@@ -39,7 +39,7 @@ def test_ids_name_pictures_once_or_once_a_caption(repeated: bool, tmp_path: Path
     assert split.images.take(np.array([2, 1]))[:, 0, 0, 0].tolist() == [20, 10]
 
 
-def test_the_whole_picture_is_squeezed_unless_said_otherwise(tmp_path: Path) -> None:
+def test_the_whole_picture_is_squeezed_by_default(tmp_path: Path) -> None:
     write(tmp_path)
     picture = np.zeros((4, 8, 3), np.uint8)
     picture[:, :2] = 255
@@ -71,7 +71,7 @@ def test_val_is_dev_and_dev_may_be_cut(tmp_path: Path) -> None:
         ("id_mapping.json", None, "id_mapping.json must be a readable file"),
     ],
 )
-def test_what_does_not_fit_is_told(file: str, content: str | None, message: str, tmp_path: Path) -> None:
+def test_malformed_files_are_refused(file: str, content: str | None, message: str, tmp_path: Path) -> None:
     write(tmp_path)
     if content is None:
         (tmp_path / file).unlink()
@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_told(file: str, content: str | None, message: str,
         Grids(tmp_path, size=4).split("train")
 
 
-def test_a_picture_that_can_not_be_read_may_be_left_out(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_read_may_be_left_out(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "images/sub/1.png").write_bytes(b"no picture")
     split = Grids(tmp_path, size=4, on_error="skip").split("train")
@@ -89,7 +89,7 @@ def test_a_picture_that_can_not_be_read_may_be_left_out(tmp_path: Path) -> None:
     assert len(split.skipped) == 1
 
 
-def test_a_spec_makes_it_and_comes_back(tmp_path: Path) -> None:
-    made = build("datasets", f"grids:root={tmp_path},folder=flickr30k-images,size=256")
-    assert made == Grids(tmp_path, "flickr30k-images", 256)
-    assert build("datasets", spec_of(made)) == made
+def test_specs_round_trip(tmp_path: Path) -> None:
+    data = build("datasets", f"grids:root={tmp_path},folder=flickr30k-images,size=256")
+    assert data == Grids(tmp_path, "flickr30k-images", 256)
+    assert build("datasets", spec_of(data)) == data

@@ -1,4 +1,4 @@
-"""Karpathy's format: splits, layouts, what is skipped, what is refused."""
+"""Is Karpathy's format read in all layouts, and is invalid input skipped or refused?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPLITS = ("train", "train", "val", "test", "restval", "train")
 
 
 def write(root: Path, folder: str = "images", **changes: Any) -> Path:
-    """A folder of six pictures; changes replace the fields of the document."""
+    """Write a folder of six pictures; changes replace the fields of the document."""
     (root / folder).mkdir(parents=True)
     for number in range(len(SPLITS)):
         Image.new("RGB", (6, 4), (number * 40, 0, 0)).save(root / folder / f"{number}.png")
@@ -36,7 +36,7 @@ def write(root: Path, folder: str = "images", **changes: Any) -> Path:
     return root
 
 
-def test_a_split_holds_its_images_and_captions(tmp_path: Path) -> None:
+def test_a_split_has_its_images_and_captions(tmp_path: Path) -> None:
     data = Karpathy(write(tmp_path), "toy", size=4)
     split = data.split("train")
     assert isinstance(data, Dataset)
@@ -49,7 +49,7 @@ def test_a_split_holds_its_images_and_captions(tmp_path: Path) -> None:
     assert split.skipped == ()
 
 
-def test_restval_may_stay_apart(tmp_path: Path) -> None:
+def test_restval_can_be_a_split_of_its_own(tmp_path: Path) -> None:
     data = Karpathy(write(tmp_path), "toy", size=4, restval=False)
     assert data.splits() == ("train", "val", "test", "restval")
     assert data.split("restval").image_ids == ["4.png"]
@@ -63,26 +63,26 @@ def test_zero_captions_means_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["images", "val2014", "images/val2014", "toy-images"])
-def test_pictures_are_found_in_every_layout(folder: str, tmp_path: Path) -> None:
+def test_pictures_are_read_in_every_layout(folder: str, tmp_path: Path) -> None:
     images = [entry(number, "train", filepath="val2014") for number in range(3)]
     split = Karpathy(write(tmp_path, folder, images=images), "toy", size=4).split("train")
     assert split.images.take(np.array([2]))[0, 0, 0, 0] == 80
 
 
-def test_pictures_nowhere_lists_the_places_tried(tmp_path: Path) -> None:
+def test_for_missing_pictures_the_places_tried_are_listed(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         Karpathy(write(tmp_path, "elsewhere"), "toy").split("val")
     for place in ("images/2.png", "toy-images/2.png"):
         assert place in str(caught.value)
 
 
-def test_a_missing_picture_is_named_at_once(tmp_path: Path) -> None:
+def test_a_missing_picture_is_refused_at_once(tmp_path: Path) -> None:
     (write(tmp_path) / "images" / "1.png").unlink()
     with pytest.raises(InputError, match=r"1\.png must be a picture file; got No such file .* on_error=skip"):
         Karpathy(tmp_path, "toy").split("train")
 
 
-def test_a_damaged_picture_is_named_when_taken(tmp_path: Path) -> None:
+def test_a_damaged_picture_is_refused_when_it_is_used(tmp_path: Path) -> None:
     (write(tmp_path) / "images" / "1.png").write_text("no picture")
     split = Karpathy(tmp_path, "toy").split("train")
     assert split.images.take(np.array([0])).shape == (1, 3, 224, 224)
@@ -102,14 +102,14 @@ def test_skip_leaves_out_pictures_with_their_captions(tmp_path: Path) -> None:
     assert split.skipped == tuple(str(tmp_path / "images" / name) for name in ("1.png", "4.png"))
 
 
-def test_skip_must_leave_something(tmp_path: Path) -> None:
+def test_skip_must_leave_a_picture(tmp_path: Path) -> None:
     (write(tmp_path) / "images" / "2.png").write_text("no picture")
     with pytest.raises(InputError, match="must hold at least one image; got none of 1"):
         Karpathy(tmp_path, "toy", on_error="skip").split("val")
 
 
-def test_the_fingerprint_knows_what_changed(tmp_path: Path) -> None:
-    def prints() -> list[str]:
+def test_the_fingerprint_depends_on_options_and_files(tmp_path: Path) -> None:
+    def fingerprints() -> list[str]:
         options: list[dict[str, Any]] = [
             {},
             {"size": 8},
@@ -120,14 +120,14 @@ def test_the_fingerprint_knows_what_changed(tmp_path: Path) -> None:
         return [Karpathy(tmp_path, "toy", **option).split("train").fingerprint for option in options]
 
     write(tmp_path)
-    before = prints()
+    before = fingerprints()
     assert len(set(before)) == len(before)
-    assert prints() == before
+    assert fingerprints() == before
     Image.new("RGB", (60, 40)).save(tmp_path / "images" / "0.png")
-    assert not set(prints()) & set(before)
+    assert not set(fingerprints()) & set(before)
 
 
-def test_unknown_splits_list_the_known(tmp_path: Path) -> None:
+def test_for_unknown_splits_the_splits_are_listed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be one of train, val, test; got 'dev'"):
         Karpathy(write(tmp_path), "toy").split("dev")
 
@@ -149,28 +149,28 @@ def test_unknown_splits_list_the_known(tmp_path: Path) -> None:
         ('{"images": []}', "must be one of none; got 'val'"),
     ],
 )
-def test_documents_that_do_not_fit(content: str, message: str, tmp_path: Path) -> None:
+def test_malformed_documents_are_refused(content: str, message: str, tmp_path: Path) -> None:
     (write(tmp_path) / "dataset_toy.json").write_text(content)
     with pytest.raises(InputError, match=message):
         Karpathy(tmp_path, "toy").split("val")
 
 
 def test_repeated_sentids_are_refused_and_missing_ones_counted(tmp_path: Path) -> None:
-    one, two = entry(1, "val"), entry(2, "val")
-    path = write(tmp_path, images=[one, {**two, "sentences": one["sentences"]}]) / "dataset_toy.json"
+    first, second = entry(1, "val"), entry(2, "val")
+    path = write(tmp_path, images=[first, {**second, "sentences": first["sentences"]}]) / "dataset_toy.json"
     with pytest.raises(InputError, match="caption ids of 'val' must be unique; got '10' 2 times"):
         Karpathy(tmp_path, "toy").split("val")
-    path.write_text(json.dumps({"images": [one | {"sentences": [{"raw": "a"}, {"raw": "b"}]}]}))
+    path.write_text(json.dumps({"images": [first | {"sentences": [{"raw": "a"}, {"raw": "b"}]}]}))
     assert Karpathy(tmp_path, "toy").split("val").caption_ids == ["1.png#0", "1.png#1"]
 
 
 @pytest.mark.parametrize(("fields", "message"), [({"size": 0}, "size"), ({"captions": -1}, "captions")])
-def test_values_outside_are_errors(fields: dict[str, int], message: str) -> None:
+def test_values_out_of_range_are_refused(fields: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=f"karpathy:{message} must be"):
         Karpathy(Path(), "toy", **fields)  # type: ignore[arg-type]
 
 
-def test_a_missing_document_is_named(tmp_path: Path) -> None:
+def test_a_missing_document_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"dataset_toy\.json must be a readable file; got No such file"):
         Karpathy(tmp_path, "toy").splits()
 
@@ -187,6 +187,6 @@ def test_flickr8k_is_read_as_published() -> None:
     data = Karpathy(SHARED / "flickr8k", "flickr8k", size=64)
     sizes = {name: len(data.split(name).captions) for name in data.splits()}
     assert sizes == {"train": 30000, "val": 5000, "test": 5000}
-    taken = data.split("test").images.take(np.arange(32))
-    assert taken.shape == (32, 3, 64, 64)
-    assert 20 < taken.std() < 120
+    pixels = data.split("test").images.take(np.arange(32))
+    assert pixels.shape == (32, 3, 64, 64)
+    assert 20 < pixels.std() < 120

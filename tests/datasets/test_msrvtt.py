@@ -1,4 +1,4 @@
-"""MSR-VTT: the official lists, features of experts in both layouts, and everything that does not fit."""
+"""Is MSR-VTT read by the official lists and in both layouts, and are malformed files refused?"""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from lossscope.datasets.base import Dataset
-from lossscope.datasets.formats.ragged import Writing, write_ragged
-from lossscope.datasets.formats.videos import picked
+from lossscope.datasets.formats.ragged import RowsByName, write_ragged
+from lossscope.datasets.formats.videos import select_frames
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
 VIDEOS = [f"video{row}" for row in range(10)]
-PARTS = ["train"] * 6 + ["validate"] * 2 + ["test"] * 2
+VIDEO_SPLITS = ["train"] * 6 + ["validate"] * 2 + ["test"] * 2
 
 
 def captions_of(row: int) -> list[str]:
@@ -29,21 +29,21 @@ def captions_of(row: int) -> list[str]:
 def annotate(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     videos = [
-        {"video_id": video, "split": part, "id": row}
-        for row, (video, part) in enumerate(zip(VIDEOS, PARTS, strict=True))
+        {"video_id": video, "split": split, "id": row}
+        for row, (video, split) in enumerate(zip(VIDEOS, VIDEO_SPLITS, strict=True))
     ]
     sentences = [
         {"video_id": VIDEOS[row], "caption": captions_of(row)[k], "sen_id": 10 * k + row}
         for k in range(3)
         for row in range(10)
     ]
-    for name, kept in (("train_val", range(8)), ("test", range(8, 10))):
-        chosen = {VIDEOS[row] for row in kept}
-        told = {
-            "info": {}, "videos": [v for v in videos if v["video_id"] in chosen],
-            "sentences": [s for s in sentences if s["video_id"] in chosen],
+    for name, rows in (("train_val", range(8)), ("test", range(8, 10))):
+        names = {VIDEOS[row] for row in rows}
+        document = {
+            "info": {}, "videos": [v for v in videos if v["video_id"] in names],
+            "sentences": [s for s in sentences if s["video_id"] in names],
         }  # fmt: skip
-        (root / f"{name}_videodatainfo.json").write_text(json.dumps(told))
+        (root / f"{name}_videodatainfo.json").write_text(json.dumps(document))
     return root
 
 
@@ -53,22 +53,22 @@ def csv(root: Path, rows: list[tuple[str, str]]) -> None:
 
 
 def frames_of(expert: str, row: int) -> np.ndarray[Any, Any]:
-    """Video row has row + 1 frames of `rgb`, and of `face` none when odd."""
+    """Return the frames of a video: row + 1 of `rgb`, and of `face` two, or none for odd rows."""
     width, count = (4, row + 1) if expert == "rgb" else (2, 0 if row % 2 else 2)
     return (100 * row + np.arange(count * width, dtype=np.float32)).reshape(count, width)
 
 
 def arrays(root: Path) -> None:
     for expert, width in (("rgb", 4), ("face", 2)):
-        made = {video: frames_of(expert, row) for row, video in enumerate(VIDEOS)}
-        lengths = {video: len(value) for video, value in made.items()}
+        frames = {video: frames_of(expert, row) for row, video in enumerate(VIDEOS)}
+        lengths = {video: len(value) for video, value in frames.items()}
 
         def times(video: str) -> np.ndarray[Any, Any]:
             return np.arange(int(video[5:]) + 1) + 0.5
 
-        what = Writing(lengths, width, made.__getitem__, times if expert == "rgb" else None)
+        rows = RowsByName(lengths, width, frames.__getitem__, times if expert == "rgb" else None)
         (root / "features").mkdir(exist_ok=True)
-        write_ragged(root / "features" / expert, what)
+        write_ragged(root / "features" / expert, rows)
 
 
 def mult_h5(root: Path) -> None:
@@ -97,7 +97,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_1k_a_takes_its_test_from_the_csv_and_trains_on_every_other_video(root: Path) -> None:
+def test_1k_a_reads_its_test_from_the_csv_and_trains_on_all_other_videos(root: Path) -> None:
     data = MSRVTT(root, held=0)
     assert isinstance(data, Dataset)
     test = data.split("test")
@@ -111,7 +111,7 @@ def test_1k_a_takes_its_test_from_the_csv_and_trains_on_every_other_video(root: 
     assert MSRVTT(root, held=0, captions=1).split("train").captions == [f"text {row} 0" for row in range(8)]
 
 
-def test_held_out_videos_come_from_the_training_list_and_stay_there(root: Path) -> None:
+def test_val_videos_are_taken_from_the_training_list_and_stay_the_same(root: Path) -> None:
     (root / "train_list_jsfusion.txt").write_text("".join(f"{video}\n" for video in VIDEOS[:7]))
     train, val = (MSRVTT(root, held=3).split(name).image_ids for name in ("train", "val"))
     assert sorted(train + val) == VIDEOS[:7]
@@ -122,7 +122,7 @@ def test_held_out_videos_come_from_the_training_list_and_stay_there(root: Path) 
         MSRVTT(root, held=7).split("train")
 
 
-def test_1k_a_without_csv_takes_mmts_lists(root: Path) -> None:
+def test_1k_a_without_csv_reads_the_lists_of_mmt(root: Path) -> None:
     (root / "MSRVTT_JSFUSION_test.csv").unlink()
     (root / "val_list_jsfusion.txt").write_text("video8\nvideo9\n")
     (root / "jsfusion_val_caption_idx.json").write_text('{"video8": 2, "video9": 0}')
@@ -162,19 +162,19 @@ def test_items_are_padded_features_lengths_and_times_by_name(root: Path) -> None
     assert np.isnan(taken["rgb.time"][1, 2])
     assert not taken["face"][1].any()
     assert np.isnan(taken["face.time"]).all()
-    assert np.array_equal(taken["rgb.max"][0], frames_of("rgb", 4).max(axis=0))  # of all frames, not those kept
+    assert np.array_equal(taken["rgb.max"][0], frames_of("rgb", 4).max(axis=0))  # of all frames, also those left out
     assert not taken["face.max"][1].any()
 
 
 def test_random_frames_are_a_sorted_subset_and_always_the_same(root: Path) -> None:
-    rows = picked(40, 30, "random")
+    rows = select_frames(40, 30, "random")
     assert len(set(rows.tolist())) == 30
     assert rows.tolist() == sorted(rows.tolist())
-    assert np.array_equal(rows, picked(40, 30, "random"))
-    assert picked(5, 30, "random").tolist() == picked(5, 30, "even").tolist() == list(range(5))
-    assert picked(40, 3, "first").tolist() == [0, 1, 2]
+    assert np.array_equal(rows, select_frames(40, 30, "random"))
+    assert select_frames(5, 30, "random").tolist() == select_frames(5, 30, "even").tolist() == list(range(5))
+    assert select_frames(40, 3, "first").tolist() == [0, 1, 2]
     some = MSRVTT(root, lists="full", frames=3, pick="random").split("train").images.take(np.array([5]))
-    assert np.array_equal(some["rgb"][0], frames_of("rgb", 5)[picked(6, 3, "random")])
+    assert np.array_equal(some["rgb"][0], frames_of("rgb", 5)[select_frames(6, 3, "random")])
 
 
 def test_experts_can_be_chosen(root: Path) -> None:
@@ -184,7 +184,7 @@ def test_experts_can_be_chosen(root: Path) -> None:
         MSRVTT(root, experts="ocr+rgb").split("test")
 
 
-def test_mmts_own_files_give_the_same_items(root: Path) -> None:
+def test_the_files_of_mmt_give_the_same_items(root: Path) -> None:
     mult_h5(root)
     data = MSRVTT(root, lists="full", layout="mult-h5", features="mult", experts="face+rgb", frames=4)
     ours = MSRVTT(root, lists="full", frames=4).split("train").images.take(np.arange(6))
@@ -194,7 +194,7 @@ def test_mmts_own_files_give_the_same_items(root: Path) -> None:
     assert theirs["rgb.time"][2, :3].tolist() == pytest.approx([0.1, 0.3, 0.5])
 
 
-def test_a_video_of_mmts_own_files_is_opened_once_for_all_experts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_mmt_is_opened_once_for_all_experts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mult_h5(root)
     images = MSRVTT(root, lists="full", layout="mult-h5", features="mult").split("train").images
     opened: list[str] = []
@@ -209,7 +209,7 @@ def test_a_video_of_mmts_own_files_is_opened_once_for_all_experts(root: Path, mo
     assert opened == ["video4", "video1"]
 
 
-def test_times_and_captions_inside_mmts_own_files(root: Path) -> None:
+def test_times_and_captions_in_the_files_of_mmt(root: Path) -> None:
     mult_h5(root)
     data = MSRVTT(root, layout="mult-h5", features="mult", annotations="mult-h5", held=0)
     split = data.split("train")
@@ -217,14 +217,14 @@ def test_times_and_captions_inside_mmts_own_files(root: Path) -> None:
     kinds = ("", ".length", ".time", ".max")
     assert set(split.images.shape) == {f"{e}{s}" for e in ("face", "rgb", "s3d") for s in kinds}
     assert split.images.take(np.array([0]))["s3d.time"][0, :2].tolist() == [0.5, 2.0]
-    with pytest.raises(InputError, match="as the annotations state no parts"):
+    with pytest.raises(InputError, match="as the annotations state no splits"):
         MSRVTT(root, lists="full", layout="mult-h5", features="mult", annotations="mult-h5").split("train")
 
 
 def test_vectors_of_words(root: Path) -> None:
     (root / "MSRVTT_JSFUSION_test.csv").unlink()
     ids = {f"video{row}#{k}": k + 1 for row in range(10) for k in range(3)}
-    write_ragged(root / "words", Writing(ids, 5, lambda id: np.full((ids[id], 5), int(id[5]))))
+    write_ragged(root / "words", RowsByName(ids, 5, lambda id: np.full((ids[id], 5), int(id[5]))))
     words = MSRVTT(root, lists="full", words=root / "words").split("val").words
     assert words is not None
     assert (words.width, len(words)) == (5, 6)
@@ -265,7 +265,7 @@ BAD: list[tuple[Callable[[Path], Any], str]] = [
 
 
 @pytest.mark.parametrize(("damage", "message"), BAD, ids=[message[:24] for _, message in BAD])
-def test_what_does_not_fit_is_told(damage: Callable[[Path], Any], message: str, root: Path) -> None:
+def test_malformed_files_are_refused(damage: Callable[[Path], Any], message: str, root: Path) -> None:
     damage(root)
     with pytest.raises(InputError, match=message):
         MSRVTT(root, lists="full").split("train")
@@ -279,13 +279,13 @@ def test_what_does_not_fit_is_told(damage: Callable[[Path], Any], message: str, 
         ([("video9", "")], "line 2 of"),
     ],
 )
-def test_a_csv_that_does_not_fit_is_told(rows: list[tuple[str, str]], message: str, root: Path) -> None:
+def test_a_malformed_csv_is_refused(rows: list[tuple[str, str]], message: str, root: Path) -> None:
     csv(root, rows)
     with pytest.raises(InputError, match=message):
         MSRVTT(root).split("test")
 
 
-def test_features_that_are_not_finite_are_told_when_taken(root: Path) -> None:
+def test_features_that_are_not_finite_are_refused_when_they_are_used(root: Path) -> None:
     values = np.load(root / "features/rgb.npy")
     values[1] = np.inf
     np.save(root / "features/rgb.npy", values)
@@ -316,7 +316,7 @@ def _h5(key: str, value: Any) -> Callable[[Path], None]:
         (lambda r: (r / "mult/v/i/d/video1.h5").unlink(), "got none of 'video1'"),
     ],
 )
-def test_h5_files_that_do_not_fit_are_told(damage: Callable[[Path], Any], message: str, root: Path) -> None:
+def test_malformed_h5_files_are_refused(damage: Callable[[Path], Any], message: str, root: Path) -> None:
     mult_h5(root)
     damage(root)
     with pytest.raises(InputError, match=message):
@@ -325,7 +325,7 @@ def test_h5_files_that_do_not_fit_are_told(damage: Callable[[Path], Any], messag
         ).images.take(np.arange(6))
 
 
-def test_missing_lists_splits_and_options(root: Path) -> None:
+def test_missing_lists_and_unknown_splits_and_options_are_refused(root: Path) -> None:
     with pytest.raises(InputError, match=r"val_list_miech\.txt must be a readable file"):
         MSRVTT(root, lists="1k-b").split("test")
     with pytest.raises(InputError, match="split must be one of train, val, test; got 'dev'"):
@@ -337,7 +337,7 @@ def test_missing_lists_splits_and_options(root: Path) -> None:
         MSRVTT(root, layout="mult-h5", features="mult", experts="ocr").split("test")
 
 
-def test_a_spec_makes_it_and_comes_back(root: Path) -> None:
-    made = build("datasets", f"msrvtt:root={root},lists=full,experts=face+rgb,layout=mult-h5,words={root}/words")
-    assert made == MSRVTT(root, lists="full", experts="face+rgb", layout="mult-h5", words=root / "words")
-    assert build("datasets", spec_of(made)) == made
+def test_specs_round_trip(root: Path) -> None:
+    data = build("datasets", f"msrvtt:root={root},lists=full,experts=face+rgb,layout=mult-h5,words={root}/words")
+    assert data == MSRVTT(root, lists="full", experts="face+rgb", layout="mult-h5", words=root / "words")
+    assert build("datasets", spec_of(data)) == data

@@ -1,4 +1,4 @@
-"""BFAN's captions as ids: text, ends, and files that do not fit."""
+"""Are BFAN's captions read as ids with their text and ends, and are malformed files refused?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def precaps(root: Path, **options: object) -> Precaps:
     return Precaps(root, root / "v.json", **options)  # type: ignore[arg-type]
 
 
-def test_ids_are_tokens_and_their_words_the_text(tmp_path: Path) -> None:
+def test_tokens_are_the_ids_and_captions_their_words(tmp_path: Path) -> None:
     data = precaps(write(tmp_path, ["4,5", "4, 6", "5", "3,5,6", "6"]))
     split = data.split("train")
     assert isinstance(data, Dataset)
@@ -39,7 +39,7 @@ def test_ids_are_tokens_and_their_words_the_text(tmp_path: Path) -> None:
     assert split.images.shape == (3, 2)
 
 
-def test_ends_are_added_only_when_asked_for_and_not_there(tmp_path: Path) -> None:
+def test_ends_are_added_only_by_option_and_when_missing(tmp_path: Path) -> None:
     write(tmp_path, ["4,5"] * 5)
     assert precaps(tmp_path, ends=True).split("train").tokens == [[1, 4, 5, 2]] * 5
     write(tmp_path, ["1,4,5,2"] * 5)
@@ -62,12 +62,12 @@ def test_ends_are_added_only_when_asked_for_and_not_there(tmp_path: Path) -> Non
         (["4"] * 3, "must have 1 or 5 lines, for 1 rows in train_ims.npy; got 3"),
     ],
 )
-def test_files_that_do_not_fit_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
+def test_malformed_files_are_refused(lines: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         precaps(write(tmp_path, lines)).split("train")
 
 
-def test_a_missing_split_or_vocabulary_is_told(tmp_path: Path) -> None:
+def test_a_missing_split_or_vocabulary_is_refused(tmp_path: Path) -> None:
     write(tmp_path, ["4"] * 5)
     with pytest.raises(InputError, match="must be one of train; got 'test'"):
         precaps(tmp_path).split("test")
@@ -87,8 +87,8 @@ def test_dev_may_be_cut_and_the_fingerprint_covers_the_tokens(tmp_path: Path) ->
         precaps(tmp_path, dev_first=-1)
 
 
-def test_a_spec_makes_it_and_comes_back(tmp_path: Path) -> None:
+def test_specs_round_trip(tmp_path: Path) -> None:
     spec = f"precaps:root={tmp_path},vocab={tmp_path}/v.json"
-    made = build("datasets", spec)
-    assert made == precaps(tmp_path)
-    assert build("datasets", spec_of(made)) == made
+    data = build("datasets", spec)
+    assert data == precaps(tmp_path)
+    assert build("datasets", spec_of(data)) == data

@@ -1,4 +1,4 @@
-"""Precomputed features: the rule of five, names, and files that do not fit."""
+"""Are precomputed features read with one or five captions per image, and are malformed files refused?"""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_five_captions_share_an_image(tmp_path: Path) -> None:
     assert (len(split.images), split.images.shape, split.captions[7]) == (4, (3,), "Text 7 .")
     assert split.caption_image.tolist() == [row // 5 for row in range(20)]
     assert (split.image_ids[3], split.caption_ids[19]) == ("train-00003", "train-00003-4")
-    taken = split.images.take(np.array([2, 0]))
-    assert taken.tolist() == [[6, 7, 8], [0, 1, 2]]
-    assert taken.dtype == np.float32
+    features = split.images.take(np.array([2, 0]))
+    assert features.tolist() == [[6, 7, 8], [0, 1, 2]]
+    assert features.dtype == np.float32
 
 
-def test_as_many_rows_as_captions_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_as_many_rows_as_captions_have_one_caption_each(tmp_path: Path) -> None:
     split = Precomp(write(tmp_path, images=20, shape=(2, 3))).split("train")
     assert split.caption_image.tolist() == list(range(20))
     assert split.images.shape == (2, 3)
@@ -87,20 +87,20 @@ def test_ids_name_images_or_captions(per_caption: bool, tmp_path: Path) -> None:
     assert split.caption_ids[5:7] == ["b-0", "b-1"]
 
 
-def test_ids_of_repeated_images_are_told_apart(tmp_path: Path) -> None:
+def test_ids_of_repeated_images_get_row_numbers(tmp_path: Path) -> None:
     write(tmp_path, images=4, captions=4)
     (tmp_path / "train_ids.txt").write_text("a\na\nb\nb\n")
     assert Precomp(tmp_path).split("train").image_ids == ["a@0", "a@1", "b@2", "b@3"]
 
 
-def test_ids_must_be_as_many(tmp_path: Path) -> None:
+def test_the_number_of_ids_must_fit(tmp_path: Path) -> None:
     (write(tmp_path) / "train_ids.txt").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"train_ids\.txt must have 4 or 20 lines; got 2"):
         Precomp(tmp_path).split("train")
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_features_that_are_not_finite_are_named_when_taken(bad: float, tmp_path: Path) -> None:
+def test_features_that_are_not_finite_are_refused_when_they_are_used(bad: float, tmp_path: Path) -> None:
     values = np.ones((4, 2, 3), dtype=np.float32)
     values[2, 1, 0] = bad
     np.save(write(tmp_path) / "train_ims.npy", values)
@@ -110,7 +110,7 @@ def test_features_that_are_not_finite_are_named_when_taken(bad: float, tmp_path:
         split.images.take(np.array([3, 2]))
 
 
-def test_wider_floats_that_do_not_fit_are_named_too(tmp_path: Path) -> None:
+def test_floats_too_great_for_float32_are_refused(tmp_path: Path) -> None:
     np.save(write(tmp_path) / "train_ims.npy", np.full((4, 3), 1e300))
     with pytest.raises(InputError, match="in row 1"):
         Precomp(tmp_path).split("train").images.take(np.array([1]))
@@ -130,7 +130,7 @@ def test_half_floats_become_float32(tmp_path: Path) -> None:
         (np.array([{}, {}]), "must be a whole .npy file"),
     ],
 )
-def test_arrays_that_do_not_fit(
+def test_arrays_of_another_shape_or_type_are_refused(
     values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], message: str, tmp_path: Path
 ) -> None:
     np.save(write(tmp_path) / "train_ims.npy", values, allow_pickle=True)
@@ -139,14 +139,14 @@ def test_arrays_that_do_not_fit(
 
 
 @pytest.mark.parametrize("keep", [0, 3, 60, -1])
-def test_cut_off_arrays_are_named(keep: int, tmp_path: Path) -> None:
+def test_cut_off_arrays_are_refused(keep: int, tmp_path: Path) -> None:
     path = write(tmp_path) / "train_ims.npy"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(InputError, match=r"train_ims\.npy must be a whole \.npy file"):
         Precomp(tmp_path).split("train")
 
 
-def test_archives_and_foreign_text_are_named(tmp_path: Path) -> None:
+def test_archives_and_text_that_is_not_utf8_are_refused(tmp_path: Path) -> None:
     with open(write(tmp_path) / "train_ims.npy", "wb") as file:
         np.savez(file, a=np.ones(3))
     with pytest.raises(InputError, match=r"must be a whole \.npy file"):
@@ -156,20 +156,20 @@ def test_archives_and_foreign_text_are_named(tmp_path: Path) -> None:
         Precomp(tmp_path).split("train")
 
 
-def test_lines_end_at_line_ends_only(tmp_path: Path) -> None:
+def test_lines_end_at_newlines_only(tmp_path: Path) -> None:
     (write(tmp_path, images=3, captions=0) / "train_caps.txt").write_bytes("a\u2028b\r\n\r\nc\x0cd\r\n".encode())
     assert Precomp(tmp_path).split("train").captions == ["a\u2028b", "", "c\x0cd"]
 
 
-def test_the_fingerprint_knows_features_captions_and_ids(tmp_path: Path) -> None:
-    prints = {Precomp(write(tmp_path)).split("train").fingerprint}
+def test_the_fingerprint_covers_features_captions_and_ids(tmp_path: Path) -> None:
+    fingerprints = {Precomp(write(tmp_path)).split("train").fingerprint}
     (tmp_path / "train_ids.txt").write_text("a\nb\nc\nd\n")
-    prints.add(Precomp(tmp_path).split("train").fingerprint)
+    fingerprints.add(Precomp(tmp_path).split("train").fingerprint)
     (tmp_path / "train_caps.txt").write_text("other\n" * 20)
-    prints.add(Precomp(tmp_path).split("train").fingerprint)
+    fingerprints.add(Precomp(tmp_path).split("train").fingerprint)
     np.save(tmp_path / "train_ims.npy", np.ones((4, 3), dtype=np.float32))
-    prints.add(Precomp(tmp_path).split("train").fingerprint)
-    assert len(prints) == 4
+    fingerprints.add(Precomp(tmp_path).split("train").fingerprint)
+    assert len(fingerprints) == 4
 
 
 def test_specs_round_trip() -> None:

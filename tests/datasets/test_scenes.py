@@ -1,8 +1,9 @@
-"""Scenes: the same on every machine, captions true of their image, ambiguity that does what it says."""
+"""Are scenes the same on every machine, captions true of their images, and does ambiguity work as stated?"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 
 import numpy as np
 import pytest
@@ -12,16 +13,16 @@ from hypothesis import strategies as st
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.scenes import Scenes
 from lossscope.datasets.synthetic.captions import Claim, Mention
-from lossscope.datasets.synthetic.rendering import paint
-from lossscope.datasets.synthetic.scene import PLACES, SHAPES, SIZES, Dice, Scene, Thing
+from lossscope.datasets.synthetic.rendering import render
+from lossscope.datasets.synthetic.scene import PLACES, SHAPES, SIZES, RandomGenerator, Scene, SceneObject
 from lossscope.datasets.synthetic.truth import SceneSplit, is_true, truth
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
 
 DEFAULT_SHA256 = "dfea9802219a95e7bfe3bbf0c05c1600eeb4a1e4e2140b5bef48dc6ce26af8bf"
-RED = Thing("circle", "red", "large", "top left")
-BLUE = Thing("circle", "blue", "large", "right")
+RED = SceneObject("circle", "red", "large", "top left")
+BLUE = SceneObject("circle", "blue", "large", "right")
 SCENE = Scene((RED, BLUE), "grey")
 shares = st.floats(0, 1)
 seeds = st.integers(0, 2**64 - 1)
@@ -41,6 +42,11 @@ def test_the_default_set_is_the_same_on_every_machine() -> None:
     assert digest.hexdigest() == DEFAULT_SHA256
 
 
+def test_fingerprints_stay_the_same() -> None:
+    split = Scenes(train=5, val=5, test=5).split("val")
+    assert split.fingerprint == "864193eec8d986b10fab76c77a071c8b917542dfd206d9984cbd41842d7096ec"
+
+
 def test_columns_fit_and_ids_name_rows() -> None:
     split = Scenes().split("val")
     assert isinstance(Scenes(), Dataset)
@@ -51,8 +57,8 @@ def test_columns_fit_and_ids_name_rows() -> None:
 
 def test_splits_seeds_and_options_differ() -> None:
     scenes = Scenes(train=5, val=5, test=5)
-    drawn = [*(scenes.split(name) for name in scenes.splits()), Scenes(val=5, seed=1).split("val")]
-    assert len({scene for split in drawn for scene in split.scenes}) == 20
+    splits = [*(scenes.split(name) for name in scenes.splits()), Scenes(val=5, seed=1).split("val")]
+    assert len({scene for split in splits for scene in split.scenes}) == 20
     options = ({}, {"size": 32}, {"ambiguity": 0.5}, {"captions": 2}, {"seed": 1}, {"val": 11})
     assert len({small(**option).fingerprint for option in options}) == len(options)
 
@@ -72,25 +78,25 @@ def test_every_caption_is_true_of_its_image(ambiguity: float, seed: int) -> None
 
 @settings(deadline=None, max_examples=25)
 @given(shares, seeds)
-def test_truth_is_is_true_everywhere(ambiguity: float, seed: int) -> None:
+def test_truth_is_is_true_of_every_pair(ambiguity: float, seed: int) -> None:
     split = small(ambiguity=ambiguity, seed=seed, captions=2)
-    cells = [[split.is_true(row, image) for image in range(12)] for row in range(24)]
-    assert split.truth().tolist() == cells
+    expected = [[split.is_true(row, image) for image in range(12)] for row in range(24)]
+    assert split.truth().tolist() == expected
 
 
 @settings(deadline=None, max_examples=25)
 @given(shares, shares, seeds)
-def test_more_ambiguity_makes_captions_true_of_more(one: float, other: float, seed: int) -> None:
-    clear, open_ = (small(ambiguity=share, seed=seed).truth() for share in sorted((one, other)))
-    assert (open_ | ~clear).all()
+def test_more_ambiguity_makes_captions_true_of_more_images(first: float, second: float, seed: int) -> None:
+    clear, ambiguous = (small(ambiguity=share, seed=seed).truth() for share in sorted((first, second)))
+    assert (ambiguous | ~clear).all()
 
 
 @settings(deadline=None, max_examples=25)
 @given(seeds)
-def test_scenes_have_two_to_four_things_in_different_places(seed: int) -> None:
+def test_scenes_have_two_to_four_objects_in_different_places(seed: int) -> None:
     for scene in small(seed=seed).scenes:
-        assert 2 <= len(scene.things) <= 4
-        assert len({thing.place for thing in scene.things}) == len(scene.things)
+        assert 2 <= len(scene.objects) <= 4
+        assert len({item.place for item in scene.objects}) == len(scene.objects)
 
 
 def test_complete_captions_name_everything_and_are_true_of_no_other_image() -> None:
@@ -98,8 +104,8 @@ def test_complete_captions_name_everything_and_are_true_of_no_other_image() -> N
     assert (split.truth().sum(axis=1) == 1).mean() > 0.999
     for claim, image in zip(split.claims, split.caption_image.tolist(), strict=True):
         scene = split.scenes[image]
-        said = {(m.shape, m.colour, m.size, m.place) for m in claim.mentions}
-        assert said == {(t.shape, t.colour, t.size, t.place) for t in scene.things}
+        stated = {(m.shape, m.colour, m.size, m.place) for m in claim.mentions}
+        assert stated == {(t.shape, t.colour, t.size, t.place) for t in scene.objects}
         assert claim.background == scene.background
 
 
@@ -117,7 +123,7 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "answer"),
+    ("claim", "expected"),
     [
         (Claim((Mention(shape="circle"),)), True),
         (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
@@ -132,13 +138,13 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
         (Claim(()), True),
     ],
 )
-def test_truth_needs_a_thing_for_each_mention(claim: Claim, answer: bool) -> None:
-    assert is_true(claim, SCENE) is answer
-    assert truth([claim], [SCENE]).tolist() == [[answer]]
+def test_truth_needs_an_object_for_each_mention(claim: Claim, expected: bool) -> None:
+    assert is_true(claim, SCENE) is expected
+    assert truth([claim], [SCENE]).tolist() == [[expected]]
     assert truth([claim], []).shape == (1, 0)
 
 
-def test_captions_say_what_they_claim() -> None:
+def test_captions_state_their_claims() -> None:
     split = small(ambiguity=0.4, val=60)
     for caption, claim in zip(split.captions, split.claims, strict=True):
         for mention in claim.mentions:
@@ -162,13 +168,14 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
-def test_things_stay_in_their_ninth_at_every_size(size: int) -> None:
-    plain = paint([Scene((), "grey")], size)[0]
+def test_objects_stay_in_their_ninth_at_every_size(size: int) -> None:
+    plain = render([Scene((), "grey")], size)[0]
     for jitter in ((0, 0, 0), (8, 8, 8)):
-        things = [Thing(shape, "red", scale, place, jitter) for shape in SHAPES for scale in SIZES for place in PLACES]
-        for thing, pixels in zip(things, paint([Scene((t,), "grey") for t in things], size), strict=True):
+        forms = itertools.product(SHAPES, SIZES, PLACES)
+        objects = [SceneObject(shape, "red", scale, place, jitter) for shape, scale, place in forms]
+        for item, pixels in zip(objects, render([Scene((item,), "grey") for item in objects], size), strict=True):
             down, right = np.nonzero((pixels != plain).any(axis=0))
-            row, column = divmod(PLACES.index(thing.place), 3)
+            row, column = divmod(PLACES.index(item.place), 3)
             assert len(down) >= 1
             for places, third in ((down, row), (right, column)):
                 assert third * size // 3 <= places.min()
@@ -177,27 +184,27 @@ def test_things_stay_in_their_ninth_at_every_size(size: int) -> None:
 
 def test_shapes_sizes_and_colours_look_different() -> None:
     split = Scenes(train=1, val=1, test=1).split("val")
-    thing = split.scenes[0].things[0]
+    item = split.scenes[0].objects[0]
     colours = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan")
     scenes = [
-        Scene((Thing(shape, colour, size, thing.place),), "grey")
+        Scene((SceneObject(shape, colour, size, item.place),), "grey")
         for shape in SHAPES
         for size in SIZES
         for colour in colours
     ]
-    assert len({picture.tobytes() for picture in paint(scenes, 64)}) == len(scenes)
+    assert len({picture.tobytes() for picture in render(scenes, 64)}) == len(scenes)
 
 
-def test_pictures_are_painted_alike_one_by_one_and_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_are_the_same_one_by_one_and_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.array([7, 2, 7], dtype=np.int64)
     whole = small().images.take(rows)
     monkeypatch.setattr("lossscope.datasets.synthetic.rendering._CACHE_BYTES", 0)
     assert np.array_equal(small().images.take(rows), whole)
 
 
-def test_dice_stay_in_range_and_are_fair() -> None:
-    dice = Dice(np.random.Philox(key=1).random_raw(6000).tolist())
-    counts = np.bincount([dice.below(6) for _ in range(6000)])
+def test_random_numbers_are_in_range_and_uniform() -> None:
+    rng = RandomGenerator(np.random.Philox(key=1).random_raw(6000).tolist())
+    counts = np.bincount([rng.below(6) for _ in range(6000)])
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 150
 
@@ -219,11 +226,11 @@ def test_specs_round_trip() -> None:
         ({"seed": -1}, "scenes:seed must be in"),
     ],
 )
-def test_values_outside_are_errors(fields: dict[str, float], message: str) -> None:
+def test_values_out_of_range_are_refused(fields: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Scenes(**fields)  # type: ignore[arg-type]
 
 
-def test_unknown_splits_list_the_known() -> None:
+def test_for_unknown_splits_the_splits_are_listed() -> None:
     with pytest.raises(InputError, match="must be one of train, val, test; got 'dev'"):
         Scenes().split("dev")

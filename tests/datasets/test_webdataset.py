@@ -1,4 +1,4 @@
-"""Tar shards: samples by key, captions as text or json, random access, and shards that can not be read."""
+"""Are samples of tar shards read by key, with captions of text or json, and unreadable shards refused?"""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import pytest
 from PIL import Image
 
 from lossscope.datasets.base import Dataset
-from lossscope.datasets.formats.tar_index import members
+from lossscope.datasets.formats.tar_index import list_members
 from lossscope.datasets.webdataset import WebDataset
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
 
 def picture(shade: int) -> bytes:
-    held = io.BytesIO()
-    Image.new("RGB", (6, 6), (shade, 0, 0)).save(held, "PNG")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.new("RGB", (6, 6), (shade, 0, 0)).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def write(path: Path, files: Mapping[str, bytes]) -> Path:
@@ -101,13 +101,13 @@ def test_captions_are_lines_or_json(tmp_path: Path) -> None:
         ({"a.txt": b"x"}, "must hold at least one image"),
     ],
 )
-def test_samples_that_do_not_fit_are_told(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
+def test_malformed_samples_are_refused(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
     write(tmp_path / "train.tar", files)
     with pytest.raises(InputError, match=message):
         WebDataset(str(tmp_path / "train.tar")).split("train")
 
 
-def test_a_broken_picture_is_named_or_left_out(tmp_path: Path) -> None:
+def test_a_broken_picture_is_refused_or_left_out(tmp_path: Path) -> None:
     files = samples(range(3)) | {"d/0001.png": b"no picture"}
     write(tmp_path / "train.tar", files)
     with pytest.raises(InputError, match=r"train\.tar:d/0001\.png must be a whole picture"):
@@ -131,13 +131,13 @@ def test_shards_cut_off_compressed_or_missing_are_refused(tmp_path: Path) -> Non
         (tmp_path / "train.tar").write_bytes(content)
         with pytest.raises(InputError, match=r"train\.tar must be a whole tar"):
             data.split("train")
-    with pytest.raises(InputError, match="shards must fit files; got none like"):
+    with pytest.raises(InputError, match="shards must match files; got none like"):
         WebDataset(str(tmp_path / "gone*.tar")).splits()
     with pytest.raises(InputError, match="must be a readable tar"):
-        list(members(tmp_path / "gone.tar"))
+        list(list_members(tmp_path / "gone.tar"))
 
 
-def test_a_shard_that_shrinks_after_it_was_indexed_is_told(tmp_path: Path) -> None:
+def test_a_shard_that_shrinks_after_it_was_indexed_is_refused(tmp_path: Path) -> None:
     shard = write(tmp_path / "train.tar", samples(range(3)))
     split = WebDataset(str(shard), size=4).split("train")
     shard.write_bytes(shard.read_bytes()[:2000])
@@ -145,7 +145,7 @@ def test_a_shard_that_shrinks_after_it_was_indexed_is_told(tmp_path: Path) -> No
         split.images.take(np.array([2]))
 
 
-def test_a_spec_makes_it_and_comes_back(tmp_path: Path) -> None:
-    made = build("datasets", f"webdataset:shards={tmp_path}/*.tar,cut=hash,size=64")
-    assert made == WebDataset(f"{tmp_path}/*.tar", "hash", 64)
-    assert build("datasets", spec_of(made)) == made
+def test_specs_round_trip(tmp_path: Path) -> None:
+    data = build("datasets", f"webdataset:shards={tmp_path}/*.tar,cut=hash,size=64")
+    assert data == WebDataset(f"{tmp_path}/*.tar", "hash", 64)
+    assert build("datasets", spec_of(data)) == data

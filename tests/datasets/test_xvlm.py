@@ -1,4 +1,4 @@
-"""X-VLM's lists: a record per caption, a record per picture, and the cleaning of captions."""
+"""Are X-VLM's lists read with a record per caption or per picture, and are captions cleaned as in the original?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
-from lossscope.text.clean_captions import cleaned
+from lossscope.text.xvlm_captions import clean_caption
 
 TRAIN = [
     {"image": "a.png", "caption": "A first - one.", "image_id": "x"},
@@ -68,11 +68,11 @@ def cleaned_slowly(text: str, words: int) -> str:
     "text", ["It's a <person>'s T-shirt/hat!", 'A "big"   dog; (two: #3) ~*~.', "one two three four"]
 )
 def test_cleaning(text: str) -> None:
-    assert cleaned(text, 3) == cleaned_slowly(text, 3)
-    assert cleaned(text, 30) == cleaned_slowly(text, 30)
+    assert clean_caption(text, 3) == cleaned_slowly(text, 3)
+    assert clean_caption(text, 30) == cleaned_slowly(text, 30)
 
 
-def test_captions_are_cleaned_when_asked_for(tmp_path: Path) -> None:
+def test_captions_are_cleaned_by_option(tmp_path: Path) -> None:
     split = XVLM(write(tmp_path, TRAIN), "coco", size=4, words=30).split("train")
     assert split.captions[0] == "a first one"
 
@@ -92,7 +92,7 @@ def test_captions_are_cleaned_when_asked_for(tmp_path: Path) -> None:
         ([], "must hold at least one image"),
     ],
 )
-def test_what_does_not_fit_is_told(records: Any, message: str, tmp_path: Path) -> None:
+def test_malformed_records_are_refused(records: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         XVLM(write(tmp_path, records), "coco", size=4).split("train")
 
@@ -110,7 +110,7 @@ def test_files_cut_off_and_missing_splits(tmp_path: Path) -> None:
         XVLM(tmp_path, "coco", words=-1)
 
 
-def test_a_spec_makes_it_and_comes_back(tmp_path: Path) -> None:
-    made = build("datasets", f"xvlm:root={tmp_path},name=flickr30k,words=30")
-    assert made == XVLM(tmp_path, "flickr30k", words=30)
-    assert build("datasets", spec_of(made)) == made
+def test_specs_round_trip(tmp_path: Path) -> None:
+    data = build("datasets", f"xvlm:root={tmp_path},name=flickr30k,words=30")
+    assert data == XVLM(tmp_path, "flickr30k", words=30)
+    assert build("datasets", spec_of(data)) == data

@@ -1,4 +1,4 @@
-"""docs/objectives.md is what its script makes of the objectives, and what it links to and shows is there and runs."""
+"""docs/objectives.md is up to date, its links and pictures exist and its examples run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 NAMES = [name for name in names("objectives") if (ROOT / "lossscope" / "objectives" / f"{name}.py").is_file()]
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
-FILES = {found[1]: text for text in EXAMPLES if (found := re.match(r"# (\w+\.py)\n", text))}
-GOOD = "l_q = 0.\n\nTold.\nW: 0.\nCounted: 0.\nDefaults: x\n1.\nSource: A 2000."
+FILES = {match[1]: text for text in EXAMPLES if (match := re.match(r"# (\w+\.py)\n", text))}
+GOOD = "l_q = 0.\n\nExplained.\nW: 0.\nCounted: 0.\nDefaults: x\n1.\nSource: A 2000."
 
 
 @pytest.fixture(name="script", scope="module")
@@ -69,12 +69,12 @@ def test_a_section_has_every_part_and_a_picture(name: str) -> None:
 
 
 def test_pictures_are_of_objectives_and_small_together() -> None:
-    found = list((ROOT / "figures" / "objectives").iterdir())
-    assert {path.stem for path in found} == set(NAMES)
-    assert sum(path.stat().st_size for path in found) < 1_200_000
+    pictures = list((ROOT / "figures" / "objectives").iterdir())
+    assert {path.stem for path in pictures} == set(NAMES)
+    assert sum(path.stat().st_size for path in pictures) < 1_200_000
 
 
-def test_every_link_leads_somewhere() -> None:
+def test_every_link_has_a_target() -> None:
     targets = set(re.findall(r"\]\(([^)\s]+)\)", PAGE)) | set(re.findall(r'src="([^"]+)"', PAGE))
     headings = {
         page: {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
@@ -103,11 +103,11 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("spec", sorted(set(re.findall(r"(?<=--objective )\./[^\s`]+", PAGE))))
-def test_losses_in_files_are_taken_as_they_are(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_in_files_work_unchanged(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = spec.split(":")[0].removeprefix("./")
     Path(file).write_text(FILES[file], encoding="utf-8")
-    with warnings.catch_warnings(action="ignore"):  # of what it imports
+    with warnings.catch_warnings(action="ignore"):  # of the imported package
         for package in set(re.findall(r"^from (pytorch_metric_learning|open_clip)\b", FILES[file], re.M)):
             pytest.importorskip(package)
         objective = build("objectives", spec)
@@ -115,8 +115,8 @@ def test_losses_in_files_are_taken_as_they_are(spec: str, tmp_path: Path, monkey
 
 
 def test_a_docstring_is_read_into_its_parts(script: types.ModuleType) -> None:
-    value, told, parts = script.parsed(GOOD, "zero")
-    assert (value, told) == ("l_q = 0", "Told.")
+    formula, explanation, parts = script.parse_docstring(GOOD, "zero")
+    assert (formula, explanation) == ("l_q = 0", "Explained.")
     assert parts == {"W": "0.", "Counted": "0.", "Defaults": "x 1.", "Source": "A 2000."}
 
 
@@ -129,11 +129,13 @@ def test_a_docstring_with_a_part_missing_or_misplaced_is_refused(
     if moved:
         wrong = wrong.replace("Defaults:", f"{line.strip()}\nDefaults:") + ("" if "Source" in line else f"\n{line}")
     with pytest.raises(InputError, match="docstring of zero must have W, Counted, Defaults, Source, in this order"):
-        script.parsed(wrong, "zero")
+        script.parse_docstring(wrong, "zero")
 
 
-def test_what_is_told_of_training_is_what_is_done(script: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "parsed", lambda text, name: ("", "", {"Training": "the mean of both."}))
+def test_a_docstring_with_another_training_is_refused(
+    script: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "parse_docstring", lambda text, name: ("", "", {"Training": "the mean of both."}))
     with pytest.raises(InputError, match=r"Training of vlc must begin with 'sum i2t \+ sum t2i'"):
         script.entry("vlc")
 

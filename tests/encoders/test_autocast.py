@@ -1,4 +1,4 @@
-"""Every encoder trains in bfloat16 as the trainer runs it: what leaves its towers is float32."""
+"""Each encoder trains in bfloat16 as the trainer runs it: the outputs of its towers are float32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lossscope.core.similarity import pair_mask
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import EncodedBatch, Items
 from lossscope.registry import build, names
 
@@ -44,17 +44,20 @@ PIXELS = ("clip", "siglip", "xvlm", "vsepp:dim", "vsepp:image=vit")
 
 
 def items(spec: str) -> tuple[Any, Items]:
-    """The shape of an item, and four of them."""
-    made = torch.Generator().manual_seed(1)
+    """Return the shape of an item, and four items."""
+    generator = torch.Generator().manual_seed(1)
     if spec.startswith(("ce", "mmt")):
-        found: dict[str, Tensor] = {}
+        videos: dict[str, Tensor] = {}
         for name, width in WIDTHS.items():
-            found |= {name: torch.randn(N, 3, width, generator=made), f"{name}.length": torch.tensor([3, 2, 1, 3])}
-            found |= {f"{name}.time": torch.rand(N, 3, generator=made)}
-        return shape_of(WIDTHS, 3), found
+            videos |= {
+                name: torch.randn(N, 3, width, generator=generator),
+                f"{name}.length": torch.tensor([3, 2, 1, 3]),
+            }
+            videos |= {f"{name}.time": torch.rand(N, 3, generator=generator)}
+        return item_shape_of(WIDTHS, 3), videos
     if spec.startswith(PIXELS):
-        return (3, SIZE, SIZE), torch.randint(0, 256, (N, 3, SIZE, SIZE), dtype=torch.uint8, generator=made)
-    return (5, 7), torch.randn(N, 5, 7, generator=made)
+        return (3, SIZE, SIZE), torch.randint(0, 256, (N, 3, SIZE, SIZE), dtype=torch.uint8, generator=generator)
+    return (5, 7), torch.randn(N, 5, 7, generator=generator)
 
 
 def captions() -> Tensor:
@@ -82,7 +85,7 @@ def floats(side: EncodedBatch) -> dict[str, torch.dtype]:
 
 
 def step(encoder: Encoder, images: Items) -> tuple[EncodedBatch, EncodedBatch, Tensor, Tensor | None]:
-    """Sides under autocast, score and further loss outside, as in a training step."""
+    """Encode under autocast; score and compute the further loss outside, as in a training step."""
     ids = captions()
     with torch.autocast("cpu", torch.bfloat16):
         sides = encoder.encode_images(images), encoder.encode_texts(ids, LENGTHS)
@@ -99,11 +102,11 @@ def test_every_encoder_is_tested_here() -> None:
 @pytest.mark.parametrize("spec", [spec for specs in SPECS.values() for spec in specs])
 def test_a_training_step_in_bfloat16_gives_float32(spec: str, folder: Path) -> None:
     torch.manual_seed(0)
-    shape, found = items(spec)
+    shape, images = items(spec)
     encoder: Encoder = build("encoders", spec.format(folder=folder)).build(shape, WORDS).train()
-    images, texts, S, further = step(encoder, found)
+    image_batch, text_batch, S, further = step(encoder, images)
     assert S.shape == (N, N) and S.dtype == torch.float32 and bool(S.isfinite().all())
-    for side in (images, texts):
+    for side in (image_batch, text_batch):
         assert set(floats(side).values()) == {torch.float32}, floats(side)
     loss = (S * torch.randn(S.shape)).sum()
     if further is not None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.bfan import BFAN, focused
+from lossscope.encoders.bfan import BFAN, focus_attention
 from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -64,7 +64,7 @@ def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
+def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
@@ -86,44 +86,44 @@ def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, focal: str,
     images, texts = sides(encoder)
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
-    wanted = oracle("bfan").scores(images.local, captions, focal, 20.0, clip)
-    assert torch.allclose(score(encoder, images, texts), wanted, atol=1e-5)
-    assert wanted.abs().max() <= 2
+    expected = oracle("bfan").scores(images.local, captions, focal, 20.0, clip)
+    assert torch.allclose(score(encoder, images, texts), expected, atol=1e-5)
+    assert expected.abs().max() <= 2
 
 
 @both_focals
-def test_what_is_kept_equals_the_double_sum(oracle: Oracles, focal: str) -> None:
+def test_the_kept_elements_equal_the_double_sum(oracle: Oracles, focal: str) -> None:
     generator = torch.Generator().manual_seed(0)
     for elements in range(2, 12):
         for sharpness in (0.5, 3.0, 20.0):
             a = (sharpness * torch.rand(1, elements, 6, 4, generator=generator, dtype=torch.float64)).softmax(1)
-            found = focused(a, focal, torch.tensor([elements])) > 0  # type: ignore[arg-type]
+            kept = focus_attention(a, focal, torch.tensor([elements])) > 0  # type: ignore[arg-type]
             for i in range(6):
                 for q in range(4):
-                    assert found[0, :, i, q].tolist() == oracle("bfan").kept(a[0, :, i, q], focal)
+                    assert kept[0, :, i, q].tolist() == oracle("bfan").is_kept(a[0, :, i, q], focal)
 
 
 @both_focals
 @pytest.mark.parametrize("elements", [1, 2, 3, 7, 36])
 def test_equal_attention_stays_as_it_is(focal: str, elements: int) -> None:
     a = torch.zeros(2, elements, 3, 4).softmax(1)
-    assert torch.equal(focused(a, focal, torch.tensor([elements] * 2)), a)  # type: ignore[arg-type]
+    assert torch.equal(focus_attention(a, focal, torch.tensor([elements] * 2)), a)  # type: ignore[arg-type]
 
 
 @both_focals
 def test_ties_are_not_broken_by_rounding(focal: str) -> None:
     logits = torch.full((1, 5, 1, 200), 20.0) + 1e-5 * torch.rand(1, 5, 1, 200)
     a = logits.softmax(1)
-    assert torch.allclose(focused(a, focal, torch.tensor([5])), a)  # type: ignore[arg-type]
+    assert torch.allclose(focus_attention(a, focal, torch.tensor([5])), a)  # type: ignore[arg-type]
 
 
 @both_focals
 def test_absent_elements_get_no_attention(focal: str) -> None:
     logits = torch.randn(1, 4, 3, 2, generator=torch.Generator().manual_seed(4))
-    alone = focused(logits[:, :2].softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
+    alone = focus_attention(logits[:, :2].softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
     logits[:, 2:] = -torch.inf
-    found = focused(logits.softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
-    assert torch.allclose(found[:, :2], alone) and not found[:, 2:].any()
+    a = focus_attention(logits.softmax(1), focal, torch.tensor([2]))  # type: ignore[arg-type]
+    assert torch.allclose(a[:, :2], alone) and not a[:, 2:].any()
 
 
 @both_focals
@@ -161,9 +161,9 @@ def test_a_gradient_reaches_every_parameter(focal: str) -> None:
         assert parameter.grad is not None and parameter.grad.isfinite().all() and parameter.grad.any(), name
 
 
-def test_what_is_kept_is_constant_to_the_gradient() -> None:
+def test_the_kept_elements_are_constant_in_the_gradient() -> None:
     logits = torch.randn(1, 5, 2, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    H = (focused(logits.softmax(1), "prob", torch.tensor([5])) > 0).double()
+    H = (focus_attention(logits.softmax(1), "prob", torch.tensor([5])) > 0).double()
 
     def plain(x: Tensor) -> Tensor:
         a = x.softmax(1) * H
@@ -171,7 +171,7 @@ def test_what_is_kept_is_constant_to_the_gradient() -> None:
 
     leaf, other = logits.clone().requires_grad_(), logits.clone().requires_grad_()
     weights = torch.randn(logits.shape, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
-    (focused(leaf.softmax(1), "prob", torch.tensor([5])) * weights).sum().backward()
+    (focus_attention(leaf.softmax(1), "prob", torch.tensor([5])) * weights).sum().backward()
     (plain(other) * weights).sum().backward()
     assert leaf.grad is not None and other.grad is not None
     assert torch.allclose(leaf.grad, other.grad, atol=1e-14) and leaf.grad.any()
@@ -183,21 +183,21 @@ def test_the_range_of_the_score_is_stated() -> None:
 
 
 @both_focals
-def test_an_original_file_gives_the_scores_of_its_model(focal: str) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(focal: str) -> None:
     encoder = model(f",focal={focal}")
-    found = BFAN.from_released(original(encoder, {**OPT, "focal_type": focal}))
-    assert found is not None
-    assert (found.item_shape, found.vocabulary_size) == ((36, 6), 10)
-    assert found.objective == "triplet_sh:margin=0.2"
-    assert any("word ids" in notice for notice in found.notices)
-    again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
-    again.load_state_dict(found.weights)
+    opened = BFAN.from_released(released_file(encoder, {**OPT, "focal_type": focal}))
+    assert opened is not None
+    assert (opened.item_shape, opened.vocabulary_size) == ((36, 6), 10)
+    assert opened.objective == "triplet_sh:margin=0.2"
+    assert any("word ids" in notice for notice in opened.notices)
+    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
+    again.load_state_dict(opened.weights)
     assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
 
 
-def test_a_file_that_does_not_say_it_is_bfan_is_left_to_others() -> None:
-    assert BFAN.from_released(original(model(), {"cross_attn": "t2i"})) is None
-    assert BFAN.from_released(replace(original(model(), OPT), towers=())) is None
+def test_a_file_without_the_options_of_bfan_is_not_opened() -> None:
+    assert BFAN.from_released(released_file(model(), {"cross_attn": "t2i"})) is None
+    assert BFAN.from_released(replace(released_file(model(), OPT), towers=())) is None
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_a_file_that_does_not_say_it_is_bfan_is_left_to_others() -> None:
     ],
 )
 def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model(), OPT)
-    towers = [dict(held) for held in file.towers]
+    file = released_file(model(), OPT)
+    towers = [dict(state) for state in file.towers]
     towers[tower].pop(name, None)
     if value is not None:
         towers[tower][name] = value
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
 
 def test_options_are_checked() -> None:
     with pytest.raises(InputError, match="option focal_type of the file must be one of equal, prob; got 'none'"):
-        BFAN.from_released(original(model(), {**OPT, "focal_type": "none"}))
+        BFAN.from_released(released_file(model(), {**OPT, "focal_type": "none"}))
     with pytest.raises(InputError, match="lambda_softmax must be > 0 and finite; got 0"):
         build("encoders", "bfan:lambda_softmax=0")
     with pytest.raises(InputError, match="bfan must be given region features"):

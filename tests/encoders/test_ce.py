@@ -1,4 +1,4 @@
-"""CE: the original's names, a slow oracle, experts that are missing, padding as the original reads it, its files."""
+"""CE: the original's names, a slow oracle, missing experts, padding as the original reads it, files of the authors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
-from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
@@ -44,30 +44,30 @@ CONFIG: dict[str, Any] = {
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
-    """Four videos, the last without any expert; `behind` fills what lies behind the frames."""
-    made = torch.Generator().manual_seed(1)
-    found: dict[str, Tensor] = {}
+    """Return four videos, the last without any expert; `behind` fills the rows behind the frames."""
+    generator = torch.Generator().manual_seed(1)
+    videos: dict[str, Tensor] = {}
     for name, width in WIDTHS.items():
         features = torch.full((4, frames, width), behind)
         for row, length in enumerate(LONGEST[name]):
-            features[row, :length] = torch.randn(length, width, generator=made)
+            features[row, :length] = torch.randn(length, width, generator=generator)
         lengths = torch.tensor(LONGEST[name])
-        found |= {name: features, f"{name}.length": lengths, f"{name}.time": torch.full((4, frames), torch.nan)}
-    return found
+        videos |= {name: features, f"{name}.length": lengths, f"{name}.time": torch.full((4, frames), torch.nan)}
+    return videos
 
 
 def captions(more: int = 0, behind: float = 0.0) -> tuple[Tensor, Tensor]:
-    made = torch.Generator().manual_seed(2)
-    found = torch.full((3, max(WORDS) + more, 7), behind)
+    generator = torch.Generator().manual_seed(2)
+    vectors = torch.full((3, max(WORDS) + more, 7), behind)
     for row, length in enumerate(WORDS):
-        found[row, :length] = torch.randn(length, 7, generator=made)
-    return found, torch.tensor(WORDS)
+        vectors[row, :length] = torch.randn(length, 7, generator=generator)
+    return vectors, torch.tensor(WORDS)
 
 
 def model(spec: CE = SMALL, size: int = 0) -> Encoder:
-    """In eval mode, every number away from where it starts."""
+    """Return a model in eval mode whose parameters all differ from their initial values."""
     torch.manual_seed(0)
-    encoder = spec.build(shape_of(WIDTHS, 5), size)
+    encoder = spec.build(item_shape_of(WIDTHS, 5), size)
     for name, tensor in encoder.state_dict().items():
         if "running_var" in name:
             tensor.uniform_(0.5, 2)
@@ -77,23 +77,23 @@ def model(spec: CE = SMALL, size: int = 0) -> Encoder:
 
 
 def scores(
-    encoder: Encoder, found: Mapping[str, Tensor] | None = None, words: tuple[Tensor, Tensor] | None = None
+    encoder: Encoder, videos: Mapping[str, Tensor] | None = None, words: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
     with torch.no_grad():
         S = encoder.score(
-            encoder.encode_images(items() if found is None else found), encoder.encode_texts(*(words or captions()))
+            encoder.encode_images(items() if videos is None else videos), encoder.encode_texts(*(words or captions()))
         )
     assert isinstance(S, Tensor)
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
+def released_file(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
     tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     return ReleasedFile(Path("trained_model.pth"), (tower,), options)
 
 
 def part(**changed: Any) -> dict[str, Any]:
-    """The configuration with other options of the architecture."""
+    """Return the configuration with other options of the architecture."""
     return {**CONFIG, "arch": {"args": {**CONFIG["arch"]["args"], **changed}}}
 
 
@@ -111,8 +111,8 @@ def test_names_and_shapes_are_the_originals() -> None:
         "imagenet.senet154.0": 2048, "ocr": 300, "r2p1d.r2p1d-ig65m.0": 512, "scene.densenet161.0": 2208, "speech": 300,
     }  # fmt: skip
     with torch.device("meta"):
-        found = {k: tuple(v.shape) for k, v in CE().build(shape_of(widths, 49), 0).state_dict().items()}
-    wanted: dict[str, tuple[int, ...]] = {
+        shapes = {k: tuple(v.shape) for k, v in CE().build(item_shape_of(widths, 49), 0).state_dict().items()}
+    expected: dict[str, tuple[int, ...]] = {
         "text_pooling.clusters": (768, 29), "text_pooling.clusters2": (1, 768, 28),
         **norm("text_pooling.batch_norm", 29),
         **linear("ce.moe_fc", 9, 21504), **linear("ce.g_reason_1", 768, 1536),
@@ -120,42 +120,42 @@ def test_names_and_shapes_are_the_originals() -> None:
         **norm("ce.g_reason_shared.3", 768), **linear("ce.g_reason_shared.5", 768, 768),
     }  # fmt: skip
     for name, width, k in (("ocr", 300, 43), ("audio", 128, 8), ("speech", 300, 19)):
-        wanted |= {f"pooling.{name}.clusters": (width, k), f"pooling.{name}.clusters2": (1, width, k)}
-        wanted |= norm(f"pooling.{name}.batch_norm", k)
+        expected |= {f"pooling.{name}.clusters": (width, k), f"pooling.{name}.clusters2": (1, width, k)}
+        expected |= norm(f"pooling.{name}.batch_norm", k)
     for m, width in enumerate((1024, 512, 1024, 2048, 2048, 12900, 512, 2208, 5700)):
         video, text = f"ce.video_GU.{m}.cg", f"ce.text_GU.{m}"
-        wanted |= linear(f"ce.video_dim_reduce.{m}.fc", 768, width) | linear(f"{video}.fc", 768, 768)
-        wanted |= norm(f"{video}.batch_norm", 768) | norm(f"{video}.batch_norm2", 768)
-        wanted |= (
+        expected |= linear(f"ce.video_dim_reduce.{m}.fc", 768, width) | linear(f"{video}.fc", 768, 768)
+        expected |= norm(f"{video}.batch_norm", 768) | norm(f"{video}.batch_norm2", 768)
+        expected |= (
             linear(f"{text}.fc", 768, 21504) | linear(f"{text}.cg.fc", 768, 768) | norm(f"{text}.cg.batch_norm", 768)
         )
-    assert found == wanted
-    assert len(found) == 253
-    assert round(sum(int(np.prod(shape)) for shape in found.values()) / 1e6, 1) == 183.5
+    assert shapes == expected
+    assert len(shapes) == 253
+    assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 1) == 183.5
 
 
 @pytest.mark.parametrize("gating", ["sequential", "simultaneous"])
 @pytest.mark.parametrize("padded", [False, True])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, padded: bool, gating: Any) -> None:
-    encoder, slow, found = model(replace(SMALL, padded=padded, gating=gating)), oracle("ce"), items()
+    encoder, slow, videos = model(replace(SMALL, padded=padded, gating=gating)), oracle("ce"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
     rows = {"audio": 4, "ocr": 6}
     S = np.zeros((4, 3))
     for i in range(4):
-        pooled, there = [], [LONGEST[name][i] > 0 for name in WIDTHS]
+        pooled, present = [], [LONGEST[name][i] > 0 for name in WIDTHS]
         for name in WIDTHS:
-            x = found[name][i, : LONGEST[name][i]].double().numpy()
+            x = videos[name][i, : LONGEST[name][i]].double().numpy()
             if name in rows:
                 pooled.append(slow.vlad(state, f"pooling.{name}", slow.padded(x, rows[name]) if padded else x))
             else:
                 pooled.append(x.mean(0) if len(x) else np.zeros(WIDTHS[name]))
-        experts = slow.video(state, pooled, there, sequential=gating == "sequential")
+        experts = slow.video(state, pooled, present, sequential=gating == "sequential")
         for j in range(3):
             words = captions()[0][j, : WORDS[j]].double().numpy()
             views, weights = slow.text(
                 state, slow.vlad(state, "text_pooling", slow.padded(words, 8) if padded else words), 4
             )
-            S[i, j] = slow.similarity(views, weights, experts, there)
+            S[i, j] = slow.similarity(views, weights, experts, present)
     assert np.allclose(scores(encoder).numpy(), S, atol=1e-5)
     assert S[:3].std() > 0.02 and (S[3] == 0).all()
 
@@ -180,7 +180,7 @@ def test_scores_depend_on_neither_padding_nor_the_batch(padded: bool) -> None:
             assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
 
 
-def test_padding_cuts_off_what_is_behind_and_so_does_the_length_of_captions() -> None:
+def test_rows_and_length_cut_off_what_is_behind() -> None:
     short = replace(SMALL, padded=True, rows="audio=4+ocr=2")
     cut = items()
     cut["ocr"] = cut["ocr"].clone()
@@ -191,9 +191,9 @@ def test_padding_cuts_off_what_is_behind_and_so_does_the_length_of_captions() ->
     assert torch.allclose(scores(model(few)), scores(model(few), words=(words[:, :2], lengths.clamp(max=2))), atol=1e-6)
 
 
-def test_kept_missing_experts_count_once_each() -> None:
+def test_with_keep_missing_all_experts_count_once() -> None:
     encoder = model(replace(SMALL, keep_missing=True))
-    assert encoder.dot and not encoder.is_cosine and (encoder.score_min, encoder.score_max) == (-4, 4)
+    assert encoder.is_dot_product and not encoder.is_cosine and (encoder.score_min, encoder.score_max) == (-4, 4)
     with torch.no_grad():
         v, t = encoder.encode_images(items()).vectors, encoder.encode_texts(*captions()).vectors
     assert torch.equal(scores(encoder), v @ t.T)
@@ -202,14 +202,14 @@ def test_kept_missing_experts_count_once_each() -> None:
 
 
 def test_a_video_with_one_expert_has_the_cosine_of_that_one() -> None:
-    encoder, found = model(), items()
+    encoder, videos = model(), items()
     for name in ("audio", "face", "i3d.i3d.0"):
-        found[f"{name}.length"] = torch.zeros(4, dtype=torch.long)
+        videos[f"{name}.length"] = torch.zeros(4, dtype=torch.long)
     with torch.no_grad():
-        images, texts = encoder.encode_images(found), encoder.encode_texts(*captions())
-    assert not encoder.dot and images.extra["present"].sum(1).tolist() == [0, 1, 1, 0]
+        images, texts = encoder.encode_images(videos), encoder.encode_texts(*captions())
+    assert not encoder.is_dot_product and images.extra["present"].sum(1).tolist() == [0, 1, 1, 0]
     e, t = images.vectors.view(4, 4, 6)[1, 3], texts.vectors.view(3, 4, 6)[:, 3]
-    assert torch.allclose(scores(encoder, found)[1], torch.nn.functional.cosine_similarity(t, e[None]), atol=1e-5)
+    assert torch.allclose(scores(encoder, videos)[1], torch.nn.functional.cosine_similarity(t, e[None]), atol=1e-5)
 
 
 def test_a_training_step_sees_the_shared_batch_norms_once_for_each_pair() -> None:
@@ -224,11 +224,11 @@ def test_a_training_step_sees_the_shared_batch_norms_once_for_each_pair() -> Non
 @pytest.mark.parametrize("words", ["features", "embedding"])
 def test_a_gradient_reaches_every_parameter(words: Any) -> None:
     encoder = model(replace(SMALL, words=words), 10).double()
-    found = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
-    given, lengths = captions()
-    ids = torch.arange(given.shape[1])[None].expand(3, -1) + 1
-    texts = encoder.encode_texts(given.double() if words == "features" else ids, lengths)
-    S = encoder.score(encoder.encode_images(found), texts)
+    videos = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
+    vectors, lengths = captions()
+    ids = torch.arange(vectors.shape[1])[None].expand(3, -1) + 1
+    texts = encoder.encode_texts(vectors.double() if words == "features" else ids, lengths)
+    S = encoder.score(encoder.encode_images(videos), texts)
     assert isinstance(S, Tensor)
     (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in encoder.named_parameters():
@@ -239,10 +239,10 @@ def test_a_gradient_reaches_every_parameter(words: Any) -> None:
 def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
     spec = replace(SMALL, words="embedding", word_init=0.5)
     torch.manual_seed(0)
-    encoder = spec.build(shape_of(WIDTHS, 5), 10)
+    encoder = spec.build(item_shape_of(WIDTHS, 5), 10)
     weight = encoder.state_dict()["embed.weight"]
     assert weight.shape == (10, 7) and weight.abs().max() <= 0.5 < 1.2 * weight.abs().max()
-    assert not spec.wordless and SMALL.wordless
+    assert not spec.reads_word_vectors and SMALL.reads_word_vectors
     encoder, ids, lengths = (
         model(spec, 10),
         torch.tensor([[1, 5, 6, 2, 0, 0], [1, 7, 2, 0, 0, 0]]),
@@ -268,15 +268,15 @@ def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(keep: bool) -> None:
     spec = replace(SMALL, padded=True, keep_missing=keep)
-    found = CE.from_released(original(model(spec), part(keep_missing_modalities=keep)))
-    assert found is not None
-    assert (found.vocabulary_size, found.objective) == (0, "triplet:margin=0.0938116")
-    assert found.item_shape == shape_of(WIDTHS, 6) and found.encoder == spec
-    assert found.notices == ("data: videos of frames=6, captions as vectors of words (msrvtt:words=STEM)",)
-    again = build("encoders", spec_of(found.encoder)).rebuild(found.item_shape, 0, found.kept).eval()
-    again.load_state_dict(found.weights)
+    opened = CE.from_released(released_file(model(spec), part(keep_missing_modalities=keep)))
+    assert opened is not None
+    assert (opened.vocabulary_size, opened.objective) == (0, "triplet:margin=0.0938116")
+    assert opened.item_shape == item_shape_of(WIDTHS, 6) and opened.encoder == spec
+    assert opened.notices == ("data: videos of frames=6, captions as vectors of words (msrvtt:words=STEM)",)
+    again = build("encoders", spec_of(opened.encoder)).rebuild(opened.item_shape, 0, opened.stored_files).eval()
+    again.load_state_dict(opened.weights)
     assert torch.equal(scores(again), scores(model(spec)))
 
 
@@ -286,25 +286,25 @@ def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts()
         "r2p1d.r2p1d-ig65m.0": 2, "scene.densenet161.0": 2, "speech": 3,
     }  # fmt: skip
     spec = replace(SMALL, clusters="audio=2+ocr=3+speech=2")
-    tower = {k: v for k, v in spec.build(shape_of(widths, 5), 0).state_dict().items() if "num_batches" not in k}
-    found = CE.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
-    assert found is not None and found.item_shape == shape_of(widths, 49)
-    assert found.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
+    tower = {k: v for k, v in spec.build(item_shape_of(widths, 5), 0).state_dict().items() if "num_batches" not in k}
+    opened = CE.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
+    assert opened is not None and opened.item_shape == item_shape_of(widths, 49)
+    assert opened.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
 
 
 def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) -> None:
-    file = original(model(replace(SMALL, padded=True)))
+    file = released_file(model(replace(SMALL, padded=True)))
     config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
     torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
     read = read_released(tmp_path / "a.pth")
-    wanted, found = CE.from_released(file), CE.from_released(read)
-    assert wanted is not None and found is not None and read.epoch == 3
-    assert (found.encoder, found.item_shape) == (wanted.encoder, wanted.item_shape)
+    expected, opened = CE.from_released(file), CE.from_released(read)
+    assert expected is not None and opened is not None and read.epoch == 3
+    assert (opened.encoder, opened.item_shape) == (expected.encoder, expected.item_shape)
     assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["ce"]
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    file = original(model())
+def test_files_of_other_families_are_not_opened() -> None:
+    file = released_file(model())
     assert CE.from_released(replace(file, towers=(*file.towers, {}))) is None
     assert CE.from_released(replace(file, towers=({"vid_bert.pooler.dense.bias": torch.zeros(1)},))) is None
 
@@ -322,11 +322,11 @@ def test_files_of_others_are_left_to_them() -> None:
         ("ce.h_reason.0.weight", torch.zeros(6), r"left over \['ce.h_reason.0.weight'\]"),
         ("ce.text_GU.2.fc.weight", torch.zeros(6, 9), r"ce.text_GU.2.fc.weight must be \(6, 28\); got \(6, 9\)"),
         ("pooling.wind.clusters2", torch.zeros(1, 3, 2), "experts that are pooled must be among .*; got wind"),
-        ("pooling.a+b.clusters2", torch.zeros(1, 3, 2), "must have plain names; the file has 'a\\+b'"),
+        ("pooling.a+b.clusters2", torch.zeros(1, 3, 2), "must have plain names; got 'a\\+b'"),
     ],
 )
 def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model())
+    file = released_file(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
     with pytest.raises(InputError, match=fragment):
         CE.from_released(replace(file, towers=(tower,)))
@@ -347,7 +347,7 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
 )
 def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        CE.from_released(original(model(), options))
+        CE.from_released(released_file(model(), options))
 
 
 @pytest.mark.parametrize(

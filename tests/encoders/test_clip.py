@@ -1,4 +1,4 @@
-"""CLIP: names and shapes of the published model, three ways of writing it, and the extra layer."""
+"""CLIP: names and shapes of the published model, three naming schemes, and the extra layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
 from lossscope.encoders.released.checkpoint_file import read_released
-from lossscope.encoders.released.clip import from_openai
+from lossscope.encoders.released.clip import rename_openai
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build
@@ -80,7 +80,7 @@ def similarity(model: Encoder) -> Tensor:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A tiny CLIP as transformers saves it, with its tokeniser."""
+    """Return the folder of a tiny CLIP as transformers saves it, with its tokeniser."""
     from transformers import CLIPConfig, CLIPModel
 
     torch.manual_seed(2)
@@ -138,8 +138,8 @@ def test_padding_does_not_change_a_caption() -> None:
 
 
 def openai(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The same weights under OpenAI's names, written out by hand."""
-    found: dict[str, Tensor] = {
+    """Return the same weights under OpenAI's names, written out by hand."""
+    weights: dict[str, Tensor] = {
         "visual.class_embedding": state["vision_model.embeddings.class_embedding"],
         "visual.positional_embedding": state["vision_model.embeddings.position_embedding.weight"],
         "visual.conv1.weight": state["vision_model.embeddings.patch_embedding.weight"],
@@ -152,37 +152,37 @@ def openai(state: dict[str, Tensor]) -> dict[str, Tensor]:
     }
     norms = {"visual.ln_pre": "vision_model.pre_layrnorm", "visual.ln_post": "vision_model.post_layernorm"}
     for theirs, ours in {**norms, "ln_final": "text_model.final_layer_norm"}.items():
-        found |= {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in ("weight", "bias")}
+        weights |= {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in ("weight", "bias")}
     for theirs, tower in (("visual.transformer", "vision_model"), ("transformer", "text_model")):
         for layer in range(2):
             home, there = f"{tower}.encoder.layers.{layer}", f"{theirs}.resblocks.{layer}"
             for kind in ("weight", "bias"):
                 heads = [state[f"{home}.self_attn.{x}_proj.{kind}"] for x in "qkv"]
-                found[f"{there}.attn.in_proj_{kind}"] = torch.cat(heads)
-                found[f"{there}.attn.out_proj.{kind}"] = state[f"{home}.self_attn.out_proj.{kind}"]
-                found[f"{there}.ln_1.{kind}"] = state[f"{home}.layer_norm1.{kind}"]
-                found[f"{there}.ln_2.{kind}"] = state[f"{home}.layer_norm2.{kind}"]
-                found[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
-                found[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
-    return found
+                weights[f"{there}.attn.in_proj_{kind}"] = torch.cat(heads)
+                weights[f"{there}.attn.out_proj.{kind}"] = state[f"{home}.self_attn.out_proj.{kind}"]
+                weights[f"{there}.ln_1.{kind}"] = state[f"{home}.layer_norm1.{kind}"]
+                weights[f"{there}.ln_2.{kind}"] = state[f"{home}.layer_norm2.{kind}"]
+                weights[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
+                weights[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
+    return weights
 
 
-def test_openais_names_come_to_the_same_weights() -> None:
+def test_openais_names_are_translated() -> None:
     state = tiny().state_dict()
-    found = from_openai(openai(state))
-    assert found.keys() == state.keys()
-    assert all(torch.equal(found[name], state[name]) for name in state)
+    weights = rename_openai(openai(state))
+    assert weights.keys() == state.keys()
+    assert all(torch.equal(weights[name], state[name]) for name in state)
     with pytest.raises(InputError, match=r"names of a CLIP file must be CLIP's; got 'visual.attnpool.c_proj.weight'"):
-        from_openai({"visual.attnpool.c_proj.weight": torch.ones(1)})
+        rename_openai({"visual.attnpool.c_proj.weight": torch.ones(1)})
 
 
-def test_a_file_of_openais_tells_its_sizes() -> None:
-    found = CLIP.from_released(ReleasedFile(Path("ViT.pt"), (openai(tiny().state_dict()),)))
-    assert found is not None
-    assert found.item_shape == (3, 16, 16)
-    assert found.vocabulary_size == len(words())
-    assert found.ignored == ("input_resolution",)
-    objective = build("objectives", found.objective)
+def test_the_sizes_of_openais_file_follow_from_its_shapes() -> None:
+    opened = CLIP.from_released(ReleasedFile(Path("ViT.pt"), (openai(tiny().state_dict()),)))
+    assert opened is not None
+    assert opened.item_shape == (3, 16, 16)
+    assert opened.vocabulary_size == len(words())
+    assert opened.ignored == ("input_resolution",)
+    objective = build("objectives", opened.objective)
     assert objective.tau == pytest.approx(math.exp(-2.6592), rel=1e-5)
     assert not objective.learn
 
@@ -232,13 +232,13 @@ def test_every_trainable_parameter_gets_a_gradient() -> None:
     without = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
     assert without == []
     assert not model.logit_scale.requires_grad
-    grouped = {id(p) for p in model.groups()["clip"]}
+    grouped = {id(p) for p in model.parameter_groups()["clip"]}
     assert {n for n, p in model.named_parameters() if id(p) not in grouped} == {
         f"head.{side}.{kind}" for side in ("img", "txt") for kind in ("weight", "bias")
     }
 
 
 def test_a_safetensors_file_alone_is_read(folder: Path) -> None:
-    original = read_released(folder / "model.safetensors")
-    found = CLIP.from_released(original)
-    assert found is not None and found.item_shape == (3, 16, 16)
+    released = read_released(folder / "model.safetensors")
+    opened = CLIP.from_released(released)
+    assert opened is not None and opened.item_shape == (3, 16, 16)

@@ -1,4 +1,4 @@
-"""Files of CLIP and SigLIP that can be read and are not sound: each says what is wrong, none is opened in part."""
+"""Readable but invalid files of CLIP and SigLIP: each error names the fault, and no file is opened in part."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def family(kind: str) -> type[EncoderSpec]:
 
 
 def open_with(kind: str, tensors: dict[str, Tensor], options: dict[str, Any] | None = None) -> Any:
-    told = OPTIONS[kind] if options is None else options
-    return family(kind).from_released(ReleasedFile(Path("model.safetensors"), (tensors,), told))
+    options = OPTIONS[kind] if options is None else options
+    return family(kind).from_released(ReleasedFile(Path("model.safetensors"), (tensors,), options))
 
 
 DAMAGES: dict[str, Callable[[Tensor], Tensor | None]] = {
@@ -70,18 +70,18 @@ DAMAGES: dict[str, Callable[[Tensor], Tensor | None]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 @pytest.mark.parametrize("kind", OPTIONS)
-def test_every_damaged_tensor_is_an_error_in_words(kind: str, damage: Callable[[Tensor], Tensor | None]) -> None:
-    sound = weights(kind)
-    assert open_with(kind, sound) is not None
+def test_every_damaged_tensor_is_an_input_error(kind: str, damage: Callable[[Tensor], Tensor | None]) -> None:
+    valid = weights(kind)
+    assert open_with(kind, valid) is not None
     marks = ("projection", "logit", "embedding", "fc1", "in_proj", "layer_norm1", "probe")
-    for name in (name for name in sound if any(mark in name for mark in marks)):
-        changed = damage(sound[name])
-        tensors = {k: v for k, v in sound.items() if k != name} | ({} if changed is None else {name: changed})
+    for name in (name for name in valid if any(mark in name for mark in marks)):
+        changed = damage(valid[name])
+        tensors = {k: v for k, v in valid.items() if k != name} | ({} if changed is None else {name: changed})
         try:
-            found = open_with(kind, tensors)
+            opened = open_with(kind, tensors)
         except InputError:
             continue
-        assert found is None, name  # no file of the family any more
+        assert opened is None, name  # no file of the family any more
 
 
 NUMBERS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -90,7 +90,7 @@ WRONG: tuple[Any, ...] = ([], {}, "x", -1, 0, 10**30, 2.5, True, None)
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
 @pytest.mark.parametrize("part", ["text_config", "vision_config"])
-def test_sizes_that_can_not_be_are_named(kind: str, part: str) -> None:
+def test_impossible_sizes_are_named(kind: str, part: str) -> None:
     own = ("vocab_size", "max_position_embeddings") if part == "text_config" else ("image_size", "patch_size")
     for name in (*NUMBERS, *own):
         for value in WRONG:
@@ -134,15 +134,15 @@ def test_a_joint_space_of_no_size_is_named(value: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
-def test_what_does_not_make_the_model_is_not_kept(kind: str) -> None:
+def test_options_that_do_not_define_the_model_are_not_stored(kind: str) -> None:
     odd = {"auto_map": {"AutoModel": "x.Y"}, "_attn_implementation": "x", "output_attentions": True, "dtype": "x"}
     options = {k: {**v, **odd} if isinstance(v, dict) else v for k, v in OPTIONS[kind].items()}
-    kept = json.loads(open_with(kind, weights(kind), {**options, **odd}).kept["config"])
-    assert kept == OPTIONS[kind]
+    stored = json.loads(open_with(kind, weights(kind), {**options, **odd}).stored_files["config"])
+    assert stored == OPTIONS[kind]
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), 1e5, -1e5])
-def test_a_scale_that_no_training_comes_to_is_named(scale: float) -> None:
+def test_a_scale_out_of_range_is_named(scale: float) -> None:
     tensors = {**weights("clip"), "logit_scale": torch.tensor(scale)}
     with pytest.raises(InputError, match="logit_scale of the file must be from -30 to 30"):
         open_with("clip", tensors)
@@ -150,7 +150,7 @@ def test_a_scale_that_no_training_comes_to_is_named(scale: float) -> None:
         open_with("siglip", {**weights("siglip"), "logit_bias": torch.tensor([scale])})
 
 
-def test_shapes_that_tell_no_picture_are_named() -> None:
+def test_shapes_that_fit_no_picture_are_named() -> None:
     name = "vision_model.embeddings.position_embedding.weight"
     with pytest.raises(InputError, match="must be a square number and one; got 4"):
         open_with("bare", {**weights("clip"), name: torch.zeros(4, 16)})
@@ -181,6 +181,6 @@ def test_damaged_tensors_under_openais_names_are_named(name: str, tensor: Tensor
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"text_config": 1, "vision_config": {}}', "[" * 100_000])
-def test_a_kept_configuration_that_is_none_is_named(kind: str, text: str) -> None:
-    with pytest.raises(InputError, match=r"must keep its configuration|must hold text_config and vision_config"):
+def test_an_invalid_stored_configuration_is_named(kind: str, text: str) -> None:
+    with pytest.raises(InputError, match=r"must store its configuration|must hold text_config and vision_config"):
         KINDS[kind]().rebuild((3, 16, 16), 30, {"config": text})

@@ -1,4 +1,4 @@
-"""MMT: the original's names, a slow oracle, experts that are missing, how captions are read, files of the authors."""
+"""MMT: the original's names, a slow oracle, missing experts, reading of captions, files of the authors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.mmt import MMT
 from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import ReleasedFile
@@ -51,28 +51,28 @@ CONFIG: dict[str, Any] = {
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
-    """Four videos: no face, no ocr, nothing at all; `behind` fills what lies behind the frames."""
-    made = torch.Generator().manual_seed(1)
-    found: dict[str, Tensor] = {}
+    """Return four videos, one without face, one without ocr, one without frames; `behind` fills rows behind frames."""
+    generator = torch.Generator().manual_seed(1)
+    videos: dict[str, Tensor] = {}
     for name, width in WIDTHS.items():
         features = torch.full((4, frames, width), behind)
         times = torch.full((4, frames), behind or torch.nan)
         for row, length in enumerate(LONGEST[name]):
-            features[row, :length] = torch.randn(length, width, generator=made)
-            seconds = torch.rand(length, generator=made) * 12
+            features[row, :length] = torch.randn(length, width, generator=generator)
+            seconds = torch.rand(length, generator=generator) * 12
             times[row, :length] = seconds if name == "rgb" else torch.nan
-        found |= {name: features, f"{name}.length": torch.tensor(LONGEST[name]), f"{name}.time": times}
-    return found
+        videos |= {name: features, f"{name}.length": torch.tensor(LONGEST[name]), f"{name}.time": times}
+    return videos
 
 
-def some(found: Mapping[str, Tensor], rows: slice) -> dict[str, Tensor]:
-    return {name: tensor[rows] for name, tensor in found.items()}
+def select_rows(videos: Mapping[str, Tensor], rows: slice) -> dict[str, Tensor]:
+    return {name: tensor[rows] for name, tensor in videos.items()}
 
 
 def model(spec: MMT = SMALL) -> Encoder:
-    """In eval mode, every number away from where it starts."""
+    """Return a model in eval mode whose parameters all differ from their initial values."""
     torch.manual_seed(0)
-    encoder = spec.build(shape_of(WIDTHS, 5), 10)
+    encoder = spec.build(item_shape_of(WIDTHS, 5), 10)
     for name, tensor in encoder.state_dict().items():
         if "running_var" in name:
             tensor.uniform_(0.5, 2)
@@ -81,20 +81,20 @@ def model(spec: MMT = SMALL) -> Encoder:
     return encoder.eval()
 
 
-def scores(encoder: Encoder, found: Mapping[str, Tensor], ids: Tensor = IDS, lengths: Tensor = LENGTHS) -> Tensor:
+def scores(encoder: Encoder, videos: Mapping[str, Tensor], ids: Tensor = IDS, lengths: Tensor = LENGTHS) -> Tensor:
     with torch.no_grad():
-        S = encoder.score(encoder.encode_images(found), encoder.encode_texts(ids, lengths))
+        S = encoder.score(encoder.encode_images(videos), encoder.encode_texts(ids, lengths))
     assert isinstance(S, Tensor)
     return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
+def released_file(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
     tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     return ReleasedFile(Path("trained_model.pth"), (tower,), options)
 
 
 def part(**changed: Any) -> dict[str, Any]:
-    """The configuration with other options of the architecture."""
+    """Return the configuration with other options of the architecture."""
     return {**CONFIG, "arch": {"args": {**CONFIG["arch"]["args"], **changed}}}
 
 
@@ -118,8 +118,8 @@ def bert_layer(name: str, width: int, inner: int, norm: str) -> dict[str, tuple[
 def test_names_and_shapes_are_the_originals() -> None:
     widths = {"face": 512, "ocr": 300, "rgb": 2048, "s3d": 1024, "scene": 2208, "speech": 300, "vggish": 128}
     with torch.device("meta"):
-        found = {k: tuple(v.shape) for k, v in MMT().build(shape_of(widths, 30), 28996).state_dict().items()}
-    wanted: dict[str, tuple[int, ...]] = {
+        shapes = {k: tuple(v.shape) for k, v in MMT().build(item_shape_of(widths, 30), 28996).state_dict().items()}
+    expected: dict[str, tuple[int, ...]] = {
         "vid_bert.embeddings.position_embeddings.weight": (32, 512),
         "vid_bert.embeddings.token_type_embeddings.weight": (19, 512),
         **affine("vid_bert.embeddings.layer_norm", 512), **linear("vid_bert.pooler.dense", 512, 512),
@@ -129,39 +129,39 @@ def test_names_and_shapes_are_the_originals() -> None:
         **affine("txt_bert.embeddings.LayerNorm", 768), **linear("txt_bert.pooler.dense", 768, 768),
     }  # fmt: skip
     for i in range(4):
-        wanted |= bert_layer(f"vid_bert.encoder.layer.{i}", 512, 3072, "layer_norm")
+        expected |= bert_layer(f"vid_bert.encoder.layer.{i}", 512, 3072, "layer_norm")
     for i in range(12):
-        wanted |= bert_layer(f"txt_bert.encoder.layer.{i}", 768, 3072, "LayerNorm")
+        expected |= bert_layer(f"txt_bert.encoder.layer.{i}", 768, 3072, "LayerNorm")
     for name, width in widths.items():
         gate = f"text_GU.{name}.cg"
-        wanted |= {**linear(f"video_dim_reduce.{name}.fc", 512, width), **linear(f"text_GU.{name}.fc", 512, 768)}
-        wanted |= {**linear(f"{gate}.fc", 512, 512), f"{gate}.batch_norm.num_batches_tracked": ()}
-        wanted |= {f"{gate}.batch_norm.{x}": (512,) for x in NORM} | linear(f"moe_fc_txt.{name}", 1, 768)
-    assert found == wanted
-    assert len(found) == 360
-    assert round(sum(int(np.prod(shape)) for shape in found.values()) / 1e6, 2) == 133.36
+        expected |= {**linear(f"video_dim_reduce.{name}.fc", 512, width), **linear(f"text_GU.{name}.fc", 512, 768)}
+        expected |= {**linear(f"{gate}.fc", 512, 512), f"{gate}.batch_norm.num_batches_tracked": ()}
+        expected |= {f"{gate}.batch_norm.{x}": (512,) for x in NORM} | linear(f"moe_fc_txt.{name}", 1, 768)
+    assert shapes == expected
+    assert len(shapes) == 360
+    assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 2) == 133.36
 
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, keep: bool) -> None:
-    encoder, slow, found = model(replace(SMALL, keep_missing=keep)), oracle("mmt"), items()
+    encoder, slow, videos = model(replace(SMALL, keep_missing=keep)), oracle("mmt"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
     S = np.zeros((4, 3))
     with torch.no_grad():
-        there = torch.arange(6) < LENGTHS[:, None]
+        present = torch.arange(6) < LENGTHS[:, None]
         bert: Any = encoder.get_submodule("txt_bert")
-        first = bert(input_ids=IDS, attention_mask=there.long()).last_hidden_state[:, 0].double().numpy()
+        first = bert(input_ids=IDS, attention_mask=present.long()).last_hidden_state[:, 0].double().numpy()
     for i in range(4):
-        held = {
-            name: tuple(found[key][i, : LONGEST[name][i]].double().numpy() for key in (name, f"{name}.time"))
+        experts = {
+            name: tuple(videos[key][i, : LONGEST[name][i]].double().numpy() for key in (name, f"{name}.time"))
             for name in WIDTHS
         }
-        seen = slow.video(state, list(WIDTHS), held, heads=2, window=2.0)
+        video_vectors = slow.video(state, list(WIDTHS), experts, heads=2, window=2.0)
         for j in range(3):
             views, weights = slow.text(state, list(WIDTHS), first[j])
-            known = None if keep else {name: LONGEST[name][i] > 0 for name in WIDTHS}
-            S[i, j] = slow.similarity(views, weights, seen, known)
-    assert np.allclose(scores(encoder, found).numpy(), S, atol=1e-5)
+            present_experts = None if keep else {name: LONGEST[name][i] > 0 for name in WIDTHS}
+            S[i, j] = slow.similarity(views, weights, video_vectors, present_experts)
+    assert np.allclose(scores(encoder, videos).numpy(), S, atol=1e-5)
     assert S[:3].std() > 0.02, "the scores must differ for the test to say something"
 
 
@@ -169,15 +169,15 @@ def test_s_is_the_product_of_concatenated_vectors_whose_text_side_has_the_norm_o
     encoder = model()
     with torch.no_grad():
         v, t = encoder.encode_images(items()).vectors, encoder.encode_texts(IDS, LENGTHS).vectors
-    assert encoder.dot and v.shape == (4, 24) and t.shape == (3, 24)
+    assert encoder.is_dot_product and v.shape == (4, 24) and t.shape == (3, 24)
     assert torch.equal(scores(encoder, items()), v @ t.T)
     assert torch.allclose(v.view(4, 3, 8).norm(dim=2), torch.ones(4, 3))
     assert torch.allclose(t.view(3, 3, 8).norm(dim=2).sum(1), torch.ones(3)), "the weights sum to 1"
 
 
-def test_without_missing_experts_the_weights_are_shared_by_those_there() -> None:
+def test_without_missing_experts_the_present_ones_share_the_weights() -> None:
     encoder = model(replace(SMALL, keep_missing=False))
-    assert not encoder.dot
+    assert not encoder.is_dot_product
     with torch.no_grad():
         images, texts = encoder.encode_images(items()), encoder.encode_texts(IDS, LENGTHS)
     assert images.extra["present"].tolist() == [[0, 1, 1], [1, 1, 1], [1, 0, 1], [0, 0, 0]]
@@ -196,25 +196,27 @@ def test_scores_depend_on_neither_padding_nor_the_batch(keep: bool) -> None:
     assert torch.allclose(scores(encoder, items(frames=9, behind=50.0), wide), whole, atol=1e-5)
     for i in range(4):
         for j in range(3):
-            one = scores(encoder, some(items(), slice(i, i + 1)), IDS[j : j + 1, : LENGTHS[j]], LENGTHS[j : j + 1])
+            one = scores(
+                encoder, select_rows(items(), slice(i, i + 1)), IDS[j : j + 1, : LENGTHS[j]], LENGTHS[j : j + 1]
+            )
             assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
 
 
 def test_a_maximum_over_all_frames_is_taken_where_the_items_have_it() -> None:
-    encoder, found = model(), items()
-    given = {f"{name}.max": found[name].masked_fill(found[name] == 0, -9).amax(1).clamp(min=-8) for name in WIDTHS}
-    for name in WIDTHS:  # as the encoder finds it itself
-        given[f"{name}.max"][torch.tensor(LONGEST[name]) == 0] = 0
-    assert torch.allclose(scores(encoder, {**found, **given}), scores(encoder, found), atol=1e-6)
-    higher = {name: tensor + 1 for name, tensor in given.items()}
-    assert not torch.allclose(scores(encoder, {**found, **higher}), scores(encoder, found), atol=1e-3)
+    encoder, videos = model(), items()
+    maxima = {f"{name}.max": videos[name].masked_fill(videos[name] == 0, -9).amax(1).clamp(min=-8) for name in WIDTHS}
+    for name in WIDTHS:  # as the encoder computes it itself
+        maxima[f"{name}.max"][torch.tensor(LONGEST[name]) == 0] = 0
+    assert torch.allclose(scores(encoder, {**videos, **maxima}), scores(encoder, videos), atol=1e-6)
+    higher = {name: tensor + 1 for name, tensor in maxima.items()}
+    assert not torch.allclose(scores(encoder, {**videos, **higher}), scores(encoder, videos), atol=1e-3)
 
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_gradient_reaches_every_parameter_that_trains(keep: bool) -> None:
     encoder = model(replace(SMALL, keep_missing=keep)).double()
-    found = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
-    S = encoder.score(encoder.encode_images(found), encoder.encode_texts(IDS, LENGTHS))
+    videos = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
+    S = encoder.score(encoder.encode_images(videos), encoder.encode_texts(IDS, LENGTHS))
     assert isinstance(S, Tensor)
     (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in encoder.named_parameters():
@@ -236,54 +238,54 @@ def test_dropout_is_for_training_only() -> None:
 def test_a_recipe_can_give_bert_a_rate_of_its_own() -> None:
     encoder = model()
     names = {id(p): name for name, p in encoder.named_parameters()}
-    assert {names[id(p)].partition(".")[0] for p in encoder.groups()["bert"]} == {"txt_bert"}
+    assert {names[id(p)].partition(".")[0] for p in encoder.parameter_groups()["bert"]} == {"txt_bert"}
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_an_original_file_gives_the_scores_of_its_model(keep: bool) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(keep: bool) -> None:
     spec = replace(SMALL, keep_missing=keep)
-    file = original(model(spec), part(keep_missing_modalities=keep))
+    file = released_file(model(spec), part(keep_missing_modalities=keep))
     tower = {**file.towers[0], "txt_bert.embeddings.position_ids": torch.arange(512)[None]}
-    found = MMT.from_released(replace(file, towers=(tower,)))
-    assert found is not None
-    assert (found.vocabulary_size, found.objective, found.context) == (10, "triplet:margin=0.05", 30)
-    assert found.ignored == ("txt_bert.embeddings.position_ids",) and found.notices == ()
-    assert found.item_shape == shape_of(WIDTHS, 7)
-    assert found.encoder == replace(spec, lower=True)
-    again = build("encoders", spec_of(found.encoder)).rebuild(found.item_shape, 10, found.kept).eval()
-    again.load_state_dict(found.weights)
+    opened = MMT.from_released(replace(file, towers=(tower,)))
+    assert opened is not None
+    assert (opened.vocabulary_size, opened.objective, opened.context_length) == (10, "triplet:margin=0.05", 30)
+    assert opened.ignored == ("txt_bert.embeddings.position_ids",) and opened.notices == ()
+    assert opened.item_shape == item_shape_of(WIDTHS, 7)
+    assert opened.encoder == replace(spec, lower=True)
+    again = build("encoders", spec_of(opened.encoder)).rebuild(opened.item_shape, 10, opened.stored_files).eval()
+    again.load_state_dict(opened.weights)
     assert torch.equal(scores(again, items()), scores(model(spec), items()))
 
 
 def test_a_file_without_a_configuration_or_batch_counters_is_opened_with_the_published_settings() -> None:
-    file = original(model(replace(SMALL, positions=32, heads=4, window=1.0)), {})
+    file = released_file(model(replace(SMALL, positions=32, heads=4, window=1.0)), {})
     tower = {name: tensor for name, tensor in file.towers[0].items() if "num_batches" not in name}
-    found = MMT.from_released(replace(file, towers=(tower,)))
-    assert found is not None and found.encoder == replace(SMALL, positions=32, heads=4, window=1.0, lower=True)
+    opened = MMT.from_released(replace(file, towers=(tower,)))
+    assert opened is not None and opened.encoder == replace(SMALL, positions=32, heads=4, window=1.0, lower=True)
 
 
 def test_position_embeddings_that_a_file_lacks_are_zeros() -> None:
     name = "vid_bert.embeddings.position_embeddings.weight"
-    file = original(model())
-    found = MMT.from_released(replace(file, towers=({**file.towers[0], name: file.towers[0][name][:4]},)))
-    assert found is not None and found.notices == ("position embeddings: 4 in the file, 2 of zeros behind them",)
-    assert torch.equal(found.weights[name][:4], file.towers[0][name][:4])
-    assert torch.equal(found.weights[name][4:], torch.zeros(2, 8))
+    file = released_file(model())
+    opened = MMT.from_released(replace(file, towers=({**file.towers[0], name: file.towers[0][name][:4]},)))
+    assert opened is not None and opened.notices == ("position embeddings: 4 in the file, 2 of zeros behind them",)
+    assert torch.equal(opened.weights[name][:4], file.towers[0][name][:4])
+    assert torch.equal(opened.weights[name][4:], torch.zeros(2, 8))
 
 
 def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) -> None:
-    file = original(model(SMALL))
+    file = released_file(model(SMALL))
     config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
     torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
     read = read_released(tmp_path / "a.pth")
-    wanted, found = MMT.from_released(file), MMT.from_released(read)
-    assert wanted is not None and found is not None and read.epoch == 3
-    assert (found.encoder, found.item_shape) == (wanted.encoder, wanted.item_shape)
+    expected, opened = MMT.from_released(file), MMT.from_released(read)
+    assert expected is not None and opened is not None and read.epoch == 3
+    assert (opened.encoder, opened.item_shape) == (expected.encoder, expected.item_shape)
     assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["mmt"]
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    file = original(model())
+def test_files_of_other_families_are_not_opened() -> None:
+    file = released_file(model())
     assert MMT.from_released(replace(file, towers=(*file.towers, {}))) is None
     assert MMT.from_released(replace(file, towers=({"ce.moe_fc.weight": torch.zeros(1)},))) is None
 
@@ -300,7 +302,7 @@ def test_files_of_others_are_left_to_them() -> None:
     ],
 )
 def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model())
+    file = released_file(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
     with pytest.raises(InputError, match=fragment):
         MMT.from_released(replace(file, towers=(tower,)))
@@ -320,49 +322,49 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
 )
 def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        MMT.from_released(original(model(), options))
+        MMT.from_released(released_file(model(), options))
 
 
-def test_captions_are_read_as_sentences_of_at_most_so_many_parts() -> None:
+def test_captions_are_read_as_sentences_of_at_most_n_parts() -> None:
     captions = ["a man talks", "the dog runs!"] * 4
     spec = MMT(bert="small", pieces=60, length=6)
-    words = spec.tokens(captions, 1)
+    words = spec.build_tokeniser(captions, 1)
     assert isinstance(words, Subwords) and words.max_length == 6
     stop, end = words.id_of("."), words.id_of("[SEP]")
     assert stop is not None, "learnt from sentences, so that a full stop is known"
     assert words.encode(" a man ")[-2:] == [stop, end] and words.encode("a man.") == words.encode("a man")
     assert stop not in words.encode("dog!")
     assert len(words.encode("a man talks the dog runs a man talks")) == 6
-    plain = replace(spec, sentence=False).tokens(captions, 1)
+    plain = replace(spec, sentence=False).build_tokeniser(captions, 1)
     assert isinstance(plain, Subwords) and plain.id_of(".") is None
 
 
 def test_a_size_needs_the_folder_of_its_tokeniser() -> None:
     with pytest.raises(InputError, match="bert=base must come with its tokeniser"):
-        MMT().tokens(["a man"], 1)
+        MMT().build_tokeniser(["a man"], 1)
 
 
 def test_it_is_rebuilt_from_a_checkpoint(tmp_path: Path) -> None:
     spec = replace(SMALL, bert="small")
-    words = spec.tokens(["a man talks", "the dog runs!"] * 4, 1)
-    encoder = spec.build(shape_of(WIDTHS, 5), len(words)).eval()
+    words = spec.build_tokeniser(["a man talks", "the dog runs!"] * 4, 1)
+    encoder = spec.build(item_shape_of(WIDTHS, 5), len(words)).eval()
     Checkpoint(
         encoder=spec_of(spec), objective="triplet", data="", **stored_tokens(words),
-        item_shape=stored_shape(shape_of(WIDTHS, 5)), data_fingerprint="", epoch=1, metrics={},
-        weights=encoder.state_dict(), training={}, kept=dict(spec.kept()),
+        item_shape=stored_shape(item_shape_of(WIDTHS, 5)), data_fingerprint="", epoch=1, metrics={},
+        weights=encoder.state_dict(), training={}, kept=dict(spec.stored_files()),
     ).save(tmp_path / "mmt.safetensors")  # fmt: skip
-    found = Checkpoint.load(tmp_path / "mmt.safetensors")
-    assert found.words() == words
-    assert torch.equal(scores(found.model(), items()), scores(encoder, items()))
+    checkpoint = Checkpoint.load(tmp_path / "mmt.safetensors")
+    assert checkpoint.words() == words
+    assert torch.equal(scores(checkpoint.model(), items()), scores(encoder, items()))
 
 
-def test_experts_it_does_not_know_have_types_behind_those_it_knows() -> None:
-    from lossscope.encoders.released.mmt import types_of
+def test_experts_unknown_to_the_original_have_further_types() -> None:
+    from lossscope.encoders.released.mmt import expert_types
 
-    assert types_of(["audio", "cats", "rgb", "wind"], 19) == [4, 10, 5, 11]
+    assert expert_types(["audio", "cats", "rgb", "wind"], 19) == [4, 10, 5, 11]
     with pytest.raises(InputError, match="types must be more than 11"):
-        types_of(["cats", "wind"], 11)
-    encoder = SMALL.build(shape_of({"i3d.i3d.0": 3, "face": 2}, 4), 10)
+        expert_types(["cats", "wind"], 11)
+    encoder = SMALL.build(item_shape_of({"i3d.i3d.0": 3, "face": 2}, 4), 10)
     assert "video_dim_reduce.i3d_i3d_0.fc.weight" in encoder.state_dict()
 
 
@@ -372,16 +374,16 @@ def test_items_that_are_no_videos_are_refused(shape: Any) -> None:
         SMALL.build(shape, 10)
 
 
-def test_experts_whose_names_would_be_one_are_refused() -> None:
+def test_experts_whose_keys_would_be_equal_are_refused() -> None:
     for both in (("a.b", "a_b"), ("keys", "face")):
         with pytest.raises(InputError, match="experts must have names"):
-            SMALL.build(shape_of(dict.fromkeys(both, 3), 4), 10)
+            SMALL.build(item_shape_of(dict.fromkeys(both, 3), 4), 10)
 
 
 def test_videos_without_an_expert_it_was_built_for_are_refused() -> None:
-    found = {name: tensor for name, tensor in items().items() if not name.startswith("ocr")}
+    videos = {name: tensor for name, tensor in items().items() if not name.startswith("ocr")}
     with pytest.raises(InputError, match="items must hold ocr"):
-        model().encode_images(found)
+        model().encode_images(videos)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""SCAN: a loop's numbers without the loop, whatever the padding, and the original's names."""
+"""SCAN: scores equal a loop over pairs, padding does not matter, and names are the original's."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in state.items()}
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
+def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
@@ -97,10 +97,10 @@ def test_names_and_shapes_are_the_originals() -> None:
 
 def test_names_of_the_variants_are_the_originals() -> None:
     with torch.device("meta"):
-        scaled = shapes(SCAN(weight_norm=True).build((36, 2048), 8481).state_dict())
+        weight_norm = shapes(SCAN(weight_norm=True).build((36, 2048), 8481).state_dict())
         one_way = shapes(SCAN(bi_gru=False).build((36, 2048), 8481).state_dict())
     first = {"image.fc.bias": (1024,), "image.fc.weight_g": (), "image.fc.weight_v": (1024, 2048)}
-    assert {name: shape for name, shape in scaled.items() if name.startswith("image.")} == first
+    assert {name: shape for name, shape in weight_norm.items() if name.startswith("image.")} == first
     assert one_way == {name: shape for name, shape in ORIGINAL.items() if "reverse" not in name}
 
 
@@ -113,8 +113,8 @@ def test_towers_equal_those_of_one_item_at_a_time(oracle: Oracles, spec: str) ->
     assert torch.allclose(images.local, oracle("scan").regions(state, pictures()), atol=1e-6)
     assert torch.equal(texts.lengths, LENGTHS)
     for row, caption in enumerate(CAPTIONS):
-        wanted = oracle("scan").words(state, caption)
-        assert torch.allclose(texts.local[row, : len(caption)], wanted, atol=1e-6)
+        expected = oracle("scan").words(state, caption)
+        assert torch.allclose(texts.local[row, : len(caption)], expected, atol=1e-6)
     assert not texts.local[~texts.mask].any(), "padded words must be zero vectors"
 
 
@@ -124,8 +124,8 @@ def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, direction: 
     images, texts = sides(encoder)
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
-    wanted = oracle("scan").scores(images.local, captions, direction, pool, {"t2i": 9, "i2t": 4}[direction])
-    assert torch.allclose(encoder.score(images, texts), wanted, atol=1e-5)
+    expected = oracle("scan").scores(images.local, captions, direction, pool, {"t2i": 9, "i2t": 4}[direction])
+    assert torch.allclose(encoder.score(images, texts), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("direction", ["t2i", "i2t"])
@@ -147,8 +147,8 @@ def test_every_norm_equals_the_loop(oracle: Oracles, direction: str, norm: str, 
     images, texts = sides(encoder)
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
-    wanted = oracle("scan").scores(images.local, captions, direction, "avg", 7.0, norm=norm, clip=clip)
-    assert torch.allclose(encoder.score(images, texts), wanted, atol=1e-5)
+    expected = oracle("scan").scores(images.local, captions, direction, "avg", 7.0, norm=norm, clip=clip)
+    assert torch.allclose(encoder.score(images, texts), expected, atol=1e-5)
 
 
 def test_clips_differ() -> None:
@@ -160,11 +160,11 @@ def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracl
     encoder = model(f",direction={direction}")
     images, words = unit_vectors(2, 36, 1024), unit_vectors(3, 13, 1024)
     images[1] = torch.nn.functional.normalize(images[1] + 3 * images[1, :1], dim=-1)  # regions that are much alike
-    found = encoder.score(EncodedBatch(None, images), EncodedBatch(None, words, torch.ones(3, 13, dtype=torch.bool)))
-    wanted = oracle("scan").scores(
+    S = encoder.score(EncodedBatch(None, images), EncodedBatch(None, words, torch.ones(3, 13, dtype=torch.bool)))
+    expected = oracle("scan").scores(
         images.double(), list(words.double()), direction, "avg", {"t2i": 9, "i2t": 4}[direction]
     )
-    assert torch.allclose(found.double(), wanted, atol=1e-6)
+    assert torch.allclose(S.double(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("spec", [f",direction={d},pool={p}" for d in ("t2i", "i2t") for p in ("avg", "lse")])
@@ -218,30 +218,30 @@ def test_the_range_of_the_score_is_stated(spec: str, least: float, most: float) 
         ({"agg_func": "Sum", "max_violation": False, "margin": 0.1}, ",weight_norm=true"),
     ],
 )
-def test_an_original_file_gives_the_scores_of_its_model(changes: dict[str, Any], spec: str) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(changes: dict[str, Any], spec: str) -> None:
     options = {**OPT, **changes}
     pool = {"Mean": "avg", "LogSumExp": "lse", "Max": "max", "Sum": "sum"}[options["agg_func"]]
     encoder = model(
         f"{spec},direction={options['cross_attn']},lambda_softmax={options['lambda_softmax']},pool={pool},"
         f"lambda_lse={options['lambda_lse']},norm={options['raw_feature_norm']}"
     )
-    found = SCAN.from_released(original(encoder, options))
-    assert found is not None
-    assert (found.item_shape, found.vocabulary_size, found.ignored) == ((36, 6), 10, ())
-    expected = "triplet_sh:margin=0.2" if options["max_violation"] else "triplet:margin=0.1"
-    assert found.objective == expected
-    again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
-    again.load_state_dict(found.weights)
+    opened = SCAN.from_released(released_file(encoder, options))
+    assert opened is not None
+    assert (opened.item_shape, opened.vocabulary_size, opened.ignored) == ((36, 6), 10, ())
+    objective = "triplet_sh:margin=0.2" if options["max_violation"] else "triplet:margin=0.1"
+    assert opened.objective == objective
+    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
+    again.load_state_dict(opened.weights)
     assert torch.equal(again.score(*sides(again)), encoder.score(*sides(encoder)))
 
 
 @pytest.mark.parametrize("options", [{}, {**OPT, "focal_type": "equal"}, {"margin": 0.2}])
-def test_a_file_that_does_not_say_it_is_scan_is_left_to_others(options: dict[str, Any]) -> None:
-    assert SCAN.from_released(original(model(), options)) is None
+def test_a_file_without_the_options_of_scan_is_not_opened(options: dict[str, Any]) -> None:
+    assert SCAN.from_released(released_file(model(), options)) is None
 
 
-def test_files_of_other_towers_are_left_to_others() -> None:
-    file = original(model(), OPT)
+def test_files_of_other_towers_are_not_opened() -> None:
+    file = released_file(model(), OPT)
     first, second = file.towers
     assert SCAN.from_released(replace(file, towers=(first, second, {}))) is None
     assert SCAN.from_released(replace(file, towers=({**first, "cnn.conv1.weight": torch.zeros(1)}, second))) is None
@@ -260,8 +260,8 @@ def test_files_of_other_towers_are_left_to_others() -> None:
     ],
 )
 def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model(), OPT)
-    towers = [dict(held) for held in file.towers]
+    file = released_file(model(), OPT)
+    towers = [dict(state) for state in file.towers]
     towers[tower].pop(name, None)
     if value is not None:
         towers[tower][name] = value
@@ -282,7 +282,7 @@ def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor 
 )
 def test_options_of_a_file_are_checked(changes: dict[str, Any], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
-        SCAN.from_released(original(model(), {**OPT, **changes}))
+        SCAN.from_released(released_file(model(), {**OPT, **changes}))
 
 
 @pytest.mark.parametrize(

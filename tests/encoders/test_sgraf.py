@@ -109,20 +109,20 @@ def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor
     return S
 
 
-def third(encoder: Encoder) -> dict[str, Tensor]:
+def similarity_state(encoder: Encoder) -> dict[str, Tensor]:
     state = {name: value.clone() for name, value in encoder.state_dict().items()}
     return {name.removeprefix("similarity."): v for name, v in state.items() if name.startswith("similarity.")}
 
 
-def wanted(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor], training: bool = False) -> Tensor:
-    """The oracle's S of the pictures and captions, from the features on."""
+def oracle_scores(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor], training: bool = False) -> Tensor:
+    """Return the oracle's S of the pictures and captions, from the features on."""
     images = oracle("scan").regions(encoder.state_dict(), pictures())
     captions = [oracle("scan").words(encoder.state_dict(), caption, "cap_rnn") for caption in CAPTIONS]
-    found: Tensor = oracle("sgraf").scores(state, images, captions, training=training)
-    return found
+    S: Tensor = oracle("sgraf").scores(state, images, captions, training=training)
+    return S
 
 
-def original(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
+def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
     state = encoder.state_dict()
     towers = tuple(
         {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
@@ -147,11 +147,11 @@ def test_scores_equal_a_loop_over_captions(oracle: Oracles, module: str, spec: s
     encoder = model(f",module={module}{spec}")
     images = oracle("scan").regions(encoder.state_dict(), pictures())
     captions = [oracle("scan").words(encoder.state_dict(), caption, "cap_rnn") for caption in CAPTIONS]
-    S = oracle("sgraf").scores(third(encoder), images, captions, sharpness=4.0 if spec else 9.0)
-    found = score(encoder, *sides(encoder))
-    assert torch.allclose(found, S, atol=1e-5)
-    assert found.std() > 1e-3, "the scores must differ for the test to say something"
-    assert found.min() > 0 and found.max() < 1
+    S = oracle("sgraf").scores(similarity_state(encoder), images, captions, sharpness=4.0 if spec else 9.0)
+    computed = score(encoder, *sides(encoder))
+    assert torch.allclose(computed, S, atol=1e-5)
+    assert computed.std() > 1e-3, "the scores must differ for the test to say something"
+    assert computed.min() > 0 and computed.max() < 1
 
 
 @both_modules
@@ -164,21 +164,21 @@ def test_scores_equal_the_loop_at_the_original_sizes(oracle: Oracles, module: st
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
     with torch.no_grad():
-        S = oracle("sgraf").scores(third(encoder), images.local, captions)
+        S = oracle("sgraf").scores(similarity_state(encoder), images.local, captions)
         assert torch.allclose(score(encoder, images, texts), S, atol=1e-5)
 
 
 @both_modules
 def test_one_step_of_training_equals_the_loop_and_so_do_its_running_statistics(oracle: Oracles, module: str) -> None:
     encoder = model(f",module={module}").train()
-    encoder.pairs_at_once = 8  # two captions at a time, sorted by length
-    state = third(encoder)
-    S = wanted(oracle, encoder, state, training=True)
+    encoder.pairs_per_chunk = 8  # two captions at a time, sorted by length
+    state = similarity_state(encoder)
+    S = oracle_scores(oracle, encoder, state, training=True)
     images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
-    found = score(encoder, images, texts)
-    assert torch.allclose(found, S, atol=1e-5)
-    found.sum().backward()  # scores every chunk again, which must not count twice
-    after = third(encoder)
+    computed = score(encoder, images, texts)
+    assert torch.allclose(computed, S, atol=1e-5)
+    computed.sum().backward()  # scores every chunk again, which must not count twice
+    after = similarity_state(encoder)
     for name in (n for n in state if "running" in n):
         assert torch.allclose(after[name], state[name], atol=1e-6), name
     if module == "saf":
@@ -187,21 +187,21 @@ def test_one_step_of_training_equals_the_loop_and_so_do_its_running_statistics(o
 
 
 def test_the_order_of_captions_matters_to_the_running_statistics() -> None:
-    found = []
+    means = []
     for rows in (torch.arange(6), torch.arange(5, -1, -1)):
         encoder = model(",module=saf").train()
         images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded()[rows], LENGTHS[rows])
         score(encoder, images, texts)
-        found.append(third(encoder)["SAF_module.bn.running_mean"])
-    assert not torch.allclose(found[0], found[1], atol=1e-6)
+        means.append(similarity_state(encoder)["SAF_module.bn.running_mean"])
+    assert not torch.allclose(means[0], means[1], atol=1e-6)
 
 
 def test_statistics_are_learnt_without_a_gradient_too() -> None:
     encoder = model(",module=saf").train()
-    before = third(encoder)["SAF_module.bn.running_var"]
+    before = similarity_state(encoder)["SAF_module.bn.running_var"]
     with torch.no_grad():
         score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
-    assert not torch.equal(third(encoder)["SAF_module.bn.running_var"], before)
+    assert not torch.equal(similarity_state(encoder)["SAF_module.bn.running_var"], before)
 
 
 def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
@@ -209,7 +209,7 @@ def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
         encoder = model(",module=saf")
         images, texts = sides(encoder)
         encoder.train(training)
-        whole, some = score(encoder, images, texts), score(encoder, images.rows(slice(0, 2)), texts)
+        whole, some = score(encoder, images, texts), score(encoder, images.select(slice(0, 2)), texts)
         assert torch.allclose(whole[:2], some, atol=1e-6) != training
 
 
@@ -239,7 +239,7 @@ def test_a_gradient_reaches_every_parameter(module: str, dropout: float) -> None
         assert (parameter.grad.abs().max() < 1e-15) == name.endswith(SILENT), name
 
 
-def test_a_new_model_says_about_one_half() -> None:
+def test_scores_of_a_new_model_are_about_one_half() -> None:
     torch.manual_seed(0)
     encoder = SGRAF(dim=64, words=16, sim_dim=32).build((5, 7), 10).eval()
     S = score(encoder, *sides(encoder)).detach()
@@ -256,30 +256,30 @@ def test_dropout_is_for_training_only() -> None:
 
 
 @pytest.mark.parametrize("spec", [",module=sgr", ",module=saf", ",module=sgr,steps=2", ",module=saf,bi_gru=false"])
-def test_an_original_file_gives_the_scores_of_its_model(spec: str) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(spec: str) -> None:
     encoder = model(spec)
-    found = SGRAF.from_released(original(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
-    assert found is not None
-    assert (found.item_shape, found.vocabulary_size, found.objective) == ((5, 7), 10, "triplet_sh:margin=0.2")
-    again = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
-    again.load_state_dict(found.weights)
+    opened = SGRAF.from_released(released_file(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
+    assert opened is not None
+    assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((5, 7), 10, "triplet_sh:margin=0.2")
+    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
+    again.load_state_dict(opened.weights)
     assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
 
 
 def test_hardest_negatives_are_on_unless_switched_off() -> None:
     for options, name in (({}, "triplet_sh"), ({"max_violation": False}, "triplet")):
-        found = SGRAF.from_released(original(model(), options))
-        assert found is not None and found.objective == f"{name}:margin=0.2"
+        opened = SGRAF.from_released(released_file(model(), options))
+        assert opened is not None and opened.objective == f"{name}:margin=0.2"
 
 
 def test_a_file_without_batch_counters_is_opened() -> None:
-    file = original(model(",module=saf"), {})
+    file = released_file(model(",module=saf"), {})
     old = tuple({k: v for k, v in tower.items() if "num_batches" not in k} for tower in file.towers)
     assert SGRAF.from_released(replace(file, towers=old)) is not None
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    file = original(model(), {})
+def test_files_of_other_families_are_not_opened() -> None:
+    file = released_file(model(), {})
     assert SGRAF.from_released(replace(file, towers=file.towers[:2])) is None
     assert SGRAF.from_released(replace(file, towers=(file.towers[0], {"rnn.weight_ih_l0": torch.zeros(1)}, {}))) is None
 
@@ -298,8 +298,8 @@ def test_files_of_others_are_left_to_them() -> None:
     ],
 )
 def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model(), {})
-    towers = [dict(held) for held in file.towers]
+    file = released_file(model(), {})
+    towers = [dict(state) for state in file.towers]
     towers[tower].pop(name, None)
     if value is not None:
         towers[tower][name] = value

@@ -1,4 +1,4 @@
-"""SigLIP: the model that transformers has, from a folder, with its scale and bias in the objective."""
+"""SigLIP: equal to transformers' model, from a folder, with its scale and bias in the objective."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder:
     assert objective.bias == -3.0 and not objective.learn
 
 
-def test_what_can_not_be_built_says_so(folder: Path) -> None:
+def test_wrong_items_and_folders_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"pictures must be \(3, 16, 16\) for this SigLIP"):
         SigLIP(folder).build((3, 32, 32), 10)
     with pytest.raises(InputError, match="must be given the folder it begins with"):

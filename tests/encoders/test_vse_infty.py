@@ -1,4 +1,4 @@
-"""VSE-infinity: the original's names, slow oracles, what training leaves out, and files of the authors."""
+"""VSE-infinity: the original's names, slow oracles, what training drops, and files of the authors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.residual_network import PLANS, Plan
+from lossscope.encoders.layers.residual_network import RESNETS, ResnetConfig
 from lossscope.encoders.types import ReleasedFile
 from lossscope.encoders.vse_infty import VSEInfty
 from lossscope.errors import InputError
@@ -33,8 +33,8 @@ def regions(n: int = 4, count: int = 5, width: int = 7) -> Tensor:
     return torch.randn(n, count, width, generator=torch.Generator().manual_seed(2))
 
 
-def stirred(encoder: Encoder) -> Encoder:
-    """Every parameter and statistic away from where it starts, so that a mix-up shows."""
+def perturb(encoder: Encoder) -> Encoder:
+    """Change all parameters and statistics from their initial values, so that a mix-up shows."""
     torch.manual_seed(0)
     for name, tensor in encoder.state_dict().items():
         if "running_var" in name:
@@ -46,7 +46,7 @@ def stirred(encoder: Encoder) -> Encoder:
 
 def model(spec: VSEInfty = GRU) -> Encoder:
     torch.manual_seed(0)
-    return stirred(spec.build((5, 7), 10))
+    return perturb(spec.build((5, 7), 10))
 
 
 def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor = LENGTHS) -> Tensor:
@@ -69,7 +69,7 @@ def pooling(prefix: str) -> dict[str, tuple[int, ...]]:
 
 
 def test_names_and_shapes_of_regions_and_gru_are_the_originals() -> None:
-    found = shapes(VSEInfty(text="bigru"), (36, 2048), 8482)
+    all_shapes = shapes(VSEInfty(text="bigru"), (36, 2048), 8482)
     mlp: dict[str, Any] = {f"mlp.bns.0.{name}": (512,) for name in NORM} | {
         f"mlp.bns.1.{name}": (1024,) for name in NORM
     }
@@ -82,13 +82,13 @@ def test_names_and_shapes_of_regions_and_gru_are_the_originals() -> None:
     text = {"embed.weight": (8482, 300), **pooling("")} | {
         f"rnn.{k}{end}": v for k, v in gru.items() for end in ("", "_reverse")
     }
-    assert found == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+    assert all_shapes == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
     assert (len(image), len(text)) == (25, 18)
     assert round(sum(int(np.prod(v)) for v in image.values()) / 1e6, 2) == 3.69
 
 
 def test_names_and_shapes_of_bert_are_the_originals() -> None:
-    found = {k[5:]: v for k, v in shapes(VSEInfty(), (36, 2048), 30522).items() if k.startswith("text.")}
+    all_shapes = {k[5:]: v for k, v in shapes(VSEInfty(), (36, 2048), 30522).items() if k.startswith("text.")}
     layer = {
         **{f"attention.self.{part}.weight": (768, 768) for part in ("query", "key", "value")},
         **{f"attention.self.{part}.bias": (768,) for part in ("query", "key", "value")},
@@ -104,15 +104,15 @@ def test_names_and_shapes_of_bert_are_the_originals() -> None:
         "embeddings.LayerNorm.bias": (768,), "pooler.dense.weight": (768, 768), "pooler.dense.bias": (768,),
     }  # fmt: skip
     bert = {**rest, **{f"encoder.layer.{i}.{k}": v for i in range(12) for k, v in layer.items()}}
-    own = {"linear.weight": (1024, 768), "linear.bias": (1024,), **pooling("")}
-    assert found == {f"bert.{k}": v for k, v in bert.items()} | own
-    assert len(found) == 210
-    assert round(sum(int(np.prod(v)) for v in found.values()) / 1e6, 1) == 110.3
+    pooled = {"linear.weight": (1024, 768), "linear.bias": (1024,), **pooling("")}
+    assert all_shapes == {f"bert.{k}": v for k, v in bert.items()} | pooled
+    assert len(all_shapes) == 210
+    assert round(sum(int(np.prod(v)) for v in all_shapes.values()) / 1e6, 1) == 110.3
 
 
 def test_names_of_grids_are_the_originals_each_once() -> None:
-    found = shapes(VSEInfty(image="grid", text="bigru", backbone="resnext101"), (3, 512, 512), 10)
-    image = {k.removeprefix("image."): v for k, v in found.items() if k.startswith("image.")}
+    all_shapes = shapes(VSEInfty(image="grid", text="bigru", backbone="resnext101"), (3, 512, 512), 10)
+    image = {k.removeprefix("image."): v for k, v in all_shapes.items() if k.startswith("image.")}
     head = {"image_encoder.fc.weight": (1024, 2048), "image_encoder.fc.bias": (1024,), **pooling("image_encoder.")}
     assert {k: v for k, v in image.items() if not k.startswith("backbone.resnet.")} == head
     assert image["backbone.resnet.layer4.0.conv2.weight"] == (2048, 64, 3, 3)
@@ -138,22 +138,22 @@ def test_regions_and_words_are_those_of_the_oracle(oracle: Callable[[str], Modul
         states = slow.both_ways(text["embed.weight"][row[:length].numpy()], text, "rnn")
         t.append(slow.pooled(states, text, "gpool."))
     rows = [np.array(x) / (np.linalg.norm(x, axis=1, keepdims=True) + 1e-8) for x in (v, t)]
-    wanted = torch.from_numpy(rows[0] @ rows[1].T).float()
-    assert float(wanted.std()) > 0.05
-    assert torch.allclose(scores(encoder, regions()), wanted, atol=1e-5)
+    expected = torch.from_numpy(rows[0] @ rows[1].T).float()
+    assert float(expected.std()) > 0.05
+    assert torch.allclose(scores(encoder, regions()), expected, atol=1e-5)
 
 
 def test_bert_is_read_to_its_length_then_pooled(oracle: Callable[[str], ModuleType]) -> None:
     encoder = model(BERT)
     state = numbers(encoder, "text.")
     with torch.no_grad():
-        found = encoder.encode_texts(IDS, LENGTHS).vectors
+        vectors = encoder.encode_texts(IDS, LENGTHS).vectors
         for row, length in enumerate(LENGTHS.tolist()):
             states = encoder.text.bert(input_ids=IDS[row : row + 1, :length]).last_hidden_state[0]  # type: ignore[union-attr, operator]
             mapped = states.double().numpy() @ state["linear.weight"].T + state["linear.bias"]
             pooled = oracle("gpo").pooled(mapped, state, "gpool.")
-            wanted = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
-            assert torch.allclose(found[row], wanted, atol=1e-5)
+            expected = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
+            assert torch.allclose(vectors[row], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("spec", [GRU, BERT], ids=["bigru", "bert"])
@@ -187,10 +187,10 @@ def test_the_gradient_reaches_every_parameter_that_trains(spec: VSEInfty) -> Non
 
 def test_groups_are_bert_and_the_backbone(small_backbone: None) -> None:
     encoder = VSEInfty(image="grid", bert="2x64", dim=6).rebuild((3, 64, 64), 10, {})
-    groups = {name: list(members) for name, members in encoder.groups().items()}
+    groups = {name: list(members) for name, members in encoder.parameter_groups().items()}
     assert groups.keys() == {"bert", "backbone"}
     assert len(groups["backbone"]) == len(list(encoder.image.backbone.parameters()))  # type: ignore[union-attr]
-    assert list(model().groups()) == []
+    assert list(model().parameter_groups()) == []
 
 
 def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
@@ -209,20 +209,20 @@ def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
 def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = VSEInfty(text="bigru", dim=6, words=4, bn_ignore_padding=ignore).build((5, 7), 10).train()
     kept = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0]]).bool()
-    monkeypatch.setattr("lossscope.encoders.layers.pooled_regions.kept_regions", lambda present, share: kept)
+    monkeypatch.setattr("lossscope.encoders.layers.pooled_regions.keep_regions", lambda present, share: kept)
     images = regions(2)
     encoder.encode_images(images)
     rows = images[kept] if ignore else torch.cat([images[0], images[1, [0, 3]], torch.zeros(3, 7)])
     hidden = encoder.image.mlp.layers[0](rows)  # type: ignore[union-attr, index, operator]
-    wanted = 0.1 * hidden.mean(0)
-    assert torch.allclose(encoder.image.mlp.bns[0].running_mean, wanted, atol=1e-6)  # type: ignore[union-attr, index, arg-type]
+    expected = 0.1 * hidden.mean(0)
+    assert torch.allclose(encoder.image.mlp.bns[0].running_mean, expected, atol=1e-6)  # type: ignore[union-attr, index, arg-type]
 
 
 @pytest.fixture
 def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backbone with one block in each stage."""
-    plans = {**PLANS, "detector": Plan((1, 1, 1, 1), caffe=True), "resnet50": Plan((1, 1, 1, 1))}
-    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.PLANS", plans)
+    """Replace the backbones by networks with one block in each stage."""
+    plans = {**RESNETS, "detector": ResnetConfig((1, 1, 1, 1), caffe=True), "resnet50": ResnetConfig((1, 1, 1, 1))}
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.RESNETS", plans)
 
 
 @pytest.mark.parametrize("backbone", ["detector", "resnet50"])
@@ -238,13 +238,13 @@ def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Ca
         pixels = (images / 255 - mean[:, None, None]) / deviation[:, None, None]
     with torch.no_grad():
         maps = encoder.image.backbone.resnet(pixels).double().numpy()  # type: ignore[union-attr, operator]
-        found = encoder.encode_images(images).vectors
+        vectors = encoder.encode_images(images).vectors
     head = numbers(encoder, "image.image_encoder.")
     for row in range(2):
         mapped = maps[row].reshape(2048, -1).T @ head["fc.weight"].T + head["fc.bias"]
         pooled = oracle("gpo").pooled(mapped, head, "gpool.")
-        wanted = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
-        assert torch.allclose(found[row], wanted, atol=1e-4)
+        expected = torch.from_numpy(pooled / np.linalg.norm(pooled)).float()
+        assert torch.allclose(vectors[row], expected, atol=1e-4)
 
 
 def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
@@ -260,8 +260,8 @@ def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
 
 def test_a_grid_without_weights_is_refused_and_rebuilt_from_a_checkpoint(tmp_path: Path, small_backbone: None) -> None:
     spec = VSEInfty(image="grid", text="bigru", dim=6, words=4)
-    wanted = "weights must be a file for backbone=detector, whose .* name its weights, --encoder-option weights=FILE$"
-    with pytest.raises(InputError, match=wanted):
+    expected = "weights must be a file for backbone=detector, whose .* name its weights, --encoder-option weights=FILE$"
+    with pytest.raises(InputError, match=expected):
         spec.build((3, 64, 64), 10)
     encoder = spec.rebuild((3, 64, 64), 10, {})
     net = encoder.image.backbone.resnet.state_dict()  # type: ignore[union-attr, operator]
@@ -271,7 +271,7 @@ def test_a_grid_without_weights_is_refused_and_rebuilt_from_a_checkpoint(tmp_pat
 
 
 def test_bigru_reads_words_with_a_mask_behind_them() -> None:
-    words = GRU.tokens(["a dog", "a cat"], 1)
+    words = GRU.build_tokeniser(["a dog", "a cat"], 1)
     assert words.encode("a mask") == [1, 4, 3, 2]
     assert len(words) == 8
     encoder = GRU.build((5, 7), len(words))
@@ -280,20 +280,20 @@ def test_bigru_reads_words_with_a_mask_behind_them() -> None:
 
 def test_small_learns_its_tokeniser_and_masks_its_parts() -> None:
     spec = VSEInfty(bert="small", dim=6, pieces=60)
-    words = spec.tokens(["A man is running.", "the man runs", "a man ran"] * 3, 1)
+    words = spec.build_tokeniser(["A man is running.", "the man runs", "a man ran"] * 3, 1)
     assert isinstance(words, Subwords)
     assert len(words) <= 60
     with torch.device("meta"):
         encoder = spec.build((5, 7), len(words))
         assert encoder.state_dict()["text.bert.encoder.layer.3.output.dense.weight"].shape == (256, 1024)
-        assert encoder.text.marks.mask_id == words.id_of("[MASK]")  # type: ignore[union-attr]
+        assert encoder.text.masking_ids.mask_id == words.id_of("[MASK]")  # type: ignore[union-attr]
 
 
-def test_a_size_without_a_tokeniser_says_what_is_missing() -> None:
+def test_a_size_without_a_tokeniser_is_refused() -> None:
     with pytest.raises(InputError, match="bert=base must come with its tokeniser: tokeniser=FOLDER"):
-        VSEInfty().tokens(["a dog"], 1)
+        VSEInfty().build_tokeniser(["a dog"], 1)
     encoder = model(BERT).train()
-    with pytest.raises(InputError, match="name the tokeniser's folder"):
+    with pytest.raises(InputError, match="Name its folder in the encoder's spec"):
         encoder.encode_texts(IDS, LENGTHS)
 
 
@@ -302,7 +302,7 @@ PIECES = [*SPECIAL, "a", "dog", "run", "##ning", "##s", "the"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A Hugging Face folder with a BERT of two layers under a masked language model, and its vocabulary."""
+    """Return a Hugging Face folder with a BERT of two layers under a masked language model, and its vocabulary."""
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = transformers.BertConfig(
@@ -316,15 +316,15 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_gives_its_weights_its_tokeniser_and_its_word_ends(folder: Path) -> None:
     transformers = pytest.importorskip("transformers")
     spec = VSEInfty(bert=str(folder), dim=6)
-    words = spec.tokens([], 1)
+    words = spec.build_tokeniser([], 1)
     assert words.encode("The dog running") == [2, 10, 6, 7, 8, 3]
     encoder = spec.build((5, 7), len(words)).eval()
     theirs = transformers.BertModel.from_pretrained(str(folder), add_pooling_layer=False).eval()
     ids = torch.tensor([words.encode("the dog running")])
     with torch.no_grad():
-        wanted = theirs(input_ids=ids).last_hidden_state
-        found = encoder.text.bert(input_ids=ids).last_hidden_state  # type: ignore[union-attr, operator]
-    assert torch.allclose(found, wanted, atol=1e-5)
+        expected = theirs(input_ids=ids).last_hidden_state
+        states = encoder.text.bert(input_ids=ids).last_hidden_state  # type: ignore[union-attr, operator]
+    assert torch.allclose(states, expected, atol=1e-5)
     assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
     encoder.train().encode_texts(ids, torch.tensor([6]))
 
@@ -333,8 +333,8 @@ def test_words_of_several_parts_are_dropped_together(folder: Path, monkeypatch: 
     encoder = VSEInfty(bert=str(folder), dim=6).build((5, 7), len(PIECES)).train()
     seen: list[Tensor] = []
     monkeypatch.setattr(
-        "lossscope.encoders.layers.pooled_words.perturbed_words",
-        lambda ids, lengths, *told: (seen.extend(told[:2]), (ids, lengths))[1],
+        "lossscope.encoders.layers.pooled_words.perturb_words",
+        lambda ids, lengths, *masks: (seen.extend(masks[:2]), (ids, lengths))[1],
     )
     encoder.encode_texts(torch.tensor([[2, 10, 6, 7, 8, 3], [2, 7, 9, 3, 0, 0]]), torch.tensor([6, 4]))
     starts, fixed = seen
@@ -344,13 +344,13 @@ def test_words_of_several_parts_are_dropped_together(folder: Path, monkeypatch: 
     assert fixed.tolist()[1][:4] == [True, False, False, True]
 
 
-def test_a_model_is_rebuilt_from_what_is_kept_without_the_folder(folder: Path) -> None:
+def test_a_model_is_rebuilt_from_stored_files_without_the_folder(folder: Path) -> None:
     spec = VSEInfty(bert=str(folder), dim=6)
-    kept = spec.kept()
-    encoder = stirred(spec.build((5, 7), len(PIECES)))
+    stored = spec.stored_files()
+    encoder = perturb(spec.build((5, 7), len(PIECES)))
     for file in folder.iterdir():
         file.unlink()
-    again = spec.rebuild((5, 7), len(PIECES), json.loads(json.dumps(kept)))
+    again = spec.rebuild((5, 7), len(PIECES), json.loads(json.dumps(stored)))
     again.load_state_dict(encoder.state_dict())
     assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
     assert torch.equal(again.text.continuing, encoder.text.continuing)  # type: ignore[union-attr, arg-type]
@@ -389,19 +389,19 @@ def towers_of(encoder: Encoder) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     return image, text
 
 
-def original_of(encoder: Encoder, **options: Any) -> ReleasedFile:
+def released_file(encoder: Encoder, **options: Any) -> ReleasedFile:
     return ReleasedFile(Path("model_best.pth"), towers_of(encoder), {"margin": 0.2, "max_violation": True, **options})
 
 
 @pytest.mark.parametrize("spec", [GRU, BERT], ids=["bigru", "bert"])
 def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: VSEInfty) -> None:
     encoder = model(spec)
-    opened = VSEInfty.from_released(original_of(encoder))
+    opened = VSEInfty.from_released(released_file(encoder))
     assert opened is not None
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet_sh:margin=0.2")
     assert opened.ignored == (("bert.embeddings.position_ids",) if spec.text == "bert" else ())
     assert (opened.encoder.bn_ignore_padding, opened.encoder.text, opened.encoder.dim) == (False, spec.text, 6)
-    again = opened.encoder.rebuild(opened.item_shape, opened.vocabulary_size, opened.encoder.kept())
+    again = opened.encoder.rebuild(opened.item_shape, opened.vocabulary_size, opened.encoder.stored_files())
     again.load_state_dict(opened.weights)
     assert torch.equal(scores(again.eval(), regions()), scores(encoder, regions()))
     assert build("encoders", spec_of(opened.encoder)) == opened.encoder
@@ -410,10 +410,10 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: VSEInfty) -> 
 def test_a_file_with_grids_gives_the_vectors_of_its_model(
     monkeypatch: pytest.MonkeyPatch, small_backbone: None
 ) -> None:
-    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.network_of", lambda names: "resnet101")
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.identify_resnet", lambda names: "resnet101")
     encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuild((3, 512, 512), 10, {}).eval()
-    original = original_of(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
-    opened = VSEInfty.from_released(original)
+    released = released_file(encoder, input_scale_factor=2.0, backbone_source="detector", precomp_enc_type="backbone")
+    opened = VSEInfty.from_released(released)
     assert opened is not None
     assert (opened.item_shape, opened.encoder.backbone) == ((3, 512, 512), "detector")
     assert "backbone.resnet.fc.weight" in opened.ignored
@@ -422,8 +422,8 @@ def test_a_file_with_grids_gives_the_vectors_of_its_model(
     again.load_state_dict(opened.weights)
     images = torch.randint(0, 256, (1, 3, 64, 64), dtype=torch.uint8)
     with torch.no_grad():
-        wanted = encoder.encode_images(images).vectors
-        assert torch.equal(again.eval().encode_images(images).vectors, wanted)
+        expected = encoder.encode_images(images).vectors
+        assert torch.equal(again.eval().encode_images(images).vectors, expected)
 
 
 def without(tower: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
@@ -452,7 +452,7 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
             VSEInfty.from_released(ReleasedFile(Path("a.pth"), (image, text), options))
 
 
-def test_files_of_others_are_left_to_them() -> None:
+def test_files_of_other_families_are_not_opened() -> None:
     image, text = towers_of(model())
     assert VSEInfty.from_released(ReleasedFile(Path("a.pth"), (image,))) is None
     bare = {k: v for k, v in image.items() if "gpool" not in k}
@@ -482,9 +482,9 @@ def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) 
 
 def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:
     spec = VSEInfty(bert="2x64", tokeniser=folder, dim=6)
-    words = spec.tokens([], 1)
+    words = spec.build_tokeniser([], 1)
     ids, lengths = torch.tensor([words.encode("the dog running")] * 20), torch.full((20,), 6)
-    encoder = spec.rebuild((5, 7), len(words), spec.kept()).train()
+    encoder = spec.rebuild((5, 7), len(words), spec.stored_files()).train()
     assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
     encoder.encode_texts(ids, lengths).vectors.sum().backward()
     assert build("encoders", spec_of(spec)) == spec

@@ -1,4 +1,4 @@
-"""VSE++: unit vectors that depend on the item alone, and towers that say what they take."""
+"""VSE++: unit vectors that depend on the item alone, and checks of the items that towers take."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_the_same_seed_builds_the_same_model() -> None:
 def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     encoder = build("encoders", f"vsepp:image=linear,dim=8,words=4,pool={pool}").build((5, 6), 10)
     regions = torch.randn(3, 5, 6)
-    wanted = reduce(encoder.image.fc(regions))  # type: ignore[operator]
-    assert torch.allclose(encoder.encode_images(regions).vectors, torch.nn.functional.normalize(wanted, dim=1))
+    expected = reduce(encoder.image.fc(regions))  # type: ignore[operator]
+    assert torch.allclose(encoder.encode_images(regions).vectors, torch.nn.functional.normalize(expected, dim=1))
 
 
 def test_features_without_regions_are_mapped() -> None:
@@ -123,11 +123,11 @@ def test_the_spec_rebuilds_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "there"), [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)]
+    ("spec", "centred"), [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)]
 )
-def test_the_small_cnn_centres_its_output_unless_told_not_to(spec: str, there: bool) -> None:
+def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -> None:
     model = build("encoders", spec).build((3, 16, 16), 10)
-    assert any(name.startswith("image.bn.") for name in model.state_dict()) is there
+    assert any(name.startswith("image.bn.") for name in model.state_dict()) is centred
 
 
 def test_the_demos_checkpoint_still_loads() -> None:
@@ -139,27 +139,27 @@ def test_the_demos_checkpoint_still_loads() -> None:
 def test_names_and_shapes_are_the_originals(network: Any, tensors: int) -> None:
     with torch.device("meta"):
         encoder = VSEPP(image=network, dim=1024, words=300).build((3, 256, 256), 8481)
-    found = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
-    assert {k: v for k, v in found.items() if k.startswith("text.")} == {
+    shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
+    assert {k: v for k, v in shapes.items() if k.startswith("text.")} == {
         "text.embed.weight": (8481, 300), "text.rnn.weight_ih_l0": (3072, 300),
         "text.rnn.weight_hh_l0": (3072, 1024), "text.rnn.bias_ih_l0": (3072,), "text.rnn.bias_hh_l0": (3072,),
     }  # fmt: skip
-    assert len([name for name in found if name.startswith("image.")]) == tensors
-    assert found["image.cnn.conv1.weight"] == (64, 3, 7, 7)
-    assert found["image.cnn.layer1.0.downsample.1.running_var"] == (256,)
-    assert found["image.cnn.layer4.2.conv3.weight"] == (2048, 512, 1, 1)
-    assert (found["image.fc.weight"], found["image.fc.bias"]) == ((1024, 2048), (1024,))
+    assert len([name for name in shapes if name.startswith("image.")]) == tensors
+    assert shapes["image.cnn.conv1.weight"] == (64, 3, 7, 7)
+    assert shapes["image.cnn.layer1.0.downsample.1.running_var"] == (256,)
+    assert shapes["image.cnn.layer4.2.conv3.weight"] == (2048, 512, 1, 1)
+    assert (shapes["image.fc.weight"], shapes["image.fc.bias"]) == ((1024, 2048), (1024,))
 
 
 def test_precomputed_vectors_have_the_originals_names() -> None:
     with torch.device("meta"):
-        found = VSEPP(image="linear", dim=1024, words=300).build((4096,), 10).state_dict()
-    assert {k: tuple(v.shape) for k, v in found.items() if k.startswith("image.")} == {
+        state = VSEPP(image="linear", dim=1024, words=300).build((4096,), 10).state_dict()
+    assert {k: tuple(v.shape) for k, v in state.items() if k.startswith("image.")} == {
         "image.fc.weight": (1024, 4096), "image.fc.bias": (1024,)
     }  # fmt: skip
 
 
-def test_unit_input_takes_the_length_of_features_away() -> None:
+def test_unit_input_removes_the_length_of_features() -> None:
     torch.manual_seed(0)
     features = torch.randn(3, 6)
     plain, unit = (VSEPP(image="linear", dim=8, words=4, unit_input=on).build((6,), 10) for on in (False, True))
@@ -182,8 +182,8 @@ def test_order_embeddings_score_what_is_above() -> None:
     assert isinstance(S, Tensor)
     for i, v in enumerate(images.vectors):
         for j, t in enumerate(texts.vectors):
-            wanted = -(sum(max(0.0, float(b - a)) ** 2 for a, b in zip(v.detach(), t.detach(), strict=True)) ** 0.5)
-            assert float(S[i, j].detach()) == pytest.approx(wanted, abs=1e-6)
+            expected = -(sum(max(0.0, float(b - a)) ** 2 for a, b in zip(v.detach(), t.detach(), strict=True)) ** 0.5)
+            assert float(S[i, j].detach()) == pytest.approx(expected, abs=1e-6)
     assert (encoder.is_cosine, encoder.score_min, encoder.score_max) == (False, -2.0, 0.0)
     S.sum().backward()
     assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in encoder.parameters())
@@ -235,8 +235,8 @@ def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pyt
         before = encoder.image.cnn.bn1.running_mean.clone()  # type: ignore[union-attr, operator]
         encoder.encode_images(pictures(2, 32))
         follows.append(not torch.equal(encoder.image.cnn.bn1.running_mean, before))  # type: ignore[union-attr, arg-type]
-    wanted = {"frozen": [False] * 6, "ecir": [True] * 6, "original": [True, True, False, False, False, True]}
-    assert follows == wanted[mode]
+    expected = {"frozen": [False] * 6, "ecir": [True] * 6, "original": [True, True, False, False, False, True]}
+    assert follows == expected[mode]
     assert all(not p.requires_grad for p in encoder.image.cnn.parameters())  # type: ignore[union-attr]
 
 
@@ -247,7 +247,7 @@ def test_the_gradient_reaches_every_parameter(spec: str) -> None:
     S = encoder.score(encoder.encode_images(pictures(3, 32)), encoder.encode_texts(IDS, LENGTHS))
     (S**2).sum().backward()
     assert [name for name, p in encoder.named_parameters() if p.grad is None] == []
-    assert list(encoder.groups()) == (["backbone"] if "resnet" in spec else [])
+    assert list(encoder.parameter_groups()) == (["backbone"] if "resnet" in spec else [])
 
 
 @pytest.mark.parametrize("image", ["resnet18", "vgg19", "vit-small"])
@@ -263,15 +263,15 @@ def test_a_frozen_network_without_weights_is_refused_and_rebuilt_from_a_checkpoi
 
 def test_only_the_originals_batch_norms_put_a_count_into_the_state() -> None:
     with torch.device("meta"):
-        found = {
+        names = {
             mode: set(VSEPP(image="resnet18", bn_mode=mode).build((3, 32, 32), 10).state_dict())  # type: ignore[arg-type]
             for mode in ("frozen", "ecir", "original")
         }
-    assert found["frozen"] == found["ecir"] == found["original"] - {"image.steps", "image.leaked"}
-    assert found["original"] - found["frozen"] == {"image.steps", "image.leaked"}
+    assert names["frozen"] == names["ecir"] == names["original"] - {"image.steps", "image.leaked"}
+    assert names["original"] - names["frozen"] == {"image.steps", "image.leaked"}
 
 
-def file_of(encoder: Encoder, infix: bool = True, **options: Any) -> ReleasedFile:
+def released_file(encoder: Encoder, infix: bool = True, **options: Any) -> ReleasedFile:
     towers = [
         {k.removeprefix(name): v for k, v in encoder.state_dict().items() if k.startswith(name)}
         for name in ("image.", "text.")
@@ -303,8 +303,8 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: str, options:
     raw = "resnet" in spec
     shape = (3, 256, 256) if raw else (6,)
     encoder = build("encoders", spec).build(shape, 10)
-    original = file_of(encoder, **options)
-    opened = VSEPP.from_released(original)
+    released = released_file(encoder, **options)
+    opened = VSEPP.from_released(released)
     assert opened is not None
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == (shape, 10, "triplet_sh:margin=0.2")
     again = opened.encoder.build(opened.item_shape, opened.vocabulary_size)
@@ -317,7 +317,7 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(spec: str, options:
 def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
     with torch.device("meta"):
         encoder = VSEPP(image="vgg19", dim=8, words=4, crop=224).build((3, 256, 256), 10)
-        image, text = file_of(encoder, infix=False).towers
+        image, text = released_file(encoder, infix=False).towers
         names = {
             "cnn.features.": "cnn.features.module.",
             "classifier.0": "classifier.1",
@@ -329,7 +329,7 @@ def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
         assert opened is not None
         assert opened.encoder.image == "vgg19"
         assert opened.weights.keys() == encoder.state_dict().keys() | {"image.steps", "image.leaked"}
-        older = file_of(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
+        older = released_file(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
     towers = ({k: v for k, v in older.towers[0].items() if "num_batches" not in k}, older.towers[1])
     opened = VSEPP.from_released(ReleasedFile(older.path, towers))
     assert opened is not None
@@ -338,8 +338,8 @@ def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
 
 def test_files_that_do_not_fit_are_refused_by_name() -> None:
     with torch.device("meta"):
-        original = file_of(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
-    image, text = original.towers
+        released = released_file(VSEPP(image="resnet50", dim=8, words=4).build((3, 32, 32), 10))
+    image, text = released.towers
     less = {k: v for k, v in image.items() if k != "cnn.module.layer2.0.bn2.bias"}
     more = {**text, "rnn.odd": torch.zeros(2)}
     bent = {**image, "cnn.module.conv1.weight": torch.zeros(64, 1, 7, 7)}
@@ -351,32 +351,32 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ((short, text), r"must be one of resnet18, .*; got \(3, 4, 5, 3\) blocks of 3 convolutions"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEPP.from_released(ReleasedFile(original.path, towers))
+            VSEPP.from_released(ReleasedFile(released.path, towers))
     for options, fragment in [
         ({"measure": "dot"}, "measure of the file must be cosine or order"),
         ({"finetune": "yes"}, "finetune of the file must be true or false"),
         ({"use_abs": None}, "use_abs of the file must be true or false"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSEPP.from_released(ReleasedFile(original.path, original.towers, options))
+            VSEPP.from_released(ReleasedFile(released.path, released.towers, options))
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    original = file_of(VSEPP(image="linear", dim=8, words=4).build((6,), 10))
-    image, text = original.towers
-    assert VSEPP.from_released(original) is not None
-    assert VSEPP.from_released(ReleasedFile(original.path, original.towers, {"cross_attn": "t2i"})) is None
+def test_files_of_other_families_are_not_opened() -> None:
+    released = released_file(VSEPP(image="linear", dim=8, words=4).build((6,), 10))
+    image, text = released.towers
+    assert VSEPP.from_released(released) is not None
+    assert VSEPP.from_released(ReleasedFile(released.path, released.towers, {"cross_attn": "t2i"})) is None
     assert (
         VSEPP.from_released(
-            ReleasedFile(original.path, (image, {**text, "rnn.bias_hh_l0_reverse": text["rnn.bias_hh_l0"]}))
+            ReleasedFile(released.path, (image, {**text, "rnn.bias_hh_l0_reverse": text["rnn.bias_hh_l0"]}))
         )
         is None
     )
     assert (
-        VSEPP.from_released(ReleasedFile(original.path, ({**image, "gpool.linear.weight": image["fc.weight"]}, text)))
+        VSEPP.from_released(ReleasedFile(released.path, ({**image, "gpool.linear.weight": image["fc.weight"]}, text)))
         is None
     )
-    assert VSEPP.from_released(ReleasedFile(original.path, (image,))) is None
+    assert VSEPP.from_released(ReleasedFile(released.path, (image,))) is None
 
 
 def test_a_model_is_rebuilt_without_its_file_of_weights(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""VSRN: the original's names, a slow oracle, its quirks by name, and files of the authors."""
+"""VSRN: the original's names, a slow oracle, its quirks, and files of the authors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def regions(n: int = 4, count: int = 5, width: int = 7) -> Tensor:
 
 
 def model(spec: VSRN = SMALL) -> Encoder:
-    """Every parameter and statistic away from where it starts, so that a mix-up shows."""
+    """Return a model in eval mode whose parameters all differ from their initial values, so that a mix-up shows."""
     torch.manual_seed(0)
     encoder = spec.build((5, 7), 10)
     for name, tensor in encoder.state_dict().items():
@@ -57,7 +57,7 @@ def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor 
 def test_names_and_shapes_are_the_originals() -> None:
     with torch.device("meta"):
         encoder = VSRN().build((36, 2048), 8481)
-    found = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
+    shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
     square = {"weight": (2048, 2048, 1), "bias": (2048,)}
     norm = {
         **dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (2048,)), "num_batches_tracked": ()
@@ -74,7 +74,7 @@ def test_names_and_shapes_are_the_originals() -> None:
         "embed.weight": (8481, 300), "rnn.weight_ih_l0": (6144, 300), "rnn.weight_hh_l0": (6144, 2048),
         "rnn.bias_ih_l0": (6144,), "rnn.bias_hh_l0": (6144,),
     }  # fmt: skip
-    assert found == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+    assert shapes == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
     assert len(image) == 63
     with torch.device("meta"):
         bare = VSRN(final_bn=False).build((36, 2048), 8481).state_dict()
@@ -93,9 +93,9 @@ def test_scores_are_those_of_the_oracle(
     slow, state, images = oracle("vsrn"), numbers(encoder), regions()
     v = [slow.image(x.double().numpy(), state, 2, axis == "regions", fc_norm)[0] for x in images]
     t = [slow.text(row[:length].tolist(), state) for row, length in zip(IDS, LENGTHS.tolist(), strict=True)]
-    wanted = torch.from_numpy(np.array(v) @ np.array(t).T).float()
-    assert float(wanted.std()) > 0.03
-    assert torch.allclose(scores(encoder, images), wanted, atol=1e-5)
+    expected = torch.from_numpy(np.array(v) @ np.array(t).T).float()
+    assert float(expected.std()) > 0.03
+    assert torch.allclose(scores(encoder, images), expected, atol=1e-5)
 
 
 def test_neither_padding_nor_the_batch_changes_scores_in_eval_mode() -> None:
@@ -140,8 +140,8 @@ def test_the_caption_loss_is_that_of_the_oracle(longest: int, oracle: Callable[[
     branch = Captioning(6, 10, 3, longest).eval()
     graph = torch.randn(4, 5, 6)
     captions = [row[:length].tolist() for row, length in zip(IDS, LENGTHS.tolist(), strict=True)]
-    wanted = oracle("vsrn").caption_loss([x.double().numpy() for x in graph], captions, numbers(branch), longest)
-    assert float(branch(graph, IDS, LENGTHS).detach()) == pytest.approx(wanted, rel=1e-5)
+    expected = oracle("vsrn").caption_loss([x.double().numpy() for x in graph], captions, numbers(branch), longest)
+    assert float(branch(graph, IDS, LENGTHS).detach()) == pytest.approx(expected, rel=1e-5)
 
 
 def test_captions_are_learnt_from_their_own_image_in_training_only() -> None:
@@ -154,10 +154,10 @@ def test_captions_are_learnt_from_their_own_image_in_training_only() -> None:
     mask = pair_mask(torch.arange(4))
     match = torch.nn.functional.one_hot(owner, 4).T.bool()
     shuffled = type(mask)(match, torch.ones_like(match))
-    found = encoder.extra_loss(images, texts, S, shuffled, IDS, LENGTHS)
-    wanted = encoder.captioning(images.extra["regions"][owner], IDS, LENGTHS)  # type: ignore[operator]
-    assert found is not None
-    assert torch.equal(found, wanted)
+    loss = encoder.extra_loss(images, texts, S, shuffled, IDS, LENGTHS)
+    expected = encoder.captioning(images.extra["regions"][owner], IDS, LENGTHS)  # type: ignore[operator]
+    assert loss is not None
+    assert torch.equal(loss, expected)
     assert encoder.eval().encode_images(regions()).extra == {}
     assert encoder.extra_loss(encoder.encode_images(regions()), texts, S, mask, IDS, LENGTHS) is None
     assert model().train().encode_images(regions()).extra == {}
@@ -168,7 +168,7 @@ def test_names_of_the_caption_branch_stand_apart() -> None:
     assert {name.partition(".")[0] for name in names} == {"image", "text", "captioning"}
 
 
-def file_of(encoder: Encoder, **options: Any) -> ReleasedFile:
+def released_file(encoder: Encoder, **options: Any) -> ReleasedFile:
     towers = tuple(
         {k.removeprefix(name): v for k, v in encoder.state_dict().items() if k.startswith(name)}
         for name in ("image.", "text.")
@@ -182,7 +182,7 @@ def file_of(encoder: Encoder, **options: Any) -> ReleasedFile:
 def test_a_file_of_the_authors_gives_the_scores_of_its_model(data: str, final_bn: bool) -> None:
     spec = VSRN(dim=6, words=4, blocks=2, region_norm_axis="regions", fc_norm=data == "coco_precomp", final_bn=final_bn)
     encoder = model(spec)
-    opened = VSRN.from_released(file_of(encoder, data_name=data, margin=0.3, max_violation=False))
+    opened = VSRN.from_released(released_file(encoder, data_name=data, margin=0.3, max_violation=False))
     assert opened is not None
     assert opened.encoder == spec
     assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((36, 7), 10, "triplet:margin=0.3")
@@ -192,9 +192,9 @@ def test_a_file_of_the_authors_gives_the_scores_of_its_model(data: str, final_bn
 
 
 def test_a_file_as_the_authors_write_it_is_read(tmp_path: Path) -> None:
-    original = file_of(model())
-    found = {"epoch": 3, "model": [dict(t) for t in original.towers], "best_rsum": 400.0, "Eiters": 9}
-    torch.save({**found, "opt": argparse.Namespace(**original.options)}, tmp_path / "model_best.pth.tar")
+    released = released_file(model())
+    content = {"epoch": 3, "model": [dict(t) for t in released.towers], "best_rsum": 400.0, "Eiters": 9}
+    torch.save({**content, "opt": argparse.Namespace(**released.options)}, tmp_path / "model_best.pth.tar")
     opened = VSRN.from_released(read_released(tmp_path / "model_best.pth.tar"))
     assert opened is not None
     assert opened.objective == "triplet_sh:margin=0.2"
@@ -205,8 +205,8 @@ def without(tower: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
 
 
 def test_files_that_do_not_fit_are_refused_by_name() -> None:
-    original = file_of(model())
-    image, text = original.towers
+    released = released_file(model())
+    image, text = released.towers
     for towers, fragment in [
         ((without(image, "Rs_GCN_2.phi.bias"), text), r"missing \['image.Rs_GCN_2.phi.bias'\]"),
         (({**image, "odd.weight": torch.zeros(2)}, text), r"left over \['image.odd.weight'\]"),
@@ -215,7 +215,7 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ((without(image, "fc.weight"), text), "fc.weight of the file must be a tensor of 2 dimensions; got none"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSRN.from_released(ReleasedFile(original.path, towers, original.options))
+            VSRN.from_released(ReleasedFile(released.path, towers, released.options))
     for options, fragment in [
         ({}, "option data_name of the file must be text; got None"),
         ({"data_name": "f30k_precomp", "margin": "0.2"}, "option margin of the file must be a finite number"),
@@ -223,14 +223,14 @@ def test_files_that_do_not_fit_are_refused_by_name() -> None:
         ({"data_name": "f30k_precomp", "margin": -1.0}, "option margin of the file must be >= 0"),
     ]:
         with pytest.raises(InputError, match=fragment):
-            VSRN.from_released(ReleasedFile(original.path, original.towers, options))
+            VSRN.from_released(ReleasedFile(released.path, released.towers, options))
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    original = file_of(model())
-    assert VSRN.from_released(ReleasedFile(original.path, original.towers[:1])) is None
+def test_files_of_other_families_are_not_opened() -> None:
+    released = released_file(model())
+    assert VSRN.from_released(ReleasedFile(released.path, released.towers[:1])) is None
     assert (
-        VSRN.from_released(ReleasedFile(original.path, ({"fc.weight": torch.zeros(2, 2)}, original.towers[1]))) is None
+        VSRN.from_released(ReleasedFile(released.path, ({"fc.weight": torch.zeros(2, 2)}, released.towers[1]))) is None
     )
 
 

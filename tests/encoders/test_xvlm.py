@@ -1,4 +1,4 @@
-"""X-VLM: the originals' names, slow oracles, the re-ranking, the pairs it learns from, and files of the authors."""
+"""X-VLM: the original's names, slow oracles, re-ranking, the pairs of its matching loss, and files of the authors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.image_text_matching import drawn
+from lossscope.encoders.layers.image_text_matching import sample_pairs
 from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import EncodedBatch, ReleasedFile
 from lossscope.encoders.xvlm import XVLM
@@ -45,28 +45,28 @@ def norm(name: str, width: int) -> Shapes:
 
 
 def vision() -> Shapes:
-    """The 362 tensors of Swin-B at 384 pixels, buffers included."""
-    found: Shapes = {"patch_embed.proj.weight": (128, 3, 4, 4), "patch_embed.proj.bias": (128,)}
-    found |= norm("patch_embed.norm", 128) | norm("norm", 1024)
+    """Return the 362 tensors of Swin-B at 384 pixels, buffers included."""
+    shapes: Shapes = {"patch_embed.proj.weight": (128, 3, 4, 4), "patch_embed.proj.bias": (128,)}
+    shapes |= norm("patch_embed.norm", 128) | norm("norm", 1024)
     for stage, (depth, windows) in enumerate(zip((2, 2, 18, 2), (64, 16, 4, 1), strict=True)):
         width, heads = 128 << stage, 4 << stage
         for block in range(depth):
             name = f"layers.{stage}.blocks.{block}"
-            found |= norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
-            found |= linear(f"{name}.attn.qkv", 3 * width, width) | linear(f"{name}.attn.proj", width, width)
-            found |= linear(f"{name}.mlp.fc1", 4 * width, width) | linear(f"{name}.mlp.fc2", width, 4 * width)
-            found[f"{name}.attn.relative_position_bias_table"] = (529, heads)
-            found[f"{name}.attn.relative_position_index"] = (144, 144)
+            shapes |= norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
+            shapes |= linear(f"{name}.attn.qkv", 3 * width, width) | linear(f"{name}.attn.proj", width, width)
+            shapes |= linear(f"{name}.mlp.fc1", 4 * width, width) | linear(f"{name}.mlp.fc2", width, 4 * width)
+            shapes[f"{name}.attn.relative_position_bias_table"] = (529, heads)
+            shapes[f"{name}.attn.relative_position_index"] = (144, 144)
             if block % 2 and stage < 3:
-                found[f"{name}.attn_mask"] = (windows, 144, 144)
+                shapes[f"{name}.attn_mask"] = (windows, 144, 144)
         if stage < 3:
-            found[f"layers.{stage}.downsample.reduction.weight"] = (2 * width, 4 * width)
-            found |= norm(f"layers.{stage}.downsample.norm", 4 * width)
-    return {f"vision_encoder.{name}": shape for name, shape in found.items()}
+            shapes[f"layers.{stage}.downsample.reduction.weight"] = (2 * width, 4 * width)
+            shapes |= norm(f"layers.{stage}.downsample.norm", 4 * width)
+    return {f"vision_encoder.{name}": shape for name, shape in shapes.items()}
 
 
 def text() -> Shapes:
-    found: Shapes = {
+    shapes: Shapes = {
         "embeddings.word_embeddings.weight": (30522, 768),
         "embeddings.position_embeddings.weight": (512, 768),
         "embeddings.token_type_embeddings.weight": (2, 768),
@@ -75,12 +75,12 @@ def text() -> Shapes:
     for layer in range(12):
         name = f"encoder.layer.{layer}"
         for kind, context in (("attention", 768), ("crossattention", 1024))[: 1 + (layer >= 6)]:
-            found |= linear(f"{name}.{kind}.self.query", 768, 768) | linear(f"{name}.{kind}.self.key", 768, context)
-            found |= linear(f"{name}.{kind}.self.value", 768, context)
-            found |= linear(f"{name}.{kind}.output.dense", 768, 768) | norm(f"{name}.{kind}.output.LayerNorm", 768)
-        found |= linear(f"{name}.intermediate.dense", 3072, 768) | linear(f"{name}.output.dense", 768, 3072)
-        found |= norm(f"{name}.output.LayerNorm", 768)
-    return {f"text_encoder.{name}": shape for name, shape in found.items()}
+            shapes |= linear(f"{name}.{kind}.self.query", 768, 768) | linear(f"{name}.{kind}.self.key", 768, context)
+            shapes |= linear(f"{name}.{kind}.self.value", 768, context)
+            shapes |= linear(f"{name}.{kind}.output.dense", 768, 768) | norm(f"{name}.{kind}.output.LayerNorm", 768)
+        shapes |= linear(f"{name}.intermediate.dense", 3072, 768) | linear(f"{name}.output.dense", 768, 3072)
+        shapes |= norm(f"{name}.output.LayerNorm", 768)
+    return {f"text_encoder.{name}": shape for name, shape in shapes.items()}
 
 
 HEADS: Shapes = {
@@ -124,23 +124,25 @@ def cosines(encoder: Encoder) -> Tensor:
 
 def reranked(encoder: Encoder) -> Pair[Tensor]:
     with torch.no_grad():
-        found = encoder.score(*sides(encoder))
-    assert isinstance(found, Pair)
-    return found
+        pair = encoder.score(*sides(encoder))
+    assert isinstance(pair, Pair)
+    return pair
 
 
 def logits(oracle: Oracles, encoder: Encoder) -> tuple[Tensor, Tensor]:
-    """Cosines (n, m) and logits of no match and match (n, m, 2), pair by pair."""
+    """Return cosines (n, m) and the logits of no match and match (n, m, 2), pair by pair."""
     slow, state = oracle("xvlm"), encoder.state_dict()
     images = [slow.image(state, picture / 255, (2, 2), 4, 2) for picture in pictures()]
     texts = [slow.text(state, caption, 1) for caption in CAPTIONS]
-    both = [[slow.vectors(state, image, caption) for caption in texts] for image in images]
-    judged = [[slow.judged(state, caption, image, range(1, 3)) for caption in texts] for image in images]
-    return torch.tensor([[float(v @ t) for v, t in row] for row in both]), torch.stack([*map(torch.stack, judged)])
+    vectors = [[slow.vectors(state, image, caption) for caption in texts] for image in images]
+    match_logits = [[slow.match_logits(state, caption, image, range(1, 3)) for caption in texts] for image in images]
+    return torch.tensor([[float(v @ t) for v, t in row] for row in vectors]), torch.stack(
+        [*map(torch.stack, match_logits)]
+    )
 
 
 def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
-    """The model's own loss on five pairs of picture and caption."""
+    """Return the model's own loss on five pairs of picture and caption."""
     torch.manual_seed(5)
     images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
     texts = encoder.encode_texts(padded(), LENGTHS)
@@ -148,8 +150,8 @@ def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
     return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, padded(), LENGTHS)
 
 
-def original(encoder: Encoder, pretrained: bool = False, options: dict[str, Any] | None = None) -> ReleasedFile:
-    """A file as the authors write it: buffers inside; a pretrained one with its heads and the `bert.` of its body."""
+def released_file(encoder: Encoder, pretrained: bool = False, options: dict[str, Any] | None = None) -> ReleasedFile:
+    """Return a file as the authors write it, with buffers; a pretrained one has heads, and `bert.` in names."""
     state = dict(encoder.state_dict()) | dict(encoder.named_buffers())
     state["text_encoder.embeddings.position_ids"] = torch.arange(64)[None]
     if pretrained:
@@ -173,28 +175,31 @@ def test_names_and_shapes_are_the_originals() -> None:
 
 def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     encoder = model(",score=itm,k_test=9")
-    wanted, judged = logits(oracle, encoder)
-    assert torch.allclose(cosines(encoder), wanted, atol=1e-5)
+    expected, match_logits = logits(oracle, encoder)
+    assert torch.allclose(cosines(encoder), expected, atol=1e-5)
     with torch.no_grad():
-        found = encoder.score_pairs(*sides(encoder))
-    assert torch.allclose(found, judged[..., 1], atol=1e-5)
-    assert min(float(found.std()), float(wanted.std())) > 1e-2, "scores must differ for the test to say something"
+        scores = encoder.score_pairs(*sides(encoder))
+    assert torch.allclose(scores, match_logits[..., 1], atol=1e-5)
+    assert min(float(scores.std()), float(expected.std())) > 1e-2, "scores must differ for the test to say something"
     both = reranked(encoder)
-    assert torch.allclose(both.i2t, judged[..., 1], atol=1e-5)
-    assert torch.allclose(both.t2i, judged[..., 1].T, atol=1e-5)
+    assert torch.allclose(both.i2t, match_logits[..., 1], atol=1e-5)
+    assert torch.allclose(both.t2i, match_logits[..., 1].T, atol=1e-5)
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
     encoder = model(f",score=itm,k_test={k}")
-    wanted, judged = logits(oracle, encoder)
+    expected, match_logits = logits(oracle, encoder)
     both = reranked(encoder)
-    for found, S, logit in ((both.i2t, wanted, judged[..., 1]), (both.t2i, wanted.T, judged[..., 1].T)):
-        assert found.shape == S.shape
+    for scores, S, logit in (
+        (both.i2t, expected, match_logits[..., 1]),
+        (both.t2i, expected.T, match_logits[..., 1].T),
+    ):
+        assert scores.shape == S.shape
         for row in range(len(S)):
             best = set(S[row].argsort(descending=True)[:k].tolist())
-            assert set((~found[row].isnan()).nonzero().flatten().tolist()) == best
-            assert all(abs(float(found[row, j] - logit[row, j])) < 1e-5 for j in best)
+            assert set((~scores[row].isnan()).nonzero().flatten().tolist()) == best
+            assert all(abs(float(scores[row, j] - logit[row, j])) < 1e-5 for j in best)
     assert not torch.equal(both.i2t.isnan(), both.t2i.T.isnan())
 
 
@@ -208,7 +213,7 @@ def test_retrieval_puts_unscored_pairs_last() -> None:
 
 def test_an_image_is_projected_once_for_all_its_captions() -> None:
     encoder = model(",score=itm,k_test=9")
-    encoder.pairs_at_once = 2
+    encoder.pairs_per_chunk = 2
     calls: list[int] = []
     for layer in (1, 2):
         key = encoder.get_submodule(f"text_encoder.encoder.layer.{layer}.crossattention.self.key")
@@ -236,17 +241,17 @@ def test_scores_depend_on_neither_padding_nor_the_batch() -> None:
 def test_the_gradient_in_chunks_is_that_of_all_pairs_at_once() -> None:
     encoder = model(",score=itm").double().train()
     W = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    found = []
+    gradients = []
     for pairs in (2, 1000, 0):
-        encoder.pairs_at_once = pairs
+        encoder.pairs_per_chunk = pairs
         images, texts = encoder.encode_images(pictures().double() / 255), encoder.encode_texts(padded(), LENGTHS)
         S = encoder.score(images, texts) if pairs else encoder.score_pairs(images, texts)
         assert isinstance(S, Tensor)
-        known = {n: p for n, p in encoder.named_parameters() if p.requires_grad and "_proj" not in n}
-        found.append(dict(zip(known, torch.autograd.grad(S, list(known.values()), W), strict=True)))
-    for name, gradient in found[2].items():
-        assert torch.allclose(found[0][name], gradient, atol=1e-9), name
-        assert torch.allclose(found[1][name], gradient, atol=1e-9), name
+        trained = {n: p for n, p in encoder.named_parameters() if p.requires_grad and "_proj" not in n}
+        gradients.append(dict(zip(trained, torch.autograd.grad(S, list(trained.values()), W), strict=True)))
+    for name, gradient in gradients[2].items():
+        assert torch.allclose(gradients[0][name], gradient, atol=1e-9), name
+        assert torch.allclose(gradients[1][name], gradient, atol=1e-9), name
 
 
 @pytest.mark.parametrize(
@@ -282,35 +287,35 @@ def test_groups_are_the_two_towers() -> None:
     encoder = model()
     named = {id(p): name for name, p in encoder.named_parameters()}
     for group, start in (("backbone", "vision_encoder."), ("bert", "text_encoder.")):
-        found = {named[id(p)] for p in encoder.groups()[group]}
-        assert found == {name for name in named.values() if name.startswith(start)}
+        members = {named[id(p)] for p in encoder.parameter_groups()[group]}
+        assert members == {name for name in named.values() if name.startswith(start)}
 
 
 def test_the_matching_loss_is_the_cross_entropy_of_the_drawn_pairs(oracle: Oracles) -> None:
     encoder = model(",itm_loss=true,itm_weight=2").train()
-    judged = logits(oracle, encoder)[1][torch.from_numpy(OWNER)]
+    match_logits = logits(oracle, encoder)[1][torch.from_numpy(OWNER)]
     mask = pair_mask(torch.from_numpy(OWNER), "mask")
     images = encoder.encode_images(pictures()[torch.from_numpy(OWNER)])
     S = images.vectors @ encoder.encode_texts(padded(), LENGTHS).vectors.T
     torch.manual_seed(5)
-    pairs = drawn(S.detach() / 0.07, mask)
+    pairs = sample_pairs(S.detach() / 0.07, mask)
     each = [
-        -float(judged[i, j].log_softmax(0)[y])
+        -float(match_logits[i, j].log_softmax(0)[y])
         for i, j, y in zip(pairs.images.tolist(), pairs.texts.tolist(), pairs.label.tolist(), strict=True)
     ]
-    found = loss(encoder)
-    assert found is not None and len(each) == 15
-    assert float(found.detach()) == pytest.approx(2 * sum(each) / 15, abs=1e-4)
-    found.backward()  # type: ignore[no-untyped-call]
-    wanted = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
+    total = loss(encoder)
+    assert total is not None and len(each) == 15
+    assert float(total.detach()) == pytest.approx(2 * sum(each) / 15, abs=1e-4)
+    total.backward()  # type: ignore[no-untyped-call]
+    expected = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
     again = model(",itm_loss=true,itm_weight=2").train()
-    again.pairs_at_once = 4
+    again.pairs_per_chunk = 4
     parts = loss(again)
     assert parts is not None
     parts.backward()  # type: ignore[no-untyped-call]
     for name, parameter in again.named_parameters():
-        if name in wanted:
-            assert torch.allclose(parameter.grad, wanted[name], atol=1e-5), name  # type: ignore[arg-type]
+        if name in expected:
+            assert torch.allclose(parameter.grad, expected[name], atol=1e-5), name  # type: ignore[arg-type]
     assert loss(model().train()) is None
 
 
@@ -318,10 +323,10 @@ def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> 
     encoder = model(",score=itm").train()
     rows = torch.from_numpy(OWNER)
     mask = Mask(rows[:, None] == rows, torch.ones(5, 5, dtype=torch.bool))
-    found = loss(encoder, mask)
-    assert found is not None
-    wanted = oracle("xvlm").contrast(cosines(encoder)[rows].detach(), 0.07, mask.match)
-    assert float(found.detach()) == pytest.approx(wanted, rel=1e-4)
+    total = loss(encoder, mask)
+    assert total is not None
+    expected = oracle("xvlm").contrast(cosines(encoder)[rows].detach(), 0.07, mask.match)
+    assert float(total.detach()) == pytest.approx(expected, rel=1e-4)
     assert loss(model(",score=itm,itc_loss=false").train(), mask) is None
 
 
@@ -338,28 +343,28 @@ def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracle
 
 @pytest.mark.parametrize("pretrained", [False, True])
 @pytest.mark.parametrize("size", [16, 32])
-def test_an_original_file_gives_the_scores_of_its_model(pretrained: bool, size: int) -> None:
+def test_a_released_file_gives_the_scores_of_its_model(pretrained: bool, size: int) -> None:
     encoder = model(size=size)
-    found = XVLM.from_released(original(encoder, pretrained, {"k_test": 256, "image_res": size}))
-    assert found is not None
-    assert (found.item_shape, found.vocabulary_size) == ((3, size, size), 10)
-    assert found.objective == "infonce:tau=0.0700000003,learn=false"
-    assert (found.encoder.k_test, found.encoder.sep, found.encoder.itm_loss) == (256, False, True)
-    assert any(name.endswith("attn_mask") for name in found.ignored)
-    assert ("bbox_head.0.weight" in found.ignored) == pretrained
-    again: Encoder = build("encoders", spec_of(found.encoder)).build(found.item_shape, found.vocabulary_size).eval()
-    again.load_state_dict(found.weights)
+    opened = XVLM.from_released(released_file(encoder, pretrained, {"k_test": 256, "image_res": size}))
+    assert opened is not None
+    assert (opened.item_shape, opened.vocabulary_size) == ((3, size, size), 10)
+    assert opened.objective == "infonce:tau=0.0700000003,learn=false"
+    assert (opened.encoder.k_test, opened.encoder.sep, opened.encoder.itm_loss) == (256, False, True)
+    assert any(name.endswith("attn_mask") for name in opened.ignored)
+    assert ("bbox_head.0.weight" in opened.ignored) == pretrained
+    again: Encoder = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
+    again.load_state_dict(opened.weights)
     images = pictures(size=size)
     for part in ("encode_images", "encode_texts"):
-        given = (images,) if part == "encode_images" else (padded(), LENGTHS)
-        assert torch.equal(getattr(again, part)(*given).vectors, getattr(encoder, part)(*given).vectors)
-    judge: Encoder = replace(found.encoder, score="itm").build(found.item_shape, found.vocabulary_size).eval()
-    judge.load_state_dict(found.weights)
-    assert judge.score_pairs(judge.encode_images(images), judge.encode_texts(padded(), LENGTHS)).isfinite().all()
+        inputs = (images,) if part == "encode_images" else (padded(), LENGTHS)
+        assert torch.equal(getattr(again, part)(*inputs).vectors, getattr(encoder, part)(*inputs).vectors)
+    matcher: Encoder = replace(opened.encoder, score="itm").build(opened.item_shape, opened.vocabulary_size).eval()
+    matcher.load_state_dict(opened.weights)
+    assert matcher.score_pairs(matcher.encode_images(images), matcher.encode_texts(padded(), LENGTHS)).isfinite().all()
 
 
-def test_files_of_others_are_left_to_them() -> None:
-    file = original(model())
+def test_files_of_other_families_are_not_opened() -> None:
+    file = released_file(model())
     without = {k: v for k, v in file.towers[0].items() if "crossattention" not in k}
     assert XVLM.from_released(replace(file, towers=(without,))) is None
     assert XVLM.from_released(replace(file, towers=(file.towers[0], {}))) is None
@@ -380,7 +385,7 @@ def test_files_of_others_are_left_to_them() -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
-    file = original(model())
+    file = released_file(model())
     tower = {k: v for k, v in file.towers[0].items() if k != name}
     with pytest.raises(InputError, match=fragment):
         XVLM.from_released(replace(file, towers=(tower if value is None else {**tower, name: value},)))
@@ -388,15 +393,15 @@ def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, frag
 
 def test_options_of_a_file_are_not_trusted() -> None:
     with pytest.raises(InputError, match="option k_test of the file must be a whole number; got 'many'"):
-        XVLM.from_released(original(model(), options={"k_test": "many"}))
-    tower = {k: v for k, v in original(model()).towers[0].items() if "relative_position_bias_table" not in k}
+        XVLM.from_released(released_file(model(), options={"k_test": "many"}))
+    tower = {k: v for k, v in released_file(model()).towers[0].items() if "relative_position_bias_table" not in k}
     with pytest.raises(InputError, match="must be a Swin"):
-        XVLM.from_released(replace(original(model()), towers=(tower,)))
+        XVLM.from_released(replace(released_file(model()), towers=(tower,)))
 
 
-def test_a_model_begins_with_a_file_and_stretches_its_tables(tmp_path: Path) -> None:
+def test_a_model_begins_with_a_file_and_resizes_its_tables(tmp_path: Path) -> None:
     encoder, path = model(), tmp_path / "pretrained.th"
-    torch.save({"model": original(encoder, True).towers[0], "config": {"image_res": SIZE}}, path)
+    torch.save({"model": released_file(encoder, True).towers[0], "config": {"image_res": SIZE}}, path)
     assert read_released(path).options == {"image_res": SIZE}
     same = build("encoders", f"xvlm:{SMALL},weights={path}").build((3, SIZE, SIZE), 10).eval()
     assert torch.equal(cosines(same), cosines(encoder))
@@ -465,17 +470,17 @@ def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
         batch_size=25, epochs=3, lr=1e-3,
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    train(recipe, tmp_path / "run", listener=rows.append)
+    train(recipe, tmp_path / "run", on_epoch=rows.append)
     assert rows[-1]["loss"] < rows[1]["loss"]
     assert rows[-1]["rsum"] > 3 * rows[0]["rsum"]
 
 
 def test_captions_of_one_length_score_the_same_with_and_without_padding() -> None:
-    """Training's chunks have no mask where no caption is shorter than the others."""
+    """Chunks in training have no mask where no caption is shorter than the others."""
     encoder = model(",score=itm").train()
     ids = torch.tensor([caption[:2] for caption in CAPTIONS])
     images, texts = encoder.encode_images(pictures()), encoder.encode_texts(ids, torch.full((5,), 2))
     wide = encoder.encode_texts(torch.nn.functional.pad(ids, (0, 3)), torch.full((5,), 2))
-    found, wanted = encoder.score(images, wide), encoder.score_pairs(images, texts)
-    assert isinstance(found, Tensor) and found.shape == (3, 5)
-    assert torch.allclose(found, wanted, atol=1e-5)
+    scores, expected = encoder.score(images, wide), encoder.score_pairs(images, texts)
+    assert isinstance(scores, Tensor) and scores.shape == (3, 5)
+    assert torch.allclose(scores, expected, atol=1e-5)

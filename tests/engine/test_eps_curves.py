@@ -9,7 +9,7 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine.eps_curves import eps_curves
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.views.eps_histogram import EDGES
 
@@ -21,15 +21,15 @@ def batches() -> pd.DataFrame:
     ids = [str(row) for row in range(20)]
     embedded = SplitEmbeddings("s", V, T, None, np.arange(20), ids, ids, "f" * 64)
     probes = ("cocos:eps=0.01,curve=true", "cocos:eps=0.1")
-    return Sweep(("triplet", "ntxent"), probes, batch_size=8).run(embedded)[1]
+    return Sweep(("triplet", "ntxent"), probes, batch_size=8).run(embedded).batches
 
 
 def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
-    found = eps_curves(rows)
-    assert len(found) == 2 * 2 * len(EDGES)
-    assert set(found["n"]) == {3}
+    curves = eps_curves(rows)
+    assert len(curves) == 2 * 2 * len(EDGES)
+    assert set(curves["n"]) == {3}
     one = rows[(rows["objective"] == "ntxent:tau=0.1") & (rows["direction"] == "t2i") & (rows["eps"] == 0.01)]
-    line = found[(found["objective"] == "ntxent:tau=0.1") & (found["direction"] == "t2i")]
+    line = curves[(curves["objective"] == "ntxent:tau=0.1") & (curves["direction"] == "t2i")]
     stacked = np.stack([np.asarray(curve) for curve in one["curve"]])
     np.testing.assert_allclose(line["mean"], stacked.mean(0))
     np.testing.assert_allclose(line["std"], stacked.std(0))
@@ -37,14 +37,14 @@ def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
 
 
 def test_at_the_eps_of_the_sweep_it_is_the_count(rows: pd.DataFrame) -> None:
-    found = eps_curves(rows)
+    curves = eps_curves(rows)
     for objective, column in (("triplet:margin=0.2", "C_q_all"), ("ntxent:tau=0.1", "C_neg")):
         for eps in (0.01, 0.1):
             for direction in ("i2t", "t2i"):
                 same = (rows["objective"] == objective) & (rows["direction"] == direction) & (rows["eps"] == eps)
-                near = (found["objective"] == objective) & (found["direction"] == direction)
-                near &= np.isclose(found["eps"], eps)
-                assert found.loc[near, "mean"].tolist() == pytest.approx([rows.loc[same, column].mean()])
+                near = (curves["objective"] == objective) & (curves["direction"] == direction)
+                near &= np.isclose(curves["eps"], eps)
+                assert curves.loc[near, "mean"].tolist() == pytest.approx([rows.loc[same, column].mean()])
 
 
 def test_counts_never_rise(rows: pd.DataFrame) -> None:
@@ -55,11 +55,11 @@ def test_counts_never_rise(rows: pd.DataFrame) -> None:
 def test_batches_of_skipped_queries_are_left_out(rows: pd.DataFrame) -> None:
     kept = rows[rows["curve"].notna()].reset_index(drop=True)
     kept["curve"] = [np.full(len(EDGES), np.nan), *kept["curve"][1:]]
-    found = eps_curves(kept)
-    assert sorted(set(found["n"])) == [2, 3]
-    assert found["mean"].notna().all()
-    nothing = eps_curves(kept.assign(curve=[np.full(len(EDGES), np.nan)] * len(kept)))
-    assert set(nothing["n"]) == {0} and nothing["mean"].isna().all()
+    curves = eps_curves(kept)
+    assert sorted(set(curves["n"])) == [2, 3]
+    assert curves["mean"].notna().all()
+    empty = eps_curves(kept.assign(curve=[np.full(len(EDGES), np.nan)] * len(kept)))
+    assert set(empty["n"]) == {0} and empty["mean"].isna().all()
 
 
 def test_rows_without_a_curve_are_refused(rows: pd.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""What is told of many answers at once is what is told of each alone."""
+"""Statistics of many results reduced together equal those of each result alone."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PROBES = (
 )
 
 
-def answers(batches: int, size: int, skipping: bool) -> list[ProbeResult]:
-    """All of them about a stack of pairs, some of which have no positive."""
+def results_of_stack(batches: int, size: int, skipping: bool) -> list[ProbeResult]:
+    """Return the results of all probes on a stack of pairs, some of which have no positive if `skipping`."""
     S = torch.rand(batches * size, size, generator=torch.Generator().manual_seed(batches))
     one = pair_mask(torch.arange(size))
     match, valid = one.match.repeat(batches, 1), one.valid.repeat(batches, 1)
@@ -41,14 +41,14 @@ def answers(batches: int, size: int, skipping: bool) -> list[ProbeResult]:
         match = match.clone()
         match[::3] = False
     shape = BatchShape(batches, "i2t", torch.arange(len(S)), torch.arange(batches * size).view(batches, size))
-    questions = plan_probes([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
-    return list(run_probes(DenseRows(shape, S, Mask(match, valid)), questions))
+    plan = plan_probes([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
+    return list(run_probes(DenseRows(shape, S, Mask(match, valid)), plan))
 
 
 @pytest.mark.parametrize("skipping", [False, True])
-def test_many_answers_together_say_what_each_says_alone(skipping: bool) -> None:
-    found = [*answers(3, 5, skipping), *answers(2, 8, not skipping), *answers(4, 5, False)]
-    for one, together in zip(found, batch_statistics(found), strict=True):
+def test_results_reduced_together_equal_each_alone(skipping: bool) -> None:
+    results = [*results_of_stack(3, 5, skipping), *results_of_stack(2, 8, not skipping), *results_of_stack(4, 5, False)]
+    for one, together in zip(results, batch_statistics(results), strict=True):
         columns, k = one.columns(), one.shape.batches
         assert list(together) == [s.name for s in one.statistics()]
         for statistic in one.statistics():
@@ -65,8 +65,8 @@ VALUES = st.one_of(
 @pytest.mark.slow
 @pytest.mark.parametrize("reducer", REDUCERS)
 @given(data=st.data())
-def test_a_short_way_for_what_is_whole_gives_the_same(reducer: Reducer, data: Any) -> None:
-    """With and without the word that nothing was skipped; NaN in some batches only."""
+def test_columns_without_skipped_queries_give_the_same_in_fewer_passes(reducer: Reducer, data: Any) -> None:
+    """With and without a column `skipped` that is all False; NaN in some batches only."""
     batches, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
     x = torch.tensor(data.draw(st.lists(VALUES, min_size=batches * size, max_size=batches * size)))
     statistic = Statistic("x", "x", reducer, "1")
@@ -75,5 +75,5 @@ def test_a_short_way_for_what_is_whole_gives_the_same(reducer: Reducer, data: An
     np.testing.assert_allclose(short.numpy(), whole.numpy(), rtol=1e-12, atol=1e-9)
 
 
-def test_every_cheap_probe_is_told_of() -> None:
+def test_every_cheap_probe_is_among_them() -> None:
     assert {name for name in names("probes") if build("probes", name).cheap} <= {p.partition(":")[0] for p in PROBES}

@@ -14,8 +14,8 @@ from scipy import stats
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
-from lossscope.engine.plan import Sweep
 from lossscope.engine.similarity_clouds import COLUMNS, hardest_negative_counts, join_clouds, similarity_cloud
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io.run_folder import epoch_checkpoints
 
@@ -33,24 +33,24 @@ def embedded() -> SplitEmbeddings:
 
 
 def test_rows_are_the_extremes_of_every_batch(embedded: SplitEmbeddings) -> None:
-    found = similarity_cloud(embedded, batch_size=8, seed=3)
-    assert list(found.columns) == list(COLUMNS)
-    assert len(found) == 2 * N * K
-    wanted = {"i2t": [], "t2i": []}
+    cloud = similarity_cloud(embedded, batch_size=8, seed=3)
+    assert list(cloud.columns) == list(COLUMNS)
+    assert len(cloud) == 2 * N * K
+    expected = {"i2t": [], "t2i": []}
     for batch in Sampling("pairs", 8, 3).batches(OWNER):
-        S = embedded.block(batch.images, batch.captions)
+        S = embedded.similarity_block(batch.images, batch.captions)
         for direction, rows in (("i2t", S), ("t2i", S.T)):
             others = rows.masked_fill(torch.eye(len(rows), dtype=torch.bool), -2)
-            wanted[direction] += zip(rows.diagonal().tolist(), others.amax(1).tolist(), strict=True)
-    for direction, pairs in wanted.items():
-        rows = found[found["direction"] == direction][["s_pos", "s_neg"]].to_numpy()
+            expected[direction] += zip(rows.diagonal().tolist(), others.amax(1).tolist(), strict=True)
+    for direction, pairs in expected.items():
+        rows = cloud[cloud["direction"] == direction][["s_pos", "s_neg"]].to_numpy()
         np.testing.assert_allclose(np.sort(rows, axis=0), np.sort(np.array(pairs), axis=0), atol=1e-6)
         np.testing.assert_allclose(np.unique(rows.round(5), axis=0), np.unique(np.round(pairs, 5), axis=0), atol=2e-5)
 
 
-def test_rows_say_where_they_are_from(embedded: SplitEmbeddings) -> None:
-    found = similarity_cloud(embedded, batch_size=8, seed=3, epoch=2)
-    one = found.iloc[0]
+def test_rows_record_where_they_are_from(embedded: SplitEmbeddings) -> None:
+    cloud = similarity_cloud(embedded, batch_size=8, seed=3, epoch=2)
+    one = cloud.iloc[0]
     assert (one["source"], one["split"], one["epoch"], one["batch_size"], one["seed"], one["sampling"]) == (
         "a.pt", "test", 2, 8, 3, "pairs"
     )  # fmt: skip
@@ -77,24 +77,24 @@ def test_a_query_without_a_negative_is_left_out(embedded: SplitEmbeddings) -> No
     assert len(similarity_cloud(embedded, batch_size=59)) == 2 * 59
 
 
-def test_what_can_not_be_is_said(embedded: SplitEmbeddings) -> None:
+def test_another_direction_is_refused(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="direction must be one of i2t, t2i, both; got 'up'"):
         similarity_cloud(embedded, direction="up")
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings, direction: str) -> None:
-    found = hardest_negative_counts(embedded, batch_size=None, direction=direction)
-    assert found["count"].sum() == N * K
-    assert set(found["label"]) == {f"a.pt {direction}"}
+    cloud = hardest_negative_counts(embedded, batch_size=None, direction=direction)
+    assert cloud["count"].sum() == N * K
+    assert set(cloud["label"]) == {f"a.pt {direction}"}
     if direction == "i2t":  # every caption is in the batch once, as the probe has its columns
-        summary, _ = Sweep(("triplet",), ("hubness",), batch_size=None).run(embedded)
-        told = summary[summary["direction"] == direction].set_index("statistic")["mean"]
-        assert told["hub_max_count"] == found["count"].max()
-        assert told["never_hardest"] == pytest.approx((found["count"] == 0).mean())
-        assert told["hub_skewness"] == pytest.approx(stats.skew(found["count"]))
+        summary = Sweep(("triplet",), ("hubness",), batch_size=None).run(embedded).summary
+        statistics = summary[summary["direction"] == direction].set_index("statistic")["mean"]
+        assert statistics["hub_max_count"] == cloud["count"].max()
+        assert statistics["never_hardest"] == pytest.approx((cloud["count"] == 0).mean())
+        assert statistics["hub_skewness"] == pytest.approx(stats.skew(cloud["count"]))
     else:
-        assert len(found) == N
+        assert len(cloud) == N
 
 
 def test_counts_are_of_one_direction(embedded: SplitEmbeddings) -> None:

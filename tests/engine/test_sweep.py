@@ -1,4 +1,4 @@
-"""Sweeps: every batch once, gone on with after a stop, per-query rows that add up to the batch's numbers."""
+"""Sweeps: every batch once, resumed after a stop, per-query rows that add up to the batch's numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine import small_batches
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.objectives.circle import Circle
@@ -39,10 +39,10 @@ def sweep(*objectives: str, **options: Any) -> Sweep:
 
 def value(summary: pd.DataFrame, statistic: str, direction: str = "i2t", column: str = "mean", **keys: Any) -> float:
     chosen = summary[(summary["statistic"] == statistic) & (summary["direction"] == direction)]
-    for key, wanted in keys.items():
-        chosen = chosen[chosen[key] == wanted]
-    (found,) = chosen[column]
-    return float(found)
+    for key, expected in keys.items():
+        chosen = chosen[chosen[key] == expected]
+    (number,) = chosen[column]
+    return float(number)
 
 
 def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
@@ -52,17 +52,17 @@ def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
 def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("triplet", "smoothap")
     frame = Frame.open(tmp_path / "frame", {})
-    same(plan.run(embedded, frame)[0], plan.run(embedded)[0])
+    same(plan.run(embedded, frame).summary, plan.run(embedded).summary)
     assert frame.manifest()["done"]
     assert frame.keys() == {"pairs-0-2", "pairs-2-2", "pairs-4-2", "pairs-6-2", "images-0-2", "images-2-1"}
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 9])
-def test_a_stopped_sweep_goes_on_without_doing_anything_twice(
+def test_a_stopped_sweep_resumes_without_doing_anything_twice(
     after: int, embedded: SplitEmbeddings, tmp_path: Path
 ) -> None:
     plan = sweep("triplet", "ntxent", per_query=True)
-    whole = plan.run(embedded)[0]
+    whole = plan.run(embedded).summary
     seen: list[int] = []
 
     def stop(_label: str, done: int, _total: int) -> None:
@@ -77,17 +77,17 @@ def test_a_stopped_sweep_goes_on_without_doing_anything_twice(
     kept = 2 * len(frame.keys())
     assert kept == (2 * min(after, 3) if after < 5 else 0)
     rest: list[int] = []
-    found = plan.run(embedded, frame, lambda _label, done, _total: rest.append(done))[0]
+    resumed = plan.run(embedded, frame, lambda _label, done, _total: rest.append(done)).summary
     assert [done for done in rest if done > kept] == rest
     assert rest[-1:] == [8] * (kept < 8)
-    same(found, whole)
+    same(resumed, whole)
     assert len(frame.read("query")) == 2 * 2 * N * K
     again: list[int] = []
-    same(plan.run(embedded, frame, lambda *_: again.append(1))[0], whole)
+    same(plan.run(embedded, frame, lambda *_: again.append(1)).summary, whole)
     assert again == []
 
 
-def test_a_frame_with_other_parts_is_not_gone_on_with(embedded: SplitEmbeddings, tmp_path: Path) -> None:
+def test_a_frame_with_other_parts_is_not_resumed(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     """Its parts were named by their first batch alone, so those of another size were taken for finished."""
     sweep("triplet").run(embedded, Frame.open(tmp_path / "frame", {}))
     with pytest.raises(InputError, match=r"parts of this sweep, such as pairs-0-5; it has pairs-0-2, which another"):
@@ -108,13 +108,14 @@ def test_parts_are_small_where_batches_take_long(
     objective: str, probe: str, scored: bool, batches: int, embedded: SplitEmbeddings
 ) -> None:
     source = replace(embedded, pair_scorer=lambda _v, _t: torch.zeros(1, 1)) if scored else embedded
-    asked = Sweep((objective,), (probe,))
-    ((sampling, _),) = asked.plans()
-    assert asked._part_size(sampling, source) == batches
+    plan = Sweep((objective,), (probe,)).plan
+    (batching,) = plan.batchings
+    assert plan._part_size(batching, source) == batches
 
 
 def test_the_summary_is_the_population_mean_over_batches(embedded: SplitEmbeddings) -> None:
-    summary, rows = sweep("triplet").run(embedded)
+    result = sweep("triplet").run(embedded)
+    summary, rows = result.summary, result.batches
     counts = rows[rows["direction"] == "t2i"]["C_B"]
     assert list(summary) == list(SUMMARY)
     assert value(summary, "C_B", "t2i") == pytest.approx(counts.mean())
@@ -123,8 +124,8 @@ def test_the_summary_is_the_population_mean_over_batches(embedded: SplitEmbeddin
 
 
 def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: SplitEmbeddings) -> None:
-    summary, _ = sweep("triplet:margin=0").run(embedded)
-    nothing, _ = sweep("triplet", probes=("cocos:eps=5",)).run(embedded)
+    summary = sweep("triplet:margin=0").run(embedded).summary
+    nothing = sweep("triplet", probes=("cocos:eps=5",)).run(embedded).summary
     assert value(summary, "C_q", column="n_defined") <= value(summary, "C_q", column="n") == 8
     assert np.isnan(value(nothing, "C_q"))
     assert value(nothing, "C_q", column="n_defined") == 0
@@ -132,17 +133,18 @@ def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: SplitEmbe
 
 
 def test_every_pair_is_in_one_batch(embedded: SplitEmbeddings) -> None:
-    _, rows = sweep("ntxent").run(embedded)
+    rows = sweep("ntxent").run(embedded).batches
     assert rows[rows["direction"] == "i2t"]["queries"].tolist() == [8] * 7 + [4]
-    _, less = sweep("ntxent", drop_last=True).run(embedded)
+    less = sweep("ntxent", drop_last=True).run(embedded).batches
     assert less[less["direction"] == "i2t"]["queries"].tolist() == [8] * 7
-    _, images = sweep("smoothap").run(embedded)
+    images = sweep("smoothap").run(embedded).batches
     assert images[images["direction"] == "i2t"]["queries"].tolist() == [8, 8, 4]
     assert images[images["direction"] == "t2i"]["queries"].tolist() == [24, 24, 12]
 
 
 def test_all_in_one_batch(embedded: SplitEmbeddings) -> None:
-    summary, rows = sweep("ntxent", batch_size=None, shuffle=False, captions="first").run(embedded)
+    result = sweep("ntxent", batch_size=None, shuffle=False, captions="first").run(embedded)
+    summary, rows = result.summary, result.batches
     assert rows["queries"].tolist() == [N, N]
     assert set(summary["batch_size"]) == {N}
     assert set(summary["std"].dropna()) == {0.0}
@@ -158,30 +160,30 @@ def test_batches_larger_than_the_split_are_refused_when_the_last_is_dropped(embe
 
 
 def test_each_objective_gets_the_sampling_it_needs(embedded: SplitEmbeddings) -> None:
-    summary, _ = sweep("triplet", "smoothap", "ntxent").run(embedded)
+    summary = sweep("triplet", "smoothap", "ntxent").run(embedded).summary
     used = {str(o).partition(":")[0]: s for o, s in zip(summary["objective"], summary["sampling"], strict=True)}
     assert used == {"triplet": "pairs", "smoothap": "images", "ntxent": "pairs"}
 
 
 def test_an_explicit_sampling_wins(embedded: SplitEmbeddings) -> None:
-    assert set(sweep("smoothap", sampling="pairs").run(embedded)[0]["sampling"]) == {"pairs"}
-    assert set(sweep("smoothap", sampling="images").run(embedded)[0]["sampling"]) == {"images"}
+    assert set(sweep("smoothap", sampling="pairs").run(embedded).summary["sampling"]) == {"pairs"}
+    assert set(sweep("smoothap", sampling="images").run(embedded).summary["sampling"]) == {"images"}
 
 
 def test_one_positive_with_images_is_refused_before_any_work() -> None:
     with pytest.raises(InputError, match=r"--sampling images gives each query several positives, which triplet"):
-        sweep("smoothap", "triplet", sampling="images").plans()
+        _ = sweep("smoothap", "triplet", sampling="images").plan
 
 
-def test_a_convention_the_objective_does_not_know_is_refused_before_any_work() -> None:
+def test_a_convention_the_objective_does_not_support_is_refused_before_any_work() -> None:
     with pytest.raises(InputError, match="convention of Goal must be one of corrected; got 'released'"):
-        sweep("goal", probes=("cocos:convention=released",)).plans()
+        _ = sweep("goal", probes=("cocos:convention=released",)).plan
 
 
 def test_masking_takes_other_captions_of_the_image_out(embedded: SplitEmbeddings) -> None:
     options: dict[str, Any] = {"batch_size": None, "shuffle": False, "per_query": True}
     kept, masked = (
-        sweep("ntxent:tau=1000000", same_image=how, probes=("cocos:eps=0",), **options).run(embedded)[0]
+        sweep("ntxent:tau=1000000", same_image=how, probes=("cocos:eps=0",), **options).run(embedded).summary
         for how in ("keep", "mask")
     )
     assert value(kept, "C_neg") == N * K - 1
@@ -190,8 +192,10 @@ def test_masking_takes_other_captions_of_the_image_out(embedded: SplitEmbeddings
 
 def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     frame = Frame.open(tmp_path / "frame", {})
-    _, rows = sweep("triplet", "ntxent", per_query=True, probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(
-        embedded, frame
+    rows = (
+        sweep("triplet", "ntxent", per_query=True, probes=("cocos:eps=0.01", "cocos:eps=0.1"))
+        .run(embedded, frame)
+        .batches
     )
     queries = frame.read("query")
     keys = ["batch", "objective", "direction", "eps"]
@@ -211,23 +215,23 @@ def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_pa
 
 
 def test_two_thresholds_are_two_rows(embedded: SplitEmbeddings) -> None:
-    summary, _ = sweep("ntxent", probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(embedded)
+    summary = sweep("ntxent", probes=("cocos:eps=0.01", "cocos:eps=0.1")).run(embedded).summary
     low, high = (value(summary, "C_neg", eps=eps) for eps in (0.01, 0.1))
     assert low > high
     assert value(summary, "C_neg", column="n", eps=0.1) == 8
 
 
 def test_the_seed_decides_the_batches(embedded: SplitEmbeddings) -> None:
-    first, again, other = (value(sweep("triplet", seed=seed).run(embedded)[0], "C_B") for seed in (0, 0, 1))
+    first, again, other = (value(sweep("triplet", seed=seed).run(embedded).summary, "C_B") for seed in (0, 0, 1))
     assert first == again != other
 
 
 def test_units_come_from_the_probe() -> None:
     assert build("probes", "cocos").statistics(build("objectives", "triplet"))[0].unit == "samples"
-    assert sweep("triplet", "ntxent").units()["W_neg"] == "weight"
+    assert sweep("triplet", "ntxent").plan.units["W_neg"] == "weight"
 
 
-def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresholds(
+def test_W_is_computed_once_per_direction_of_a_batch_whatever_the_number_of_thresholds(
     embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W was once computed for every view and again for every eps."""
@@ -235,40 +239,41 @@ def test_each_direction_of_a_batch_is_weighed_once_whatever_the_number_of_thresh
     once = Circle.__call__
     monkeypatch.setattr(Circle, "__call__", lambda self, S, mask: calls.append(S.shape) or once(self, S, mask))
     probes = ("cocos:eps=0.01", "cocos:eps=0.1", "cocos:eps=0.5")
-    rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs").run(embedded)[1]
+    rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs").run(embedded).batches
     assert len(rows) == 2 * len(probes)
     assert len(calls) == 2
 
 
-def test_a_stack_that_does_not_fit_is_looked_at_batch_by_batch(
+def test_a_stack_that_does_not_fit_into_memory_is_run_batch_by_batch(
     embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = sweep("ntxent", per_query=True, part=8).run(embedded)[0]
-    looks = small_batches.rows_of_stack
+    whole = sweep("ntxent", per_query=True, part=8).run(embedded).summary
+    rows_of_stack = small_batches.rows_of_stack
 
     def scarce(source: SplitEmbeddings, stack: Any, *further: Any) -> Any:
         if len(stack) > 1:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: not enough memory")
-        return looks(source, stack, *further)
+        return rows_of_stack(source, stack, *further)
 
     monkeypatch.setattr(small_batches, "rows_of_stack", scarce)
-    found, rows = sweep("ntxent", per_query=True, part=8).run(embedded)
-    pd.testing.assert_frame_equal(found, whole)
+    result = sweep("ntxent", per_query=True, part=8).run(embedded)
+    summary, rows = result.summary, result.batches
+    pd.testing.assert_frame_equal(summary, whole)
     assert sorted(rows["batch"]) == sorted([*range(8), *range(8)])
 
 
-def test_probes_that_weigh_nothing_ask_nothing_of_objectives(embedded: SplitEmbeddings) -> None:
+def test_probes_without_an_objective_take_any_sampling(embedded: SplitEmbeddings) -> None:
     """`similarity --sampling images` was refused because ntxent takes one positive."""
-    found = sweep("triplet", sampling="images", probes=("similarity", "recall")).run(embedded)[0]
-    assert set(found["sampling"]) == {"images"}
-    assert found["objective"].isna().all()
+    summary = sweep("triplet", sampling="images", probes=("similarity", "recall")).run(embedded).summary
+    assert set(summary["sampling"]) == {"images"}
+    assert summary["objective"].isna().all()
     with pytest.raises(InputError, match=r"which triplet:margin=0\.2 does not take"):
         sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)
 
 
 def test_curves_stand_beside_probes_that_have_none(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("ntxent", probes=("similarity", "cocos:curve=true"))
-    rows = plan.run(embedded, Frame.open(tmp_path / "frame", {}))[1]
+    rows = plan.run(embedded, Frame.open(tmp_path / "frame", {})).batches
     curves = rows[rows["probe"] == "cocos"]["curve"]
     assert {len(curve) for curve in curves} == {101}
     assert rows[rows["probe"] == "similarity"]["curve"].isna().all()

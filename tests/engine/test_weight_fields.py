@@ -1,4 +1,4 @@
-"""Fields and curves are the objective's own answers, and equal the printed formulas."""
+"""Fields and curves come from the objective itself, and equal the printed formulas."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ NEGATIVE: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def columns(frame: pd.DataFrame, *wanted: str) -> list[Array]:
-    return [frame[name].to_numpy(dtype=float) for name in wanted]
+def columns(frame: pd.DataFrame, *names: str) -> list[Array]:
+    return [frame[name].to_numpy(dtype=float) for name in names]
 
 
 @pytest.mark.parametrize("triplet", T)
@@ -112,22 +112,22 @@ def test_pair_curves_take_options_and_relative_terms() -> None:
     np.testing.assert_allclose(weight, 1 / (0.3 + np.exp(5 * (s - LAMBDA))))
 
 
-def test_curves_of_an_objective_hold_the_other_similarity_in_the_middle() -> None:
+def test_curves_of_an_objective_fix_the_other_similarity_in_the_middle() -> None:
     curves = objective_curves("ntxent:tau=0.5", -1, 1, 5)
     s, weight = columns(curves[curves["side"] == "positive"], "s", "weight")
     np.testing.assert_allclose(weight, 2 / (1 + np.exp(2 * s)))
     assert set(curves["label"]) == {"ntxent:tau=0.5 (other 0)"}
 
 
-def test_curves_can_hold_the_similarities_of_data() -> None:
-    curves = objective_curves("ntxent:tau=0.5", -1, 1, 5, held=(0.8, 0.6))
+def test_curves_can_fix_the_other_similarity_at_that_of_data() -> None:
+    curves = objective_curves("ntxent:tau=0.5", -1, 1, 5, other=(0.8, 0.6))
     for side, weight in (
         ("positive", lambda s: 1 / (1 + np.exp(2 * (s - 0.6)))),
         ("negative", lambda s: 1 / (1 + np.exp(2 * (0.8 - s)))),
     ):
-        s, found = columns(curves[curves["side"] == side], "s", "weight")
-        np.testing.assert_allclose(found, 2 * weight(s))
-    assert set(curves["label"]) == {"ntxent:tau=0.5 (held: s₋ 0.60, s₊ 0.80)"}
+        s, actual = columns(curves[curves["side"] == side], "s", "weight")
+        np.testing.assert_allclose(actual, 2 * weight(s))
+    assert set(curves["label"]) == {"ntxent:tau=0.5 (other: s₋ 0.60, s₊ 0.80)"}
 
 
 @pytest.mark.parametrize(("low", "high", "points"), [(0.5, 0.5, 9), (0.5, -0.5, 9), (-2, 1, 9), (0, 1.5, 9), (0, 1, 1)])
@@ -159,10 +159,10 @@ def test_specs_of_pairs_state_their_relative_terms() -> None:
     assert "m_plus" not in specs["T nca, tau 5, P lin"]
 
 
-def test_fields_have_their_titles_and_ranges_are_written_out() -> None:
-    found = fields({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, points=3)
-    assert list(found["objective"].unique()) == ["mine", "ntxent:tau=0.1", "ntxent:tau=0.2"]
-    assert len(found) == 27
+def test_fields_have_their_titles_and_ranges_are_expanded() -> None:
+    frame = fields({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, points=3)
+    assert list(frame["objective"].unique()) == ["mine", "ntxent:tau=0.1", "ntxent:tau=0.2"]
+    assert len(frame) == 27
 
 
 def points_of(number: int = 50) -> pd.DataFrame:
@@ -172,19 +172,19 @@ def points_of(number: int = 50) -> pd.DataFrame:
 
 def test_weights_at_points_are_the_printed_formulas() -> None:
     points = points_of()
-    found = weights_at("goal:triplet=cir,pair=sig", points)
-    p, n, w_pos, w_neg = columns(found, "s_pos", "s_neg", "w_pos", "w_neg")
+    weights = weights_at("goal:triplet=cir,pair=sig", points)
+    p, n, w_pos, w_neg = columns(weights, "s_pos", "s_neg", "w_pos", "w_neg")
     np.testing.assert_array_equal(p, points["s_pos"])
     np.testing.assert_allclose(w_pos, -T["cir"](p, n) * POSITIVE["sig"](p), rtol=0, atol=1e-12)
     np.testing.assert_allclose(w_neg, T["cir"](p, n) * NEGATIVE["sig"](n), rtol=0, atol=1e-12)
-    assert set(found["source"]) == {"a.pt"}
+    assert set(weights["source"]) == {"a.pt"}
 
 
 @pytest.mark.parametrize("name", names("objectives"))
 def test_weights_at_the_points_of_a_field_are_the_field(name: str) -> None:
     field = weight_field(name, points=5)
-    found = weights_at(name, field[["s_pos", "s_neg"]])
-    pd.testing.assert_frame_equal(found[field.columns], field)
+    weights = weights_at(name, field[["s_pos", "s_neg"]])
+    pd.testing.assert_frame_equal(weights[field.columns], field)
 
 
 def test_weights_of_a_loss_that_is_called_once_a_point_are_of_a_sample(tmp_path: Path) -> None:
@@ -195,17 +195,17 @@ def test_weights_of_a_loss_that_is_called_once_a_point_are_of_a_sample(tmp_path:
         "    return torch.nn.functional.cross_entropy(10 * similarity, torch.arange(len(similarity)))\n"
     )
     points = points_of(25)
-    found = weights_at(f"{loss}:loss", points, most=7)
-    np.testing.assert_array_equal(found["s_pos"], points["s_pos"].iloc[[0, 4, 8, 12, 16, 20, 24]])
-    assert (found["w_pos"] <= 0).all() and (found["w_neg"] >= 0).all()
-    assert len(weights_at("ntxent", points, most=7)) == 25
+    weights = weights_at(f"{loss}:loss", points, limit=7)
+    np.testing.assert_array_equal(weights["s_pos"], points["s_pos"].iloc[[0, 4, 8, 12, 16, 20, 24]])
+    assert (weights["w_pos"] <= 0).all() and (weights["w_neg"] >= 0).all()
+    assert len(weights_at("ntxent", points, limit=7)) == 25
 
 
 def test_weights_of_a_path_are_at_its_ends() -> None:
     path = pd.concat([points_of(10).assign(epoch=float(epoch)) for epoch in (1, 2, 3)])
-    found = weights_of({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, path)
-    assert list(found["source"].unique()) == ["a.pt, epoch 1", "a.pt, epoch 3"]
-    assert found.groupby("objective", sort=False).size().to_dict() == {
+    weights = weights_of({"mine": "triplet", "range": "ntxent:tau=0.1..0.2/2"}, path)
+    assert list(weights["source"].unique()) == ["a.pt, epoch 1", "a.pt, epoch 3"]
+    assert weights.groupby("objective", sort=False).size().to_dict() == {
         "mine": 20, "ntxent:tau=0.1": 20, "ntxent:tau=0.2": 20
     }  # fmt: skip
     assert list(weights_of({"mine": "triplet"}, points_of(4).assign(epoch=np.nan))["source"].unique()) == ["a.pt"]

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read without running what is in them."""
+"""Are files written atomically, and read without running code that is in them?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lossscope.io.files import (
 
 
 class Trap:
-    """Unpickling it would make a folder."""
+    """An object whose unpickling would make a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,7 +47,7 @@ def zipped(path: Path, content: Any) -> Path:
     return path
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
     with pytest.raises(UnicodeEncodeError), write_atomically(tmp_path / "a.txt") as part:
         part.write_text("half of the n" * 9000 + "\udc80", encoding="utf-8")
@@ -55,7 +55,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path: Path) -> No
     assert (tmp_path / "a.txt").read_text() == "old"
 
 
-def test_an_interrupted_write_leaves_no_rubbish(tmp_path: Path) -> None:
+def test_an_interrupted_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), write_atomically(tmp_path / "a.txt"):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
@@ -83,9 +83,9 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:
 def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
     content = {"a": torch.arange(3), "b": [1, "x", None, {"c": 2.5}]}
     for write in (zipped, legacy):
-        found = read_torch(write(tmp_path / "a.pt", content))
-        assert torch.equal(found["a"], content["a"])
-        assert found["b"] == content["b"]
+        loaded = read_torch(write(tmp_path / "a.pt", content))
+        assert torch.equal(loaded["a"], content["a"])
+        assert loaded["b"] == content["b"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
         (b"PK\x03\x04", "cut off or damaged. Copy it again"),
     ],
 )
-def test_what_is_no_torch_file_is_named(tmp_path: Path, content: bytes, fragment: str) -> None:
+def test_a_file_of_another_format_is_refused_by_name(tmp_path: Path, content: bytes, fragment: str) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(content)
     with pytest.raises(InputError, match=fragment) as problem:
@@ -105,7 +105,7 @@ def test_what_is_no_torch_file_is_named(tmp_path: Path, content: bytes, fragment
     assert str(path) in str(problem.value)
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must exist; there is no such file"):
         require_file(tmp_path / "none.pt")
     with pytest.raises(InputError, match="must be a file; it is a folder"):
@@ -123,7 +123,7 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
 
 
 @pytest.mark.parametrize("write", [zipped, legacy])
-def test_flipped_bytes_never_escape_as_other_errors(tmp_path: Path, write: Any) -> None:
+def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "flipped.pt"
     for place in range(0, min(len(whole), 1200), 5):
@@ -133,7 +133,7 @@ def test_flipped_bytes_never_escape_as_other_errors(tmp_path: Path, write: Any) 
 
 
 @pytest.mark.parametrize("write", [zipped, legacy])
-def test_foreign_objects_are_named_and_refused(tmp_path: Path, write: Any) -> None:
+def test_foreign_objects_are_refused_by_name(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
     with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
         read_torch(path)
@@ -150,7 +150,7 @@ def test_code_in_a_pickle_is_not_run(tmp_path: Path, write: Any) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_damaged_safetensors_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_safetensors_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     safetensors.torch.save_file({"a": torch.ones(9)}, path)
     assert torch.equal(read_tensors(path)["a"], torch.ones(9))
@@ -161,14 +161,14 @@ def test_a_damaged_safetensors_file_is_named(tmp_path: Path) -> None:
             read_safetensors(path)
 
 
-def test_tensors_are_found_under_state_dict_too(tmp_path: Path) -> None:
+def test_tensors_are_read_from_under_state_dict_too(tmp_path: Path) -> None:
     for content in ({"a": torch.ones(2)}, {"state_dict": {"a": torch.ones(2)}, "epoch": 3}):
         assert list(read_tensors(zipped(tmp_path / "a.pt", content))) == ["a"]
     with pytest.raises(InputError, match="must hold a dict of tensors; got list"):
         read_tensors(zipped(tmp_path / "a.pt", [1]))
 
 
-def test_fingerprints_tell_contents_and_boundaries_apart(tmp_path: Path) -> None:
+def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert fingerprint(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert fingerprint_of("ab", "c") != fingerprint_of("a", "bc") != fingerprint_of("abc")

@@ -1,4 +1,4 @@
-"""Frames: parts that are whole, a manifest that knows its command, and means that leave out what is undefined."""
+"""Are frames written in whole parts, with the manifest of one command, and do means leave out undefined batches?"""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def rows(values: list[float], **changes: Any) -> pd.DataFrame:
         "source": "a", "objective": "triplet", "direction": "i2t", "probe": "cocos", "convention": "corrected",
         "eps": 0.01, "batch_size": 4, "sampling": "pairs", "seed": 0,
     }  # fmt: skip
-    made = [{**key, "batch": batch, "C_q": value, "statistics": "C_q"} for batch, value in enumerate(values)]
-    return pd.DataFrame(made).assign(**changes)
+    records = [{**key, "batch": batch, "C_q": value, "statistics": "C_q"} for batch, value in enumerate(values)]
+    return pd.DataFrame(records).assign(**changes)
 
 
 def test_parts_come_back_in_order(tmp_path: Path) -> None:
@@ -45,21 +45,21 @@ def test_an_empty_frame_has_no_rows(tmp_path: Path) -> None:
     assert Frame.open(tmp_path, COMMAND).read().empty
 
 
-def test_the_same_command_goes_on_and_another_is_refused(tmp_path: Path) -> None:
+def test_the_same_command_resumes_and_another_is_refused(tmp_path: Path) -> None:
     Frame.open(tmp_path, COMMAND).append(rows([1.0]), "pairs-0")
     assert Frame.open(tmp_path, COMMAND).keys() == {"pairs-0"}
     with pytest.raises(InputError, match="holds the frame of another command; choose another --out"):
         Frame.open(tmp_path, {**COMMAND, "eps": [0.1]})
 
 
-def test_finish_says_so(tmp_path: Path) -> None:
+def test_a_finished_frame_is_marked_done(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, COMMAND)
     frame.finish(seconds=3)
     assert frame.manifest()["done"]
     assert frame.manifest()["seconds"] == 3
 
 
-def test_folders_of_other_things_are_refused(tmp_path: Path) -> None:
+def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(InputError, match="must be empty or a frame; it holds other files"):
         Frame.open(tmp_path, COMMAND)
@@ -77,13 +77,13 @@ def test_folders_of_other_things_are_refused(tmp_path: Path) -> None:
         ('{"schema": "lossscope.frame/3"}', "must name the command and its parts"),
     ],
 )
-def test_a_damaged_manifest_is_named(text: str, fragment: str, tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_refused(text: str, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
         Frame.open(tmp_path, COMMAND)
 
 
-def test_a_part_that_is_gone_or_damaged_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_part_is_refused_by_name(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, COMMAND)
     frame.append(rows([1.0]), "pairs-0")
     (tmp_path / "part-00000.parquet").write_bytes(b"junk")
@@ -95,28 +95,28 @@ def test_a_part_that_is_gone_or_damaged_is_named(tmp_path: Path) -> None:
 
 
 def test_means_and_population_deviations_are_over_batches() -> None:
-    found = summarise(rows([1.0, 2.0, 6.0]), {"C_q": "samples"}).iloc[0]
-    assert (found["mean"], found["n"], found["n_defined"], found["unit"]) == (3.0, 3, 3, "samples")
-    assert found["std"] == pytest.approx(np.std([1, 2, 6]))
+    row = summarise(rows([1.0, 2.0, 6.0]), {"C_q": "samples"}).iloc[0]
+    assert (row["mean"], row["n"], row["n_defined"], row["unit"]) == (3.0, 3, 3, "samples")
+    assert row["std"] == pytest.approx(np.std([1, 2, 6]))
 
 
 def test_undefined_batches_are_left_out_and_counted() -> None:
-    found = summarise(rows([1.0, math.nan, 3.0]), {"C_q": "samples"}).iloc[0]
-    assert (found["mean"], found["n"], found["n_defined"]) == (2.0, 3, 2)
-    nothing = summarise(rows([math.nan]), {"C_q": "samples"}).iloc[0]
-    assert math.isnan(nothing["mean"])
-    assert nothing["n_defined"] == 0
+    row = summarise(rows([1.0, math.nan, 3.0]), {"C_q": "samples"}).iloc[0]
+    assert (row["mean"], row["n"], row["n_defined"]) == (2.0, 3, 2)
+    undefined = summarise(rows([math.nan]), {"C_q": "samples"}).iloc[0]
+    assert math.isnan(undefined["mean"])
+    assert undefined["n_defined"] == 0
 
 
 def test_statistics_an_objective_does_not_have_are_absent() -> None:
-    found = summarise(rows([1.0], statistics="C_0"), {"C_q": "samples", "C_B": "samples"})
-    assert found.empty
-    assert list(found) == list(SUMMARY)
+    summary = summarise(rows([1.0], statistics="C_0"), {"C_q": "samples", "C_B": "samples"})
+    assert summary.empty
+    assert list(summary) == list(SUMMARY)
 
 
-def test_every_key_makes_a_row_of_its_own() -> None:
-    other = [rows([1.0], **{key: "x" if isinstance(rows([1.0])[key][0], str) else 7}) for key in KEYS]
-    assert len(summarise(pd.concat([rows([1.0]), *other]), {"C_q": "samples"})) == 1 + len(KEYS)
+def test_rows_that_differ_in_any_key_are_summarised_apart() -> None:
+    others = [rows([1.0], **{key: "x" if isinstance(rows([1.0])[key][0], str) else 7}) for key in KEYS]
+    assert len(summarise(pd.concat([rows([1.0]), *others]), {"C_q": "samples"})) == 1 + len(KEYS)
 
 
 def test_the_document_is_strict_json_with_null_for_nan() -> None:
@@ -128,7 +128,7 @@ def test_the_document_is_strict_json_with_null_for_nan() -> None:
     assert (row["mean"], row["n"], row["eps"], row["direction"]) == (None, 2, 0.01, "i2t")
 
 
-def test_frames_of_several_sources_follow_each_other() -> None:
-    one, two = (summarise(rows([1.0], source=name), {"C_q": "samples"}) for name in "ab")
-    assert join([one, two])["source"].tolist() == ["a", "b"]
+def test_summaries_of_several_sources_are_concatenated() -> None:
+    first, second = (summarise(rows([1.0], source=name), {"C_q": "samples"}) for name in "ab")
+    assert join([first, second])["source"].tolist() == ["a", "b"]
     assert list(join([])) == list(SUMMARY)

@@ -21,14 +21,14 @@ def filled(tmp_path: Path) -> Run:
 
 def test_a_used_folder_is_refused(tmp_path: Path) -> None:
     run = filled(tmp_path)
-    with pytest.raises(InputError, match=r"must be new or empty; it is not. Continue it with --resume"):
+    with pytest.raises(InputError, match=r"must be new or empty; it is not. Resume it with --resume"):
         run.start()
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="must be new or empty"):
         Run(tmp_path / "file").require_new()
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
+def test_an_empty_folder_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     Run(tmp_path / "empty").start()
     assert (tmp_path / "empty" / "checkpoints").is_dir()
@@ -42,36 +42,36 @@ def test_tables_grow_under_one_header(tmp_path: Path) -> None:
     assert (lines[0], len(lines), lines[-1]) == ("epoch,loss,rsum", 6, "4,0.1,1.0")
 
 
-def test_cut_drops_what_is_later_than_the_checkpoint(tmp_path: Path) -> None:
+def test_truncating_drops_what_is_later_than_the_checkpoint(tmp_path: Path) -> None:
     run = filled(tmp_path)
-    left = run.cut(2, 1)
-    assert [(row["epoch"], row["step"]) for row in left] == [("2", "1")]
+    kept = run.truncate(2, 1)
+    assert [(row["epoch"], row["step"]) for row in kept] == [("2", "1")]
     assert run.trajectory.read_text() == "epoch,step,loss\n1,1,1.25\n1,2,1.5\n2,1,2.25\n"
     assert run.metrics.read_text() == "epoch,loss,rsum\n0,0.5,0.0\n1,0.5,10.0\n"
 
 
-def test_cut_drops_a_half_written_last_line(tmp_path: Path) -> None:
+def test_truncating_drops_an_incomplete_last_line(tmp_path: Path) -> None:
     run = filled(tmp_path)
-    whole = run.trajectory.read_text()
-    run.trajectory.write_text(whole + "4,1")
-    run.cut(9, 9)
-    assert run.trajectory.read_text() == whole
+    complete = run.trajectory.read_text()
+    run.trajectory.write_text(complete + "4,1")
+    run.truncate(9, 9)
+    assert run.trajectory.read_text() == complete
 
 
-def test_cut_drops_a_half_written_header_so_that_it_comes_again(tmp_path: Path) -> None:
+def test_truncating_drops_an_incomplete_header_so_that_it_is_written_again(tmp_path: Path) -> None:
     run = filled(tmp_path)
     run.metrics.write_text("epoch,lo")
     run.trajectory.write_text("")
-    assert run.cut(1, 0) == []
+    assert run.truncate(1, 0) == []
     run.append(run.metrics, [{"epoch": 0, "loss": 1.0}])
     assert run.metrics.read_text() == "epoch,loss\n0,1.0\n"
 
 
-def test_cut_to_nothing_keeps_the_header(tmp_path: Path) -> None:
+def test_truncating_to_nothing_keeps_the_header(tmp_path: Path) -> None:
     run = filled(tmp_path)
-    run.cut(0, 0)
+    run.truncate(0, 0)
     assert run.metrics.read_text() == "epoch,loss,rsum\n"
-    assert Run(tmp_path / "new").cut(0, 0) == []
+    assert Run(tmp_path / "new").truncate(0, 0) == []
 
 
 def test_events_are_lines_of_json(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_events_are_lines_of_json(tmp_path: Path) -> None:
     assert events[0]["time"].endswith("+00:00")
 
 
-def test_curves_hold_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
+def test_curves_have_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
     curves = filled(tmp_path).curves("mine")
     val, train = (curves[curves["split"] == name] for name in ("val", "train"))
     assert set(curves["run"]) == {"mine"}
@@ -95,7 +95,7 @@ def test_curves_hold_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
 
 
 def test_the_training_loss_is_not_shown_as_that_of_the_validation_split(tmp_path: Path) -> None:
-    """metrics.csv holds the mean loss of an epoch's steps; curves once gave it out as validation loss."""
+    """metrics.csv has the mean loss of an epoch's steps; curves once reported it as validation loss."""
     run = filled(tmp_path)
     curves = run.curves()
     assert curves.loc[curves["split"] == "val", "loss"].isna().all()

@@ -1,4 +1,4 @@
-"""The hook inside Lightning's and Hugging Face's loops: their protocols, and the real ones where they are there."""
+"""The callbacks of Lightning and Hugging Face: their protocols, and the real trainers where they are installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 from lossscope.live import callbacks
-from lossscope.live.callbacks import LightningHooks, TrainerHooks, found
+from lossscope.live.callbacks import LightningHooks, TrainerHooks, watch_arguments
 from lossscope.live.monitor import LossScope
 
 NTXENT = "ntxent:tau=0.05"
@@ -30,7 +30,7 @@ def units(seed: int) -> Tensor:
 
 
 class Module(nn.Module):
-    """What a LightningModule is to a callback."""
+    """The part of a LightningModule that a callback uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,19 +46,25 @@ def test_neither_framework_is_imported_with_the_module() -> None:
         "import sys, lossscope.live.callbacks\n"
         "print([m for m in ('transformers', 'lightning', 'pytorch_lightning') if m in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
-def test_what_is_found_in_outputs() -> None:
+def test_arguments_of_watch_are_taken_from_outputs() -> None:
     S, V, T = torch.eye(3), units(0), units(1)
-    assert found({"S": S, "loss": 1})["S"] is S  # type: ignore[index]
-    assert found(SimpleNamespace(similarity=S))["S"] is S  # type: ignore[index]
-    both = found({"logits_per_image": S, "image_embeds": V, "text_embeds": T})
+    assert watch_arguments({"S": S, "loss": 1})["S"] is S  # type: ignore[index]
+    assert watch_arguments(SimpleNamespace(similarity=S))["S"] is S  # type: ignore[index]
+    both = watch_arguments({"logits_per_image": S, "image_embeds": V, "text_embeds": T})
     assert both is not None and both.keys() == {"images", "captions"}
-    assert found({"logits_per_image": S, "image_embeds": V})["S"] is S  # type: ignore[index]
-    assert found({"mine": S, "S": T}, "mine")["S"] is S  # type: ignore[index]
-    assert found({"S": S}, "mine") is found({"S": [1.0]}) is found(torch.ones(())) is found(None) is None
+    assert watch_arguments({"logits_per_image": S, "image_embeds": V})["S"] is S  # type: ignore[index]
+    assert watch_arguments({"mine": S, "S": T}, "mine")["S"] is S  # type: ignore[index]
+    assert (
+        watch_arguments({"S": S}, "mine")
+        is watch_arguments({"S": [1.0]})
+        is watch_arguments(torch.ones(()))
+        is watch_arguments(None)
+        is None
+    )
 
 
 def test_lightning_logs_what_the_step_returned() -> None:
@@ -72,7 +78,7 @@ def test_lightning_logs_what_the_step_returned() -> None:
     assert module.logged[0] == {f"lossscope/{name}": value for name, value in row.items()}
 
 
-def test_lightning_finds_what_the_module_holds_under_a_name() -> None:
+def test_lightning_reads_an_attribute_of_the_module_by_its_name() -> None:
     hooks, module = LightningHooks(scope(), name="last_S", prefix=""), Module()
     module.last_S = torch.eye(5)
     hooks.on_train_batch_end(SimpleNamespace(global_step=1), module, torch.zeros(()), None, 0)
@@ -81,7 +87,7 @@ def test_lightning_finds_what_the_module_holds_under_a_name() -> None:
         hooks.on_train_batch_end(SimpleNamespace(global_step=2), Module(), None, None, 0)
 
 
-def test_batches_that_are_gathered_to_one_step_are_one_step() -> None:
+def test_batches_that_are_accumulated_to_one_step_are_one_step() -> None:
     hooks, module = LightningHooks(scope()), Module()
     for step in (0, 1, 1, 2, 2):
         hooks.on_train_batch_end(SimpleNamespace(global_step=step), module, {"S": torch.eye(5)}, None, 0)
@@ -105,16 +111,18 @@ class Towers(nn.Module):
 def callback_handler() -> Any:
     """The Trainer's own dispatcher around a callback, without the Trainer, which needs accelerate."""
     trainer_callback = pytest.importorskip("transformers.trainer_callback")
-    made = callbacks.hugging_face(scope())
+    callback = callbacks.hugging_face(scope())
     model = Towers()
-    handler = trainer_callback.CallbackHandler([trainer_callback.DefaultFlowCallback(), made], model, None, None, None)
+    handler = trainer_callback.CallbackHandler(
+        [trainer_callback.DefaultFlowCallback(), callback], model, None, None, None
+    )
     state, control = trainer_callback.TrainerState(), trainer_callback.TrainerControl()
     never = dict.fromkeys(("logging_strategy", "eval_strategy", "save_strategy"), "no")
     args = SimpleNamespace(logging_first_step=False, eval_delay=0, **never)
-    return SimpleNamespace(handler=handler, made=made, model=model, state=state, control=control, args=args)
+    return SimpleNamespace(handler=handler, callback=callback, model=model, state=state, control=control, args=args)
 
 
-def logged(it: Any, logs: dict[str, float]) -> dict[str, float]:
+def log(it: Any, logs: dict[str, float]) -> dict[str, float]:
     """As Trainer.log does it."""
     it.state.log_history.append({**logs, "step": it.state.global_step})
     it.handler.on_log(it.args, it.state, it.control, logs)
@@ -133,11 +141,11 @@ def test_the_trainers_dispatcher_brings_rows_into_its_logs(handler: Any) -> None
         it.handler.on_step_end(it.args, it.state, it.control)
     row = scope().watch(out["image_embeds"] @ out["text_embeds"].T)
     assert row is not None
-    logs = logged(it, {"loss": 1.0})
+    logs = log(it, {"loss": 1.0})
     assert logs["lossscope/i2t/s_pos"] == pytest.approx(row["i2t/s_pos"], rel=1e-5)
     assert it.state.log_history[-1] == {**logs, "step": 3}
-    assert logged(it, {"loss": 0.9}) == {"loss": 0.9}
-    assert it.made.scope.frame()["step"].tolist() == [1, 2, 3]
+    assert log(it, {"loss": 0.9}) == {"loss": 0.9}
+    assert it.callback.scope.frame()["step"].tolist() == [1, 2, 3]
     it.handler.on_train_end(it.args, it.state, it.control)
     assert not it.model._forward_hooks
 
@@ -147,18 +155,18 @@ def test_rows_do_not_get_into_the_logs_of_an_evaluation(handler: Any) -> None:
     it.handler.on_train_begin(it.args, it.state, it.control)
     it.model.train()(units(0))
     it.handler.on_step_end(it.args, it.state, it.control)
-    assert logged(it, {"eval_loss": 1.0}) == {"eval_loss": 1.0}
-    assert "lossscope/finite" in logged(it, {"loss": 1.0})
+    assert log(it, {"eval_loss": 1.0}) == {"eval_loss": 1.0}
+    assert "lossscope/finite" in log(it, {"loss": 1.0})
 
 
-def test_training_twice_listens_once(handler: Any) -> None:
+def test_training_twice_registers_one_hook(handler: Any) -> None:
     it = handler
     for _ in range(2):
         it.handler.on_train_begin(it.args, it.state, it.control)
     assert len(it.model._forward_hooks) == 1
 
 
-def test_a_model_that_returns_nothing_of_the_kind_is_told() -> None:
+def test_a_model_that_returns_no_similarities_is_an_error() -> None:
     hooks, model = TrainerHooks(scope()), nn.Linear(4, 4)
     state = SimpleNamespace(global_step=1, log_history=[])
     hooks.on_train_begin(None, state, None, model=model)
@@ -167,22 +175,22 @@ def test_a_model_that_returns_nothing_of_the_kind_is_told() -> None:
         hooks.on_step_end(None, state, None)
 
 
-def test_no_graph_is_held_between_forward_and_step() -> None:
+def test_no_graph_is_kept_between_forward_and_step() -> None:
     hooks, model = TrainerHooks(scope()), Towers()
     hooks.on_train_begin(None, None, None, model=model)
     model.train()(units(0))
-    assert hooks._held is not None
-    assert not any(tensor.requires_grad for tensor in hooks._held.values())
+    assert hooks._arguments is not None
+    assert not any(tensor.requires_grad for tensor in hooks._arguments.values())
 
 
-def test_attach_puts_it_before_those_that_log(handler: Any) -> None:
+def test_attach_puts_the_callback_before_those_that_log(handler: Any) -> None:
     trainer = SimpleNamespace(callback_handler=handler.handler)
-    made = callbacks.attach(trainer, scope())
-    assert handler.handler.callbacks[0] is made
+    callback = callbacks.attach(trainer, scope())
+    assert handler.handler.callbacks[0] is callback
 
 
 @pytest.mark.parametrize(("name", "module"), [("hugging_face", "transformers"), ("lightning", "lightning")])
-def test_a_framework_that_is_not_there_is_named(name: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_framework_that_is_not_installed_is_named(name: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="this callback needs"):
@@ -207,33 +215,33 @@ def test_a_real_trainer_of_clip_trains_to_the_same_bits_and_logs_rows(tmp_path: 
         for _ in range(16)
     ]
 
-    def collated(items: list[dict[str, Tensor]]) -> dict[str, Any]:
+    def collate(items: list[dict[str, Tensor]]) -> dict[str, Any]:
         return {**{name: torch.stack([item[name] for item in items]) for name in items[0]}, "return_loss": True}
 
-    def trained(*given: Any) -> Any:
+    def train(*trainer_callbacks: Any) -> Any:
         torch.manual_seed(0)
         arguments = TrainingArguments(
             str(tmp_path), max_steps=4, per_device_train_batch_size=8, logging_steps=2, report_to=[], use_cpu=True,
             remove_unused_columns=False, save_strategy="no", disable_tqdm=True,
         )  # fmt: skip
         trainer = Trainer(
-            CLIPModel(config), arguments, train_dataset=data, data_collator=collated, callbacks=list(given)
+            CLIPModel(config), arguments, train_dataset=data, data_collator=collate, callbacks=list(trainer_callbacks)
         )
         trainer.train()
         return trainer
 
-    made = callbacks.hugging_face(scope())
-    watched, plain = trained(made), trained()
+    callback = callbacks.hugging_face(scope())
+    watched, plain = train(callback), train()
     for name, tensor in plain.model.state_dict().items():
         assert torch.equal(tensor, watched.model.state_dict()[name])
-    assert made.scope.frame()["step"].tolist() == [1, 2, 3, 4]
+    assert callback.scope.frame()["step"].tolist() == [1, 2, 3, 4]
     rows = [log["lossscope/i2t/s_pos"] for log in watched.state.log_history if "loss" in log]
-    assert rows == made.scope.frame()["i2t/s_pos"].tolist()[1::2]
+    assert rows == callback.scope.frame()["i2t/s_pos"].tolist()[1::2]
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_real_lightning_trainer_calls_it(tmp_path: Path) -> None:
+def test_a_real_lightning_trainer_calls_the_callback(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
 
     class Model(lightning.LightningModule):  # type: ignore[misc, name-defined]
@@ -249,12 +257,12 @@ def test_a_real_lightning_trainer_calls_it(tmp_path: Path) -> None:
             return torch.optim.SGD(self.parameters(), 0.1)
 
     data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(24, 4)), 6)
-    made = callbacks.lightning(scope(every=2))
+    callback = callbacks.lightning(scope(every=2))
     trainer = lightning.Trainer(
-        max_epochs=1, callbacks=[made], logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        max_epochs=1, callbacks=[callback], logger=False, enable_checkpointing=False, enable_progress_bar=False,
         enable_model_summary=False, accelerator="cpu", default_root_dir=tmp_path,
     )  # fmt: skip
     trainer.fit(Model(), data)
-    frame = made.scope.frame()
+    frame = callback.scope.frame()
     assert frame["step"].tolist() == [2, 4]
     assert float(trainer.logged_metrics["lossscope/i2t/s_pos"]) == pytest.approx(frame["i2t/s_pos"].iloc[-1])

@@ -1,4 +1,4 @@
-"""LossScope: the same numbers as a sweep, whatever the type of S, and a training loop that never notices."""
+"""LossScope: the same numbers as a sweep, whatever the type of S, and no effect on the training loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import lossscope
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import Mask, group_mask, pair_mask
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError, SpecError
 from lossscope.live.monitor import LossScope
 from lossscope.registry import build, names
@@ -59,9 +59,9 @@ def plugin(folder: Path, reads: str) -> str:
     return f"{folder / 'mine.py'}:Mine"
 
 
-def swept(embedded: SplitEmbeddings, objective: str, probes: tuple[str, ...]) -> dict[str, float]:
-    """The one batch of a whole split."""
-    rows = Sweep((objective,), probes, batch_size=None, shuffle=False).run(embedded)[0]
+def sweep_all(embedded: SplitEmbeddings, objective: str, probes: tuple[str, ...]) -> dict[str, float]:
+    """Return the statistics of a whole split as one batch."""
+    rows = Sweep((objective,), probes, batch_size=None, shuffle=False).run(embedded).summary
     return {f"{d}/{s}": m for d, s, m in zip(rows["direction"], rows["statistic"], rows["mean"], strict=True)}
 
 
@@ -82,7 +82,7 @@ def units(rows: int, seed: int) -> Tensor:
     return torch.nn.functional.normalize(x)
 
 
-def test_the_package_has_it() -> None:
+def test_the_package_exports_it() -> None:
     assert lossscope.LossScope is LossScope
     assert "LossScope" in dir(lossscope)
 
@@ -103,7 +103,7 @@ def test_counts_of_a_batch_by_hand() -> None:
 
 
 @pytest.mark.parametrize("objective", [NTXENT, "triplet", "goal", "siglip"])
-def test_a_row_is_what_a_sweep_finds_in_the_same_batch(objective: str) -> None:
+def test_a_row_equals_a_sweep_over_the_same_batch(objective: str) -> None:
     images, captions = units(20, 0), units(20, 1)
     probes = ("similarity", "cocos", "contributors")
     scope = LossScope(objective, probes)
@@ -111,7 +111,7 @@ def test_a_row_is_what_a_sweep_finds_in_the_same_batch(objective: str) -> None:
     expected = {
         name: value
         for probe in probes
-        for name, value in swept(embedded_of(images, captions, np.arange(20)), objective, (probe,)).items()
+        for name, value in sweep_all(embedded_of(images, captions, np.arange(20)), objective, (probe,)).items()
     }
     assert row is not None
     for name, value in row.items():
@@ -126,7 +126,7 @@ def test_images_with_several_captions_are_watched_with_their_mask() -> None:
     mask = group_mask(torch.arange(5), torch.from_numpy(owner))
     row = LossScope("smoothap", ("cocos",)).watch(images @ captions.T, mask)
     assert row is not None
-    expected = swept(embedded_of(images, captions, owner), "smoothap", ("cocos",))
+    expected = sweep_all(embedded_of(images, captions, owner), "smoothap", ("cocos",))
     same({k: v for k, v in row.items() if k != "finite"}, expected)
 
 
@@ -136,7 +136,7 @@ def test_any_float_type_counts_the_same(dtype: torch.dtype, S: Tensor) -> None:
     same(LossScope(NTXENT).watch(rounded), LossScope(NTXENT).watch(rounded.float()))
 
 
-def test_autocast_does_not_reach_it(S: Tensor) -> None:
+def test_autocast_has_no_effect(S: Tensor) -> None:
     images, captions = units(8, 0), units(8, 1)
     plain = LossScope(NTXENT).watch(S), LossScope(NTXENT).watch(images=images, captions=captions)
     with torch.autocast("cpu", torch.bfloat16):
@@ -144,7 +144,7 @@ def test_autocast_does_not_reach_it(S: Tensor) -> None:
     assert cast == plain
 
 
-def test_inference_mode_does_not_matter(S: Tensor) -> None:
+def test_inference_mode_has_no_effect(S: Tensor) -> None:
     with torch.inference_mode():
         row = LossScope("unified").watch(S.clone())
     assert row == LossScope("unified").watch(S)
@@ -157,8 +157,8 @@ def test_embeddings_are_compared_by_their_cosine() -> None:
 
 
 @pytest.mark.parametrize("name", WITHIN)
-def test_the_loop_never_notices(name: str) -> None:
-    def trained(scope: LossScope | None) -> Tensor:
+def test_the_training_loop_is_not_changed(name: str) -> None:
+    def train(scope: LossScope | None) -> Tensor:
         torch.manual_seed(0)
         x, weight = torch.randn(8, 6), torch.randn(6, 6, requires_grad=True)
         for _ in range(3):
@@ -172,11 +172,11 @@ def test_the_loop_never_notices(name: str) -> None:
                 weight -= 0.01 * weight.grad
         return torch.cat([weight.detach().flatten(), torch.rand(1)])
 
-    assert torch.equal(trained(LossScope(NTXENT, (name,))), trained(None))
+    assert torch.equal(train(LossScope(NTXENT, (name,))), train(None))
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_similarities_that_are_not_finite_are_noted_and_the_loop_goes_on(bad: float, S: Tensor) -> None:
+def test_similarities_that_are_not_finite_are_recorded_and_nothing_raises(bad: float, S: Tensor) -> None:
     scope = LossScope(NTXENT)
     broken = S.clone()
     broken[3, 4] = bad
@@ -189,7 +189,7 @@ def test_similarities_that_are_not_finite_are_noted_and_the_loop_goes_on(bad: fl
     assert LossScope("triplet").watch(torch.full((4, 4), bad)) is not None
 
 
-def test_pairs_that_were_not_scored_may_be_anything(S: Tensor) -> None:
+def test_invalid_entries_may_have_any_value(S: Tensor) -> None:
     eye = torch.eye(12, dtype=torch.bool)
     mask = Mask(eye, eye | (torch.arange(12) < 6))
     scope = LossScope(NTXENT)
@@ -199,7 +199,7 @@ def test_pairs_that_were_not_scored_may_be_anything(S: Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("arguments", "message"),
     [
         ((torch.zeros(3, 4),), r"S of pairs must be \(b, b\), b at least 2; got \(3, 4\)"),
         ((torch.zeros(1, 1),), r"b at least 2; got \(1, 1\)"),
@@ -209,9 +209,9 @@ def test_pairs_that_were_not_scored_may_be_anything(S: Tensor) -> None:
         ((), "watch must be given S, or images and captions; got neither"),
     ],
 )
-def test_a_wrong_shape_is_an_error(given: tuple[Any, ...], told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        LossScope(NTXENT).watch(*given)
+def test_a_wrong_shape_is_an_error(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LossScope(NTXENT).watch(*arguments)
 
 
 def test_half_a_pair_of_embeddings_is_an_error(S: Tensor) -> None:
@@ -224,7 +224,7 @@ def test_half_a_pair_of_embeddings_is_an_error(S: Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"every": 0}, "every must be at least 1 and keep at least 0; got 0"),
         ({"keep": -1}, "got 1 and -1"),
@@ -235,17 +235,17 @@ def test_half_a_pair_of_embeddings_is_an_error(S: Tensor) -> None:
         ({"objective": "goal", "probes": ("cocos:convention=released",)}, "convention of Goal must be one of"),
     ],
 )
-def test_what_can_not_work_is_told_at_once(options: dict[str, Any], told: str) -> None:
-    with pytest.raises((InputError, SpecError), match=told):
+def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((InputError, SpecError), match=message):
         LossScope(**{"objective": NTXENT, **options})
 
 
-def test_probes_of_gradients_are_refused(tmp_path: Path) -> None:
+def test_probes_that_read_gradients_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="probes of a batch must do without gradients of layers"):
         LossScope(NTXENT, (plugin(tmp_path, "gradients"),))
 
 
-def test_probes_of_embeddings_get_them(tmp_path: Path, S: Tensor) -> None:
+def test_probes_that_read_embeddings_get_them(tmp_path: Path, S: Tensor) -> None:
     scope = LossScope(NTXENT, (plugin(tmp_path, "embeddings"),))
     with pytest.raises(InputError, match="this probe needs embeddings"):
         scope.watch(S)
@@ -254,7 +254,7 @@ def test_probes_of_embeddings_get_them(tmp_path: Path, S: Tensor) -> None:
     assert row["i2t/length"] == row["t2i/length"] == pytest.approx(5)
 
 
-def test_every_leaves_steps_out() -> None:
+def test_every_skips_steps() -> None:
     scope = LossScope(NTXENT, ("cocos",), every=3)
     assert [scope.watch(torch.eye(4)) is not None for _ in range(7)] == [True, False, False, True, False, False, True]
     assert scope.frame()["step"].tolist() == [0, 3, 6]
@@ -288,7 +288,7 @@ def test_an_empty_history_has_its_columns() -> None:
     assert list(LossScope(NTXENT, ("cocos",)).frame())[:4] == ["step", "finite", "i2t/C_neg", "i2t/W_neg"]
 
 
-def test_statistics_of_one_name_are_told_apart(S: Tensor) -> None:
+def test_statistics_of_one_name_are_prefixed_by_their_probes(S: Tensor) -> None:
     row = LossScope(NTXENT, ("cocos", "cocos:eps=0.1", "similarity", "cocos")).watch(S)
     assert row is not None
     assert row["i2t/cocos/C_neg"] > row["i2t/cocos:eps=0.1/C_neg"]
@@ -332,12 +332,12 @@ def test_nothing_but_the_last_transfer_waits_for_the_device(S: Tensor) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("name", WITHIN)
-def test_embeddings_that_are_not_finite_are_noted_and_the_loop_goes_on(name: str, bad: float, S: Tensor) -> None:
+def test_embeddings_that_are_not_finite_are_recorded_and_nothing_raises(name: str, bad: float, S: Tensor) -> None:
     images, captions = units(12, 0), units(12, 1)
     scope = LossScope(NTXENT, (name,))
     captions[3, 2] = bad
-    for given in (None, S):
-        row = scope.watch(given, images=images, captions=captions)
+    for similarities in (None, S):
+        row = scope.watch(similarities, images=images, captions=captions)
         assert row is not None
         assert row["finite"] == 0
         assert all(math.isnan(value) for column, value in row.items() if column != "finite")

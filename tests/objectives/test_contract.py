@@ -1,4 +1,4 @@
-"""What every objective must do, whatever its formula: a new file in lossscope/objectives/ is tested from the start."""
+"""What every objective must do, whatever its formula; a new file in lossscope/objectives/ is tested automatically."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lossscope.core.counts import CONVENTIONS
 from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.core.stop_gradient import replay_stopped
+from lossscope.core.types import CONVENTIONS
 from lossscope.core.weights import both, reduce_weights
 from lossscope.engine.run_probes import run_probes
 from lossscope.errors import InputError
@@ -28,7 +28,7 @@ from lossscope.objectives.base import Loss, Objective
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.rows import WholeRows
-from lossscope.probes.base import reduce_column as reduced_statistic
+from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 
@@ -37,8 +37,8 @@ ORACLES = Path(__file__).parents[1] / "oracles"
 NAMES = names("objectives")
 
 
-def further(name: str) -> list[str]:
-    """Specs that the oracle's file asks to be tested beside the bare name: its list MORE, read without running it."""
+def more_specs(name: str) -> list[str]:
+    """Return the list MORE of the oracle's file, specs to test beside the bare name, without importing the file."""
     path = ORACLES / f"{name}.py"
     for node in ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else ():
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MORE":
@@ -46,13 +46,13 @@ def further(name: str) -> list[str]:
     return []
 
 
-SPECS = [spec for name in NAMES for spec in (name, *further(name))]
+SPECS = [spec for name in NAMES for spec in (name, *more_specs(name))]
 LOSSES = [spec for spec in SPECS if isinstance(build("objectives", spec), Loss)]
 ONE = [spec for spec in SPECS if build("objectives", spec).positives == "one"]
 
 
 def shift_free(objective: Objective) -> bool:
-    """Whether only differences of similarities enter: goal's cir looks at their squares as well."""
+    """Whether it depends on differences of similarities alone; goal's cir also depends on their squares."""
     return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
@@ -97,10 +97,10 @@ def loss(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_objective_has_an_oracle(name: str, oracle: Oracle) -> None:
     try:
-        found = oracle(name)
+        module = oracle(name)
     except FileNotFoundError:
         pytest.fail(f"objective {name} has no oracle: write tests/oracles/{name}.py")
-    missing = [part for part in ("values", "weights", "counted_weights") if not hasattr(found, part)]
+    missing = [part for part in ("values", "weights", "counted_weights") if not hasattr(module, part)]
     assert not missing, f"tests/oracles/{name}.py must define {missing}"
 
 
@@ -141,7 +141,7 @@ def test_w_equals_the_oracle_among_many_ties(objective: Objective, oracle: Oracl
     assert_close(objective(S, mask).W, expected)
 
 
-def test_of_equal_negatives_the_first_carries_at_least_as_much(objective: Objective) -> None:
+def test_of_equal_negatives_the_first_has_at_least_as_much_weight(objective: Objective) -> None:
     S = torch.tensor([[0.4, 0.1, 0.3, 0.3]], dtype=torch.float64)
     match = torch.tensor([[True, False, False, False]])
     W = objective(S, Mask(match, torch.ones_like(match))).W[0]
@@ -151,36 +151,38 @@ def test_of_equal_negatives_the_first_carries_at_least_as_much(objective: Object
 def test_w_equals_central_differences_of_the_values(loss: Loss) -> None:
     S, mask = random_batch(loss, seed=1)
     step, numeric = 1e-6, torch.zeros_like(S)
-    with replay_stopped() as again:
+    with replay_stopped() as rewind:
         W = loss(S, mask).W
         for q, c in product(*map(range, S.shape)):
             change = torch.zeros_like(S)
             change[q, c] = step
             values = []
             for moved in (S + change, S - change):
-                again()
+                rewind()
                 values.append(value_of(loss, moved, mask))
             numeric[q, c] = (values[0] - values[1]) / (2 * step)
     torch.testing.assert_close(W, numeric, rtol=1e-6, atol=1e-5)
 
 
 def value_of(loss: Loss, S: Tensor, mask: Mask) -> Tensor:
-    found = loss(S, mask).values
-    assert found is not None
-    return found.sum()
+    values = loss(S, mask).values
+    assert values is not None
+    return values.sum()
 
 
 def test_a_stated_gradient_is_that_of_the_values(loss: Loss) -> None:
     S, mask = random_batch(loss, seed=4)
     S, mask = S[mask.usable], mask.rows(mask.usable)
-    stated = loss.closed_form(S, mask)
-    if stated is None:
+    closed_form = loss.closed_form(S, mask)
+    if closed_form is None:
         return
     leaf = S.clone().requires_grad_()
     values = loss.values(leaf, mask)
-    torch.testing.assert_close(stated[0], values.detach(), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(closed_form[0], values.detach(), rtol=1e-10, atol=1e-10)
     W = torch.autograd.grad(values.sum(), leaf)[0]
-    torch.testing.assert_close(stated[1] * mask.valid, W * mask.valid, rtol=1e-10, atol=1e-10 * float(W.abs().max()))
+    torch.testing.assert_close(
+        closed_form[1] * mask.valid, W * mask.valid, rtol=1e-10, atol=1e-10 * float(W.abs().max())
+    )
 
 
 def test_permuting_candidates_permutes_w(objective: Objective) -> None:
@@ -237,22 +239,22 @@ def test_rows_without_positive_or_negative_are_skipped_with_zeros(objective: Obj
 
 def test_skipped_rows_change_nothing_for_the_others(objective: Objective) -> None:
     S, mask = random_batch(objective)
-    all_rows, some = objective(S, mask), mask.usable
-    alone = objective(S[some], mask.rows(some))
-    assert_close(all_rows.W[some], alone.W)
-    assert all_rows.values is None or alone.values is None or torch.equal(all_rows.values[some], alone.values)
+    all_rows, usable = objective(S, mask), mask.usable
+    alone = objective(S[usable], mask.rows(usable))
+    assert_close(all_rows.W[usable], alone.W)
+    assert all_rows.values is None or alone.values is None or torch.equal(all_rows.values[usable], alone.values)
 
 
 def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) -> None:
     S, mask = random_batch(objective)
-    some = mask.usable
+    usable = mask.usable
     probe = build("probes", "cocos")
-    batches = ((S, mask), (S[some], mask.rows(some)))
-    columns = [next(run_probes(look(*batch), [(objective, probe)])).columns() for batch in batches]
+    batches = ((S, mask), (S[usable], mask.rows(usable)))
+    columns = [next(run_probes(dense_rows(*batch), [(objective, probe)])).columns() for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
-            every, left = (float(reduced_statistic(statistic, one, 1)) for one in columns)
-            assert every == pytest.approx(left, nan_ok=True)
+            with_skipped, without = (float(reduce_column(statistic, one, 1)) for one in columns)
+            assert with_skipped == pytest.approx(without, nan_ok=True)
     square = pair_mask(torch.arange(4))
     left_out = Mask(square.match & (torch.arange(4) != 1)[:, None], square.valid)
     both_ways = both(objective, S[:4, :4], left_out)
@@ -298,7 +300,7 @@ def test_a_valid_similarity_that_is_not_finite_raises_naming_row_and_column(obje
         objective(S, pair_mask(torch.arange(3)))
 
 
-def test_shapes_and_types_that_do_not_fit_raise(objective: Objective) -> None:
+def test_wrong_shapes_and_types_raise(objective: Objective) -> None:
     mask = pair_mask(torch.arange(3))
     with pytest.raises(InputError, match=r"one shape; got \(3, 4\) and \(3, 3\)"):
         objective(torch.rand(3, 4), mask)
@@ -350,7 +352,7 @@ def test_a_probability_equal_to_eps_is_low_weight_but_in_neither_part_of_the_rel
         assert (float(counts.above), float(counts.mass_above), float(counts.mass_below)) == (0, 0, low)
 
 
-def test_conventions_it_does_not_know_raise(objective: Objective) -> None:
+def test_unsupported_conventions_raise(objective: Objective) -> None:
     S, mask = random_batch(objective)
     for convention in {*CONVENTIONS, "other"} - set(objective.conventions):
         with pytest.raises(InputError, match="convention of"):
@@ -386,7 +388,7 @@ def objective_name(objective: Any) -> str:
 
 
 def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
-    """Pairs, or images with three captions each: one direction, as the published counters see it."""
+    """Return one direction of pairs, or of images with three captions each, as the published counters take it."""
     rng = np.random.default_rng(3)
     images = torch.arange(6)
     mask = pair_mask(images) if objective.positives == "one" else group_mask(images, images.repeat_interleave(3))
@@ -397,46 +399,48 @@ def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
 @pytest.mark.parametrize("spec", TILED)
 @pytest.mark.parametrize("eps", [0.0005, 0.01, 0.3])
 @pytest.mark.parametrize("width", [1e-3, 0.12, 0.6])
-def test_sums_over_a_row_count_what_its_weights_count(spec: str, eps: float, width: float) -> None:
+def test_counting_by_sums_equals_counting_weights(spec: str, eps: float, width: float) -> None:
     objective = build("objectives", spec)
     S, mask = random_batch(objective, queries=9, candidates=60)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = objective.counted_weights(S, mask).threshold(eps)
-    found = objective.counting_rule.of(WholeRows.of(S, mask)).counts(eps)
-    assert torch.equal(found.above.double(), expected.above.double())
+    actual = objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).counts(eps)
+    assert torch.equal(actual.above.double(), expected.above.double())
     for name in ("mass_above", "mass_below", "positive"):
-        assert_close(getattr(found, name), getattr(expected, name), 1e-9)
-    torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
+        assert_close(getattr(actual, name), getattr(expected, name), 1e-9)
+    torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("spec", TILED)
 @pytest.mark.parametrize(("width", "candidates"), [(1e-3, 60), (0.12, 5), (0.6, 60)])
-def test_sums_over_a_row_say_how_its_weights_are_spread(spec: str, width: float, candidates: int) -> None:
+def test_concentration_by_sums_equals_that_of_weights(spec: str, width: float, candidates: int) -> None:
     objective = build("objectives", spec)
     S, mask = random_batch(objective, queries=9, candidates=candidates)
     S = 0.3 + (S - 0.3) * width / 0.12
-    expected = Concentration.of(objective.counted_weights(S, mask))
-    found = objective.counting_rule.of(WholeRows.of(S, mask)).spread()
-    assert (found is None) == (objective.positives == "many")  # what has several blocks is asked for its weights
-    if found is not None:
+    expected = Concentration.from_weights(objective.counted_weights(S, mask))
+    actual = objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).concentration()
+    assert (actual is None) == (objective.positives == "many")  # with several positives it is computed from weights
+    if actual is not None:
         for name in ("n_eff", "perplexity", "top1", "top5"):
-            torch.testing.assert_close(getattr(found, name), getattr(expected, name), rtol=1e-9, atol=0, equal_nan=True)
+            torch.testing.assert_close(
+                getattr(actual, name), getattr(expected, name), rtol=1e-9, atol=0, equal_nan=True
+            )
 
 
-def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> None:
-    """Objectives and thresholds use the same room one after the other."""
+def test_shared_rows_give_the_same_counts_in_any_order() -> None:
+    """Objectives and thresholds use the same buffers one after the other."""
     whole, specs = (
         random_batch(build("objectives", "ntxent"), queries=9, candidates=40),
         ["ntxent", "unified", "triplet", "vlc"],
     )
-    asked = [(spec, eps) for eps in (0.01, 0.2) for spec in specs]
-    shared = WholeRows.of(*whole)
-    answers = {spec: (one := build("objectives", spec)).counting_rule.of(shared) for spec in specs}
-    for spec, eps in [*asked, *reversed(asked)]:
-        one = build("objectives", spec)
-        alone = one.counting_rule.of(WholeRows.of(*whole)).counts(eps)
-        for name, value in vars(answers[spec].counts(eps)).items():
-            torch.testing.assert_close(value, getattr(alone, name), rtol=0, atol=0, equal_nan=True)
+    order = [(spec, eps) for eps in (0.01, 0.2) for spec in specs]
+    shared = WholeRows.from_rows(*whole)
+    row_counts = {spec: build("objectives", spec).counting_rule.count_rows(shared) for spec in specs}
+    for spec, eps in [*order, *reversed(order)]:
+        rule = build("objectives", spec).counting_rule
+        expected = rule.count_rows(WholeRows.from_rows(*whole)).counts(eps)
+        for name, value in vars(row_counts[spec].counts(eps)).items():
+            torch.testing.assert_close(value, getattr(expected, name), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.slow
@@ -449,72 +453,79 @@ def test_what_one_objective_is_told_does_not_depend_on_who_asked_before() -> Non
     eps=st.sampled_from([1e-3, 0.05, 0.25]),
 )
 @settings(max_examples=4, deadline=None)
-def test_tiles_of_any_shape_count_what_whole_rows_count(
+def test_tiles_of_any_shape_give_the_counts_of_whole_rows(
     spec: str, collect: bool, heights: int, widths: int, levels: int, eps: float
 ) -> None:
-    """On a grid of few levels, so that ties and collapsed rows are met; either direction of a tile."""
+    """On a grid of few levels, so that there are ties and collapsed rows; for either direction of a tile."""
     objective = build("objectives", spec)
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
-    expected = objective.counting_rule.of(WholeRows.of(S, mask)).counts(eps)
+    expected = objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).counts(eps)
     for dim in (0, 1):
-        side = objective.counting_rule.side(WholeRows.of(S, mask).known, [eps], Buffers(), collect)
-        for meet in (side.add, side.recount):
+        accumulator = objective.counting_rule.accumulator(
+            WholeRows.from_rows(S, mask).query_positives, [eps], Buffers(), collect
+        )
+        for add_tile in (accumulator.add, accumulator.recount):
             for top, left in product(range(0, 8, heights), range(0, 25, widths)):
                 tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
                 rows = slice(top, top + len(tile))
-                meet((tile if dim == 1 else tile.T).contiguous(), rows, dim)
-            if not side.again:
+                add_tile((tile if dim == 1 else tile.T).contiguous(), rows, dim)
+            if not accumulator.needs_second_pass:
                 break
-        found = side.counts(eps)
-        assert torch.equal(found.above, expected.above)
-        assert torch.equal(found.skipped, expected.skipped)
+        actual = accumulator.counts(eps)
+        assert torch.equal(actual.above, expected.above)
+        assert torch.equal(actual.skipped, expected.skipped)
         size = max(1, float(expected.positive.max()))
         for name in ("mass_above", "mass_below", "positive"):
-            assert_close(getattr(found, name), getattr(expected, name), 2e-6 * size)
-        torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
+            assert_close(getattr(actual, name), getattr(expected, name), 2e-6 * size)
+        torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
-def look(S: Tensor, mask: Mask) -> DenseRows:
-    """A batch as probes see it."""
+def dense_rows(S: Tensor, mask: Mask) -> DenseRows:
+    """Return a batch as probes read it."""
     rows, columns = (torch.arange(n) for n in S.shape)
     return DenseRows(BatchShape(1, mask.direction, rows, columns[None]), S, mask)
 
 
-def assert_close(found: Tensor, expected: Any, tolerance: float = 1e-10) -> None:
-    """Equal up to rounding, measured against the largest entry."""
+def assert_close(actual: Tensor, expected: Any, tolerance: float = 1e-10) -> None:
+    """Assert that both are equal up to rounding, relative to the largest entry."""
     expected = torch.as_tensor(np.asarray(expected), dtype=torch.float64)
     scale = max(1.0, float(expected.abs().max()))
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=tolerance * scale)
+    torch.testing.assert_close(actual.double(), expected, rtol=0, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("spec", ["ntxent:tau=0.02", "vlc", "unified", "infonce:tau=0.01", "npair:scale=60"])
-def test_a_query_that_is_nearly_right_is_pulled_as_much_as_its_negatives_push(spec: str) -> None:
-    """1 − p₊ was taken from a log p₊ in float32, which is 0 or rounding where p₊ is nearly 1."""
+def test_pull_equals_push_where_p_plus_is_nearly_1(spec: str) -> None:
+    """1 − p₊ was once computed from log p₊ in float32, which is 0 or a rounding error where p₊ is nearly 1."""
     objective = build("objectives", spec)
     S = 0.1 + 0.1 * torch.rand(40, 40, generator=torch.Generator().manual_seed(0)) + 0.6 * torch.eye(40)
-    exact, found = (objective(s, pair_mask(torch.arange(40))).W for s in (S.double(), S))
-    torch.testing.assert_close(found.diag().double(), exact.diag(), rtol=1e-4, atol=0)
+    exact, actual = (objective(s, pair_mask(torch.arange(40))).W for s in (S.double(), S))
+    torch.testing.assert_close(actual.diag().double(), exact.diag(), rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("spec", ["infonce:tau=0.01", "smoothap", "vlc", "unified", "dcl:tau=0.01"])
-def test_contributors_are_as_many_however_little_they_weigh(spec: str) -> None:
-    """Squares of small weights vanished in float32, and with them N_eff."""
+def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
+    """Squares of small weights once underflowed in float32, and N_eff with them."""
     objective = build("objectives", spec)
     S = 0.1 + 0.1 * torch.rand(40, 40, generator=torch.Generator().manual_seed(0)) + 0.6 * torch.eye(40)
     mask = pair_mask(torch.arange(40))
     w = objective.counted_weights(S.double(), mask).weights.flatten(1)
     expected = w.sum(1).square() / w.square().sum(1)
-    for found in (objective.counts(S, mask, 0.01), objective.counting_rule.of(WholeRows.of(S, mask)).counts(0.01)):
-        torch.testing.assert_close(found.n_eff.double(), expected, rtol=1e-3, atol=0)
-    side = objective.counting_rule.side(WholeRows.of(S, mask).known, [0.01], Buffers(), True)
+    for actual in (
+        objective.counts(S, mask, 0.01),
+        objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).counts(0.01),
+    ):
+        torch.testing.assert_close(actual.n_eff.double(), expected, rtol=1e-3, atol=0)
+    accumulator = objective.counting_rule.accumulator(
+        WholeRows.from_rows(S, mask).query_positives, [0.01], Buffers(), True
+    )
     for left in range(0, 40, 9):
-        side.add((S + mask.negative_bias)[:, left : left + 9].contiguous(), slice(0, 40), 1)
-    torch.testing.assert_close(side.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
+        accumulator.add((S + mask.negative_bias)[:, left : left + 9].contiguous(), slice(0, 40), 1)
+    torch.testing.assert_close(accumulator.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize("spec", [spec for spec in TILED if spec in ONE])
-def test_one_positive_is_asked_for_where_sums_are_enough_too(spec: str) -> None:
+def test_counting_by_sums_also_requires_one_positive(spec: str) -> None:
     mask = group_mask(torch.arange(3), torch.arange(3).repeat_interleave(2))
     with pytest.raises(InputError, match="each query must have one positive; row 0 has 2"):
-        look(torch.rand(3, 6), mask).counts(build("objectives", spec), 0.01)
+        dense_rows(torch.rand(3, 6), mask).counts(build("objectives", spec), 0.01)

@@ -1,4 +1,4 @@
-"""The numbers of the authors' released code, on four small cases: losses, gradients, counts."""
+"""Losses, gradients and counts equal those of the authors' released code, on four small cases."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask, both_masks, group_mask, pair_mask
 from lossscope.core.weights import both, reduce_weights
-from lossscope.engine.plan import Sweep
 from lossscope.engine.run_probes import run_probes
+from lossscope.engine.sweep import Sweep
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import reduce_column as reduced_statistic
+from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
@@ -44,19 +44,19 @@ WHOLE = ("C_0", "C_B")
 
 
 class Case:
-    """One case: float64 similarities as an objective sees them, and what is known of them."""
+    """One case: float64 embeddings, and the expected results."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / f"{name}.npz"
         with np.load(self.path) as arrays:
             self.arrays = {key: arrays[key] for key in arrays.files}
-        self.known: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        self.expected: dict[str, Any] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         self.images, self.captions = (torch.from_numpy(self.arrays[key]).double() for key in ("images", "captions"))
         self.caption_image: npt.NDArray[np.int64] = self.arrays["caption_image"]
-        self.per_image: int = self.known["captions_per_image"]
+        self.per_image: int = self.expected["captions_per_image"]
 
-    def seen_by(self, objective: Objective) -> tuple[Tensor, Mask, Tensor]:
-        """S (images, captions), its i2t mask, and the captions: all of them, or the first of each image."""
+    def inputs_of(self, objective: Objective) -> tuple[Tensor, Mask, Tensor]:
+        """Return S (images, captions), its i2t mask, and the captions: all of them, or the first of each image."""
         rows = torch.arange(len(self.images))
         if objective.positives == "many":
             return self.images @ self.captions.T, group_mask(rows, torch.from_numpy(self.caption_image)), self.captions
@@ -73,21 +73,21 @@ published = pytest.mark.parametrize(("case", "name"), PUBLISHED, indirect=["case
 
 
 def gradients(objective: Objective, case: Case) -> tuple[Tensor | None, Tensor, Tensor]:
-    """Loss value, and its gradient with respect to images and captions under a plain dot product."""
-    S, mask, captions = case.seen_by(objective)
-    found = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, len(S))
-    return found.value, found.gradient @ captions, found.gradient.T @ case.images
+    """Return the loss, and its gradient with respect to images and captions under a plain dot product."""
+    S, mask, captions = case.inputs_of(objective)
+    actual = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, len(S))
+    return actual.value, actual.gradient @ captions, actual.gradient.T @ case.images
 
 
-def assert_near(found: Tensor, known: npt.NDArray[Any], tolerance: float) -> None:
-    assert found.shape == known.shape
-    assert float(np.abs(found.numpy() - known).max()) <= tolerance * float(np.abs(known).max())
+def assert_near(actual: Tensor, expected: npt.NDArray[Any], tolerance: float) -> None:
+    assert actual.shape == expected.shape
+    assert float(np.abs(actual.numpy() - expected).max()) <= tolerance * float(np.abs(expected).max())
 
 
 @published
 def test_losses_and_gradients_are_the_released_ones(case: Case, name: str) -> None:
     value, images, captions = gradients(build("objectives", name), case)
-    assert float(value if value is not None else np.nan) == pytest.approx(case.known["losses"][name], rel=1e-5)
+    assert float(value if value is not None else np.nan) == pytest.approx(case.expected["losses"][name], rel=1e-5)
     tolerance = 5e-5 if (case.path.stem, name) == ("collapsed", "smoothap") else 1e-5
     assert_near(images, case.arrays[f"grad_images__{name}"], tolerance)
     assert_near(captions, case.arrays[f"grad_captions__{name}"], tolerance)
@@ -105,45 +105,45 @@ def test_goal_states_the_released_gradients(case: Case, triplet: str, pair: str)
 
 
 def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict[str, float]]:
-    """direction -> statistic -> number, through the probe, in float64."""
-    S, mask, _ = case.seen_by(objective)
-    probe = build("probes", f"cocos:eps={case.known['eps']},convention={convention}")
-    found: dict[str, dict[str, float]] = {}
+    """Return direction -> statistic -> number of the probe, in float64."""
+    S, mask, _ = case.inputs_of(objective)
+    probe = build("probes", f"cocos:eps={case.expected['eps']},convention={convention}")
+    actual: dict[str, dict[str, float]] = {}
     for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
-        look = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
-        columns = next(run_probes(look, [(objective, probe)])).columns()
-        found[one.direction] = {s.name: float(reduced_statistic(s, columns, 1)) for s in probe.statistics(objective)}
-    return found
+        dense_rows = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
+        columns = next(run_probes(dense_rows, [(objective, probe)])).columns()
+        actual[one.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
+    return actual
 
 
-def assert_counts(found: dict[str, float], known: dict[str, float]) -> None:
-    """Whole numbers at most one query apart, means equal; a published C_q of 0 stands for no query at all."""
-    for name, value in known.items():
+def assert_counts(actual: dict[str, float], expected: dict[str, float]) -> None:
+    """Assert that whole numbers differ by at most one query and means are equal; a published C_q of 0 is NaN here."""
+    for name, value in expected.items():
         if name == "C_q" and value == 0:
-            assert np.isnan(found[name])
+            assert np.isnan(actual[name])
         elif name in WHOLE:
-            assert abs(found[name] - value) <= 1, name
+            assert abs(actual[name] - value) <= 1, name
         else:
-            assert found[name] == pytest.approx(value, rel=1e-5, abs=1e-7), name
+            assert actual[name] == pytest.approx(value, rel=1e-5, abs=1e-7), name
 
 
 @published
-def test_counts_are_the_brute_force_ones(case: Case, name: str) -> None:
-    found = counted(case, build("objectives", name), "corrected")
+def test_counts_equal_brute_force(case: Case, name: str) -> None:
+    actual = counted(case, build("objectives", name), "corrected")
     for direction in ("i2t", "t2i"):
-        known = case.known["counts_corrected"][direction][name]
-        assert_counts(found[direction], {k: v for k, v in known.items() if k in found[direction]})
+        expected = case.expected["counts_corrected"][direction][name]
+        assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
 
 
 @published
 def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) -> None:
     objective: Objective = build("objectives", name)
-    S, mask, _ = case.seen_by(objective)
+    S, mask, _ = case.inputs_of(objective)
     for convention in objective.conventions:
         through = counted(case, objective, convention)
         for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
-            counts = objective.counts(rows, one, case.known["eps"], convention)
+            counts = objective.counts(rows, one, case.expected["eps"], convention)
             above, probed = counts.above, through[one.direction]
             assert float((above == 0).sum()) == probed.get("C_0", float((above == 0).sum()))
             assert float(above.mean()) == pytest.approx(probed.get("C_q_all", probed.get("C_neg")))
@@ -155,49 +155,50 @@ def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) ->
 
 @published
 def test_convention_released_counts_as_the_released_counters_do(case: Case, name: str) -> None:
-    found = counted(case, build("objectives", name), "released")
+    actual = counted(case, build("objectives", name), "released")
     for direction, keys in RELEASED[name].items():
-        known = {ours: case.known["counts_released"][name][theirs] for ours, theirs in keys.items()}
-        assert_counts(found[direction], known)
+        expected = {ours: case.expected["counts_released"][name][theirs] for ours, theirs in keys.items()}
+        assert_counts(actual[direction], expected)
 
 
 @pytest.mark.parametrize("case", CASES[1:], indirect=True)
 def test_convention_text_counts_smoothap_as_printed(case: Case) -> None:
-    found = counted(case, build("objectives", "smoothap"), "text")
+    actual = counted(case, build("objectives", "smoothap"), "text")
     for direction in ("i2t", "t2i"):
-        known = case.known["counts_corrected"][direction]["smoothap_text"]
-        assert_counts(found[direction], {k: v for k, v in known.items() if k in found[direction]})
+        expected = case.expected["counts_corrected"][direction]["smoothap_text"]
+        assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
 
 
 @pytest.mark.slow
 @published
 @pytest.mark.parametrize("convention", ["corrected", "released"])
-def test_a_sweep_over_the_dump_finds_the_same_counts(case: Case, name: str, convention: str) -> None:
-    probe = f"cocos:eps={case.known['eps']},convention={convention}"
+def test_a_sweep_over_the_dump_has_the_same_counts(case: Case, name: str, convention: str) -> None:
+    probe = f"cocos:eps={case.expected['eps']},convention={convention}"
     captions = "all" if name == "smoothap" else "first"
     sweep = Sweep((name,), (probe,), batch_size=None, shuffle=False, captions=captions)
-    summary, rows = sweep.run(Dump(case.path).read(Request()))
+    result = sweep.run(Dump(case.path).read(Request()))
+    summary, rows = result.summary, result.batches
     assert len(rows) == 2
     exact = counted(case, build("objectives", name), convention)
     for direction in ("i2t", "t2i"):
         part = summary[summary["direction"] == direction]
-        found = dict(zip(part["statistic"], part["mean"], strict=True))
+        actual = dict(zip(part["statistic"], part["mean"], strict=True))
         for statistic, value in exact[direction].items():
-            close = abs(found[statistic] - value) <= 1 if statistic in WHOLE else False
-            assert close or found[statistic] == pytest.approx(value, rel=1e-5, nan_ok=True), statistic
+            close = abs(actual[statistic] - value) <= 1 if statistic in WHOLE else False
+            assert close or actual[statistic] == pytest.approx(value, rel=1e-5, nan_ok=True), statistic
 
 
 @pytest.mark.parametrize("case", CASES, indirect=True)
 def test_retrieval_is_the_released_one(case: Case) -> None:
-    known = case.known["retrieval_released"]
-    if known is None:
+    expected = case.expected["retrieval_released"]
+    if expected is None:
         assert case.per_image == 1
         return
-    for found, direction in zip(
+    for actual, direction in zip(
         retrieve(case.images @ case.captions.T, case.caption_image), ("i2t", "t2i"), strict=True
     ):
-        statistics = found.statistics()
-        ours = [*(found.recall(k) for k in (1, 5, 10)), statistics["medr"], statistics["meanr"]]
+        statistics = actual.statistics()
+        ours = [*(actual.recall(k) for k in (1, 5, 10)), statistics["medr"], statistics["meanr"]]
         if direction == "i2t":
-            ours += [found.average_precision(k, "hits") for k in (5, 10)]
-        assert ours == pytest.approx(known[direction], rel=1e-12)
+            ours += [actual.average_precision(k, "hits") for k in (5, 10)]
+        assert ours == pytest.approx(expected[direction], rel=1e-12)

@@ -1,7 +1,7 @@
-"""Objectives on pairs against pytorch-metric-learning: the same values and gradients, or the difference spelt out.
+"""Objectives on pairs against pytorch-metric-learning (pml): the same values and gradients, or a stated difference.
 
-Images are the queries, captions the references. Its losses are taken before any reduction (DoNothingReducer) and added
-up; its gradient reaches the images through its own normalisation, ours through W, the captions and the tangent plane.
+Images are the queries, captions the references. Losses of pml are not reduced (DoNothingReducer) but summed here; its
+gradient is propagated through its own normalisation, ours through W, the captions and the tangent plane.
 """
 
 from __future__ import annotations
@@ -26,52 +26,50 @@ CAPTION_LABELS = torch.tensor([0, 1, 1, 2, 2, 2, 3, 0, 3])
 
 @pytest.fixture(name="images", params=range(3))
 def image_embeddings(request: pytest.FixtureRequest) -> Tensor:
-    """(6, 5) rows of free length, around a common direction so that similarities are mostly positive."""
-    made = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param)) + 0.8
-    return made.requires_grad_()
+    """(6, 5) rows of any length, around a common direction so that similarities are mostly positive."""
+    vectors = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param)) + 0.8
+    return vectors.requires_grad_()
 
 
 @pytest.fixture(name="captions")
 def caption_embeddings() -> Tensor:
-    """(9, 5) rows of free length."""
+    """(9, 5) rows of any length."""
     return torch.randn(9, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
 
 
 def of(spec: str, images: Tensor, captions: Tensor) -> Weights:
-    """Our objective; every image has positives and negatives among the captions."""
+    """Return the Weights of our objective; every image has positives and negatives among the captions."""
     match = LABELS[:, None] == CAPTION_LABELS
     S = normalise(images.detach()) @ normalise(captions).T
-    found: Weights = build("objectives", spec)(S, Mask(match, torch.ones_like(match)))
-    assert found.usable.all()
-    return found
+    weights: Weights = build("objectives", spec)(S, Mask(match, torch.ones_like(match)))
+    assert weights.usable.all()
+    return weights
 
 
-def into(rows: Tensor, W: Tensor, others: Tensor) -> Tensor:
-    """dL/d rows of free length: W times the other side's unit vectors, its tangent part, over the length."""
+def gradient_of(rows: Tensor, W: Tensor, others: Tensor) -> Tensor:
+    """Return dL/d rows of any length: the tangent part of W times the other side's unit vectors, over the length."""
     unit, g = normalise(rows.detach()), W @ normalise(others.detach())
     return (g - (g * unit).sum(1, keepdim=True) * unit) / rows.detach().norm(dim=1, keepdim=True)
 
 
 def theirs(loss: Any, images: Tensor, captions: Tensor, mined: Any = None) -> dict[str, Tensor]:
-    """Its unreduced losses by name."""
-    found = loss(images, LABELS, mined, captions, CAPTION_LABELS)
-    return {name: part["losses"] for name, part in found.items()}
+    """Return the unreduced losses of pml by name."""
+    actual = loss(images, LABELS, mined, captions, CAPTION_LABELS)
+    return {name: part["losses"] for name, part in actual.items()}
 
 
-def assert_agree(found: Tensor, expected: Tensor, atol: float = 1e-10) -> None:
-    torch.testing.assert_close(found, expected, rtol=0, atol=atol)
+def assert_agree(actual: Tensor, expected: Tensor, atol: float = 1e-10) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=atol)
 
 
 def assert_same(weights: Weights, rows: Tensor, others: Tensor, per_row: Tensor, atol: float = 1e-10) -> None:
-    """Values a row, and the gradient of their sum with respect to the rows."""
+    """Assert that the values of rows, and the gradient of their sum with respect to the rows, are equal."""
     assert weights.values is not None
     assert_agree(weights.values, per_row.detach(), atol)
-    assert_agree(into(rows, weights.W, others), torch.autograd.grad(per_row.sum(), rows)[0], atol)
+    assert_agree(gradient_of(rows, weights.W, others), torch.autograd.grad(per_row.sum(), rows)[0], atol)
 
 
-def test_contrastive_on_cosines_is_theirs_with_their_neg_margin_at_one_minus_our_margin(
-    images: Tensor, captions: Tensor
-) -> None:
+def test_contrastive_on_cosines_equals_pml_with_neg_margin_1_minus_margin(images: Tensor, captions: Tensor) -> None:
     for margin in (1.0, 0.6):
         loss = losses.ContrastiveLoss(
             pos_margin=1, neg_margin=1 - margin, distance=distances.CosineSimilarity(), reducer=nothing()
@@ -81,18 +79,16 @@ def test_contrastive_on_cosines_is_theirs_with_their_neg_margin_at_one_minus_our
         total = parts["pos_loss"].sum() + parts["neg_loss"].sum()
         assert weights.values is not None
         assert_agree(weights.values.sum(), total.detach())
-        assert_agree(into(images, weights.W, captions), torch.autograd.grad(total, images)[0])
+        assert_agree(gradient_of(images, weights.W, captions), torch.autograd.grad(total, images)[0])
 
 
-def test_contrastive_on_distances_is_half_the_squares_of_theirs_which_are_not_squared(
-    images: Tensor, captions: Tensor
-) -> None:
+def test_contrastive_on_distances_is_half_the_squares_of_pml(images: Tensor, captions: Tensor) -> None:
     weights = of("contrastive:margin=1.1", images, captions)
     parts = theirs(losses.ContrastiveLoss(neg_margin=1.1, reducer=nothing()), images, captions)
     total = (parts["pos_loss"].square().sum() + parts["neg_loss"].square().sum()) / 2
     assert weights.values is not None
     assert_agree(weights.values.sum(), total.detach())
-    assert_agree(into(images, weights.W, captions), torch.autograd.grad(total, images)[0])
+    assert_agree(gradient_of(images, weights.W, captions), torch.autograd.grad(total, images)[0])
 
 
 @pytest.mark.parametrize(
@@ -102,7 +98,7 @@ def test_contrastive_on_distances_is_half_the_squares_of_theirs_which_are_not_sq
         ("lifted_structure:form=anchor", losses.GeneralizedLiftedStructureLoss, 1),
     ],
 )
-def test_a_negative_at_distance_zero_has_no_direction_here_or_there(spec: str, loss: Any, power: int) -> None:
+def test_a_negative_at_distance_zero_has_no_gradient_here_or_in_pml(spec: str, loss: Any, power: int) -> None:
     image = torch.tensor([[1.0, 0.0]], dtype=torch.float64, requires_grad=True)
     captions = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]], dtype=torch.float64)
     labels, match = torch.tensor([1, 0, 1]), torch.tensor([[False, True, False]])
@@ -110,11 +106,11 @@ def test_a_negative_at_distance_zero_has_no_direction_here_or_there(spec: str, l
     total = sum((part["losses"].pow(power) / power).sum() for part in parts)
     W = build("objectives", spec)((image @ captions.T).detach(), Mask(match, torch.ones_like(match))).W
     assert W[0, 0] == 0
-    assert_agree(into(image, W, captions), torch.autograd.grad(total, image)[0])
+    assert_agree(gradient_of(image, W, captions), torch.autograd.grad(total, image)[0])
 
 
 @pytest.mark.parametrize(("alpha", "beta", "lam"), [(2, 50, 0.5), (2, 50, 1), (2, 40, 0.5)])
-def test_multi_similarity_without_mining_is_theirs(
+def test_multi_similarity_without_mining_equals_pml(
     images: Tensor, captions: Tensor, alpha: float, beta: float, lam: float
 ) -> None:
     loss = losses.MultiSimilarityLoss(alpha=alpha, beta=beta, base=lam, reducer=nothing())
@@ -124,7 +120,7 @@ def test_multi_similarity_without_mining_is_theirs(
 
 
 @pytest.mark.parametrize("epsilon", [0.1, -0.1])
-def test_multi_similarity_with_mining_is_theirs_with_their_miner(
+def test_multi_similarity_with_mining_equals_pml_with_its_miner(
     images: Tensor, captions: Tensor, epsilon: float
 ) -> None:
     mined = miners.MultiSimilarityMiner(epsilon=epsilon)(images, LABELS, captions, CAPTION_LABELS)
@@ -135,7 +131,7 @@ def test_multi_similarity_with_mining_is_theirs_with_their_miner(
 
 
 @pytest.mark.parametrize(("margin", "gamma"), [(0.4, 80), (0.25, 256), (0.25, 4)])
-def test_circle_is_theirs_up_to_their_softplus_which_is_linear_above_20(
+def test_circle_equals_pml_up_to_its_softplus_which_is_linear_above_20(
     images: Tensor, captions: Tensor, margin: float, gamma: float
 ) -> None:
     loss = losses.CircleLoss(m=margin, gamma=gamma, reducer=nothing())
@@ -144,17 +140,17 @@ def test_circle_is_theirs_up_to_their_softplus_which_is_linear_above_20(
     assert_same(weights, images, captions, per_row, atol=3e-9 * gamma)  # e^-20 = 2e-9
 
 
-def test_the_attached_circle_is_not_theirs_though_its_values_are(images: Tensor, captions: Tensor) -> None:
+def test_the_attached_circle_has_the_values_of_pml_but_not_its_gradient(images: Tensor, captions: Tensor) -> None:
     per_row = theirs(losses.CircleLoss(m=0.25, gamma=4, reducer=nothing()), images, captions)["loss"].squeeze(1)
     weights = of("circle:gamma=4,factors=attached", images, captions)
     assert weights.values is not None
     assert_agree(weights.values, per_row.detach())
     gradient = torch.autograd.grad(per_row.sum(), images)[0]
-    assert (into(images, weights.W, captions) - gradient).abs().max() > 0.01
+    assert (gradient_of(images, weights.W, captions) - gradient).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("margin", [1.0, 0.3])
-def test_the_anchor_form_of_lifted_structure_is_their_generalised_one(
+def test_the_anchor_form_of_lifted_structure_equals_the_generalised_one_of_pml(
     images: Tensor, captions: Tensor, margin: float
 ) -> None:
     loss = losses.GeneralizedLiftedStructureLoss(neg_margin=margin, reducer=nothing())
@@ -164,7 +160,7 @@ def test_the_anchor_form_of_lifted_structure_is_their_generalised_one(
 
 @pytest.mark.parametrize("each", [1, 2])
 @pytest.mark.parametrize("margin", [1.0, 0.3])
-def test_the_pair_form_of_lifted_structure_is_theirs_on_one_set_of_images_and_captions(
+def test_the_pair_form_of_lifted_structure_equals_pml_on_one_set_of_images_and_captions(
     images: Tensor, each: int, margin: float
 ) -> None:
     """Given pairs across the two sides only, in both directions: so its sum holds each positive pair twice."""
@@ -179,14 +175,14 @@ def test_the_pair_form_of_lifted_structure_is_theirs_on_one_set_of_images_and_ca
     S = normalise(images.detach()) @ normalise(captions).T
     weights = objective(S, mask)
     assert_agree(each * weights.values.sum(), per_pair.detach().sum() / 2)
-    assert_agree(each * into(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0])
+    assert_agree(each * gradient_of(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0])
     if each == 1:
         training = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 6).value
         assert training is not None
         assert_agree(training, per_pair.detach().mean())
 
 
-def test_their_pair_form_with_references_forgets_the_other_negatives_of_the_caption() -> None:
+def test_the_pair_form_of_pml_with_references_omits_the_other_negatives_of_the_caption() -> None:
     """With pair i on the diagonal it takes the negatives of IMAGE p for those of caption p: the same ones once more.
 
     J is then log Σ_n e^{margin − d_qn} + d_qp, the anchor form, and the loss of a pair half its square.
@@ -194,14 +190,14 @@ def test_their_pair_form_with_references_forgets_the_other_negatives_of_the_capt
     images, captions = torch.randn(2, 7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.8
     rows, match = torch.arange(7), torch.eye(7, dtype=torch.bool)
     loss = losses.LiftedStructureLoss(reducer=nothing())
-    found = loss(images, rows, None, captions, rows.clone())  # labels that are the same object lose the diagonal
+    actual = loss(images, rows, None, captions, rows.clone())  # labels that are the same object lose the diagonal
     S, mask = normalise(images) @ normalise(captions).T, Mask(match, torch.ones_like(match))
     anchor, pair = (build("objectives", f"lifted_structure:form={form}")(S, mask).values for form in ("anchor", "pair"))
-    assert_agree(found["loss"]["losses"].flatten(), anchor.square() / 2)
+    assert_agree(actual["loss"]["losses"].flatten(), anchor.square() / 2)
     assert (pair > anchor.square() / 2).all()
 
 
-def test_ranked_list_values_are_theirs_up_to_their_constants_but_they_follow_the_weights(images: Tensor) -> None:
+def test_ranked_list_values_equal_pml_up_to_its_constants_but_pml_differentiates_the_weights(images: Tensor) -> None:
     """Theirs takes one set of embeddings only; it adds 1e-5 to each weight of a denominator, zeros included."""
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
     match, valid = labels[:, None] == labels, ~torch.eye(6, dtype=torch.bool)
@@ -213,7 +209,7 @@ def test_ranked_list_values_are_theirs_up_to_their_constants_but_they_follow_the
     assert weights.values.sum() > 0
     torch.testing.assert_close(weights.values, per_row.detach(), rtol=1e-3, atol=0)
     gradient = torch.autograd.grad(per_row.sum(), images)[0]
-    ours = into(images, weights.W + weights.W.T, images)
+    ours = gradient_of(images, weights.W + weights.W.T, images)
     assert (ours - gradient).abs().max() > 0.01
 
 

@@ -1,4 +1,4 @@
-"""Softmax and sigmoid losses against pytorch_metric_learning, against each other, and at scales that are learnt."""
+"""Softmax and sigmoid losses against pytorch-metric-learning (pml), against each other, and at learnt scales."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ B, WIDTH = 7, 5
 
 
 class Batch(NamedTuple):
-    """Embeddings that are not of unit length, and whose captions they are."""
+    """Embeddings of any length, and the labels of their images."""
 
     images: Tensor
     captions: Tensor
@@ -62,7 +62,7 @@ def groups(seed: int = 0) -> Batch:
 
 
 def ours(spec: str, batch: Batch, mask: Mask | None = None) -> Result:
-    """The mean over usable queries; W carried to embeddings that are normalised first."""
+    """Return our mean over usable queries, and its gradient with respect to embeddings that are normalised first."""
     v, t = normalise(batch.images), normalise(batch.captions)
     weights = build("objectives", spec)(cosine(v, t), batch.mask if mask is None else mask)
     assert weights.values is not None
@@ -76,14 +76,14 @@ def ours(spec: str, batch: Batch, mask: Mask | None = None) -> Result:
 
 
 def tangent(gradient: Tensor, embeddings: Tensor) -> Tensor:
-    """What is left of a gradient with respect to unit rows, seen from the rows before they were scaled."""
+    """Return the gradient with respect to rows before normalisation, from that with respect to unit rows."""
     unit = normalise(embeddings)
     along = (gradient * unit).sum(1, keepdim=True) * unit
     return (gradient - along) / embeddings.norm(dim=1, keepdim=True)
 
 
 def theirs(loss: Any, batch: Batch, stacked: bool = False) -> Result:
-    """Images as anchors, captions as references; or both in one stack, each pair of one label."""
+    """Return the result of pml: images as anchors and captions as references, or both stacked, with labels of pairs."""
     images, captions = batch.images.clone().requires_grad_(), batch.captions.clone().requires_grad_()
     if stacked:
         labels = torch.cat([batch.image_labels, batch.caption_labels])
@@ -93,8 +93,8 @@ def theirs(loss: Any, batch: Batch, stacked: bool = False) -> Result:
     return Result(value.detach(), *torch.autograd.grad(value, [images, captions]))
 
 
-def assert_same(found: Result, expected: Result, tolerance: float = 1e-12) -> None:
-    for ours, theirs in zip(found, expected, strict=True):
+def assert_same(actual: Result, expected: Result, tolerance: float = 1e-12) -> None:
+    for ours, theirs in zip(actual, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance * max(1.0, float(theirs.abs().max())))
 
 
@@ -105,12 +105,12 @@ def test_ntxent_and_infonce_are_pml_ntxent_on_pairs(losses: Any, name: str, tau:
         assert_same(ours(f"{name}:tau={tau}", pairs(seed)), theirs(losses.NTXentLoss(temperature=tau), pairs(seed)))
 
 
-def test_infonce_begins_at_the_temperature_of_pml_ntxent_and_ntxent_does_not(losses: Any) -> None:
+def test_infonce_starts_at_the_temperature_of_pml_ntxent_and_ntxent_does_not(losses: Any) -> None:
     assert losses.NTXentLoss().temperature == build("objectives", "infonce").tau == 0.07
     assert build("objectives", "ntxent").tau == losses.SupConLoss().temperature == 0.1
 
 
-def test_pml_ntxent_sets_each_of_several_positives_against_the_negatives_alone_where_ours_takes_one(
+def test_pml_ntxent_compares_each_of_several_positives_with_the_negatives_alone(
     losses: Any,
 ) -> None:
     batch = groups()
@@ -118,9 +118,9 @@ def test_pml_ntxent_sets_each_of_several_positives_against_the_negatives_alone_w
     repeated = batch._replace(images=batch.images[anchors])
     one = torch.zeros(len(anchors), len(batch.captions), dtype=torch.bool)
     one[torch.arange(len(anchors)), captions] = True
-    apart = ours("ntxent:tau=0.1", repeated, Mask(one, one | ~batch.mask.match[anchors]))
-    images = torch.zeros_like(batch.images).index_add_(0, anchors, apart.images)
-    assert_same(apart._replace(images=images), theirs(losses.NTXentLoss(temperature=0.1), batch))
+    separate = ours("ntxent:tau=0.1", repeated, Mask(one, one | ~batch.mask.match[anchors]))
+    images = torch.zeros_like(batch.images).index_add_(0, anchors, separate.images)
+    assert_same(separate._replace(images=images), theirs(losses.NTXentLoss(temperature=0.1), batch))
     with pytest.raises(InputError, match="one positive; row 0 has 3"):
         ours("ntxent", batch)
 
@@ -159,7 +159,7 @@ def test_npair_is_pml_npairs_given_one_stack_as_it_takes_no_references(losses: A
         theirs(losses.NPairsLoss(), pairs())
 
 
-def test_the_scale_of_npair_is_the_product_of_norms_that_pml_npairs_sees_when_it_does_not_normalise(
+def test_the_scale_of_npair_is_the_product_of_norms_of_pml_npairs_without_normalisation(
     losses: Any,
 ) -> None:
     from pytorch_metric_learning.distances import DotProductSimilarity
@@ -191,12 +191,12 @@ def similarities(seed: int = 0) -> tuple[Tensor, Mask]:
     ],
 )
 def test_losses_that_are_one_formula_on_pairs(one: str, other: str) -> None:
-    found, expected = (build("objectives", spec)(*similarities()) for spec in (one, other))
-    torch.testing.assert_close(found.values, expected.values, rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.W, expected.W, rtol=0, atol=1e-12)
+    actual, expected = (build("objectives", spec)(*similarities()) for spec in (one, other))
+    torch.testing.assert_close(actual.values, expected.values, rtol=0, atol=1e-12)
+    torch.testing.assert_close(actual.W, expected.W, rtol=0, atol=1e-12)
 
 
-def test_ntxent_is_dcl_bent_by_a_softplus_so_that_its_weights_are_damped_by_1_minus_p_plus() -> None:
+def test_ntxent_is_the_softplus_of_dcl_so_its_weights_have_a_factor_1_minus_p_plus() -> None:
     S, mask = similarities()
     dcl, ntxent = (build("objectives", f"{name}:tau=0.1")(S, mask) for name in ("dcl", "ntxent"))
     assert dcl.values is not None
@@ -204,16 +204,16 @@ def test_ntxent_is_dcl_bent_by_a_softplus_so_that_its_weights_are_damped_by_1_mi
     torch.testing.assert_close(dcl.W * dcl.values.sigmoid()[:, None], ntxent.W)
 
 
-def test_both_directions_of_siglip_hold_the_same_terms_so_that_half_of_both_is_the_sum_over_pairs() -> None:
+def test_both_directions_of_siglip_have_the_same_terms_so_half_of_both_is_the_sum_over_pairs() -> None:
     S, mask = similarities()
     siglip = build("objectives", "siglip")
     i2t, t2i = directions = both(siglip, S, mask)
     torch.testing.assert_close(i2t.W, t2i.W.T, rtol=0, atol=1e-14)
     z = 2 * torch.eye(B, dtype=S.dtype) - 1
     expected = torch.log1p((-z * (10 * S - 10)).exp()).sum() / B
-    found = reduce_weights(directions, siglip.directions, siglip.reduction, B)
-    torch.testing.assert_close(found.value, expected)
-    torch.testing.assert_close(found.gradient, i2t.W / B)
+    actual = reduce_weights(directions, siglip.directions, siglip.reduction, B)
+    torch.testing.assert_close(actual.value, expected)
+    torch.testing.assert_close(actual.gradient, i2t.W / B)
 
 
 def test_siglip_stays_exact_far_from_the_bend() -> None:
@@ -229,7 +229,7 @@ def test_siglip_stays_exact_far_from_the_bend() -> None:
 
 
 @pytest.mark.parametrize("learnt", [{"scale": 3.0, "bias": 0.0}, {"scale": 40.0, "bias": -12.0}])
-def test_siglip_sees_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
+def test_siglip_is_a_function_of_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
     S, mask = similarities()
     at = build("objectives", "siglip").with_learnt(learnt)
     moved, plain = at(S, mask), build("objectives", "siglip:scale=1,bias=0")
@@ -240,7 +240,7 @@ def test_siglip_sees_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.5, 14.0, 100.0])
-def test_infonce_sees_scale_times_s(scale: float) -> None:
+def test_infonce_is_a_function_of_scale_times_s(scale: float) -> None:
     S, mask = similarities()
     at = build("objectives", "infonce").with_learnt({"scale": scale})
     moved, expected = at(S, mask), build("objectives", "infonce:tau=1")(scale * S, mask)
@@ -250,7 +250,7 @@ def test_infonce_sees_scale_times_s(scale: float) -> None:
 
 
 @pytest.mark.parametrize("spec", ["infonce", "infonce:tau=0.3,scale_max=7", "siglip", "siglip:scale=3,bias=1"])
-def test_at_what_is_learnt_is_the_same_again(spec: str) -> None:
+def test_learnt_values_at_their_start_change_nothing(spec: str) -> None:
     objective = build("objectives", spec)
     S, mask = similarities()
     assert objective.with_learnt({}) == objective
@@ -262,7 +262,7 @@ def test_at_what_is_learnt_is_the_same_again(spec: str) -> None:
     assert kept.learnable == {}
 
 
-def test_the_scale_of_infonce_is_cut_off_and_can_be_set_there_again() -> None:
+def test_the_scale_of_infonce_is_clamped_and_can_be_set_to_the_bound() -> None:
     for scale_max in (100.0, 49.0, 30.0, 3.0):
         start = build("objectives", f"infonce:tau=0.5,scale_max={scale_max}")
         top = start.with_learnt({"scale": 1e6})
@@ -284,12 +284,12 @@ def test_the_scale_of_infonce_is_cut_off_and_can_be_set_there_again() -> None:
         ("cmpm:floor=0", "scale and floor must be > 0"),
     ],
 )
-def test_impossible_temperatures_and_scales_raise(spec: str, complaint: str) -> None:
+def test_invalid_temperatures_and_scales_raise(spec: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         build("objectives", spec)
 
 
-def test_scales_that_are_not_positive_raise_and_a_fixed_temperature_may_be_as_small_as_one_likes() -> None:
+def test_scales_that_are_not_positive_raise_and_a_fixed_temperature_may_be_any_positive_number() -> None:
     for name in ("infonce", "siglip"):
         with pytest.raises(InputError, match="scale must be > 0; got 0"):
             build("objectives", name).with_learnt({"scale": 0.0})
@@ -299,12 +299,12 @@ def test_scales_that_are_not_positive_raise_and_a_fixed_temperature_may_be_as_sm
 def test_cmpm_divides_match_by_the_number_of_positives_where_many_copies_divide_by_its_root() -> None:
     batch = groups()
     S, mask = cosine(normalise(batch.images), normalise(batch.captions)), batch.mask
-    found = build("objectives", "cmpm:scale=5")(S, mask).values
+    actual = build("objectives", "cmpm:scale=5")(S, mask).values
     log_p, match = (5 * S).log_softmax(1), mask.match.double()
     right, copied = (
         (log_p.exp() * (log_p - (match / divisor[:, None] + 1e-8).log())).sum(1)
         for divisor in (match.sum(1), match.sum(1).sqrt())
     )
-    torch.testing.assert_close(found, right)
+    torch.testing.assert_close(actual, right)
     differ = (right - copied).abs() > 1e-6
     assert differ.tolist() == (match.sum(1) > 1).tolist()

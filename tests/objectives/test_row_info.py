@@ -1,4 +1,4 @@
-"""Losses of single rows: what a row may bring along (weights, margins, labels), and polynomials in place of hinges."""
+"""Losses of single rows: weights, margins and labels of a row, and polynomials in place of hinges."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ MAPS = ("exponential", "linear", "sine")
 GIVEN = ("margin", "row weight", "pair weight", "margin and row weight", "margin and pair weight")
 
 
-def drawn(*shape: int, low: float = 0.0, high: float = 1.0, seed: int = 0) -> Tensor:
-    made = torch.rand(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-    return low + (high - low) * made
+def random_numbers(*shape: int, low: float = 0.0, high: float = 1.0, seed: int = 0) -> Tensor:
+    numbers = torch.rand(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return low + (high - low) * numbers
 
 
 def batch(seed: int, info: dict[str, Tensor]) -> tuple[Tensor, Mask]:
-    """(Q, C) similarities from 0 to 0.6; row 2 has no positive, row 4 no negative, some candidates take no part."""
+    """(Q, C) similarities from 0 to 0.6; row 2 has no positive, row 4 no negative, some candidates are not valid."""
     match = torch.zeros(Q, C, dtype=torch.bool)
-    match[torch.arange(Q), drawn(Q, seed=seed + 50).mul(C).long()] = True
-    valid = (drawn(Q, C, seed=seed + 60) < 0.8) | match
+    match[torch.arange(Q), random_numbers(Q, seed=seed + 50).mul(C).long()] = True
+    valid = (random_numbers(Q, C, seed=seed + 60) < 0.8) | match
     valid[2] &= ~match[2]
     valid[4] = match[4]
-    return drawn(Q, C, high=0.6, seed=seed), Mask(match, valid, info)
+    return random_numbers(Q, C, high=0.6, seed=seed), Mask(match, valid, info)
 
 
 def info_of(given: str) -> dict[str, Tensor]:
     info = {}
     if "margin" in given:
-        info["margin"] = drawn(Q, high=0.4, seed=7)
+        info["margin"] = random_numbers(Q, high=0.4, seed=7)
     if "row weight" in given:
-        info["weight"] = drawn(Q, low=0.5, high=1.5, seed=8)
+        info["weight"] = random_numbers(Q, low=0.5, high=1.5, seed=8)
     if "pair weight" in given:
-        info["weight"] = drawn(Q, C, low=0.5, high=1.5, seed=9)
+        info["weight"] = random_numbers(Q, C, low=0.5, high=1.5, seed=9)
     return info
 
 
@@ -74,17 +74,17 @@ def slow_unified(S: Array, mask: Mask, margin: float, gamma: float) -> Array:
 
 def slopes(value: Callable[[Tensor], float], S: Tensor, step: float = 1e-6) -> Tensor:
     """(q, c) central differences of a sum of losses."""
-    found = torch.zeros_like(S)
+    actual = torch.zeros_like(S)
     for q, c in product(*map(range, S.shape)):
         change = torch.zeros_like(S)
         change[q, c] = step
-        found[q, c] = (value(S + change) - value(S - change)) / (2 * step)
-    return found
+        actual[q, c] = (value(S + change) - value(S - change)) / (2 * step)
+    return actual
 
 
-def assert_near(found: Tensor | None, expected: Any, tolerance: float = 1e-10) -> None:
-    assert found is not None
-    torch.testing.assert_close(found, torch.as_tensor(np.asarray(expected)).to(found), rtol=0, atol=tolerance)
+def assert_near(actual: Tensor | None, expected: Any, tolerance: float = 1e-10) -> None:
+    assert actual is not None
+    torch.testing.assert_close(actual, torch.as_tensor(np.asarray(expected)).to(actual), rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("given", GIVEN)
@@ -128,19 +128,19 @@ def test_row_inputs_equal_to_the_defaults_change_nothing() -> None:
         assert_near(same.values, expected.values, 1e-12)
 
 
-def test_t2i_sees_the_weight_of_a_pair_transposed_and_the_margin_of_its_own_row() -> None:
+def test_t2i_has_transposed_pair_weights_and_the_margins_of_its_rows() -> None:
     pairs = pair_mask(torch.arange(Q))
-    S = drawn(Q, Q, high=0.6)
-    info = {"margin": drawn(Q, high=0.4, seed=7), "weight": drawn(Q, Q, low=0.5, high=1.5, seed=9)}
+    S = random_numbers(Q, Q, high=0.6)
+    info = {"margin": random_numbers(Q, high=0.4, seed=7), "weight": random_numbers(Q, Q, low=0.5, high=1.5, seed=9)}
     mask = Mask(pairs.match, pairs.valid, info)
     i2t, t2i = both(build("objectives", "unified:gamma=10"), S, mask)
-    turned = Mask(pairs.match, pairs.valid, {**info, "weight": info["weight"].T})
+    transposed = Mask(pairs.match, pairs.valid, {**info, "weight": info["weight"].T})
     assert_near(i2t.values, slow_unified(S.numpy(), mask, 0.2, 10.0))
-    assert_near(t2i.values, slow_unified(S.T.numpy(), turned, 0.2, 10.0))
+    assert_near(t2i.values, slow_unified(S.T.numpy(), transposed, 0.2, 10.0))
 
 
 def test_unified_with_margins_goes_to_the_ncr_hinge_of_eq_27_as_gamma_grows(oracle: Oracle) -> None:
-    label = drawn(Q, seed=4)
+    label = random_numbers(Q, seed=4)
     margin = 0.2 * (10**label - 1) / 9
     for seed in range(3):
         S, mask = batch(seed, {"margin": margin, "label": label})
@@ -171,7 +171,7 @@ def test_ncr_margins_at_labels_0_half_and_1(spec: str, margins: tuple[float, ...
 
 @pytest.mark.parametrize("map", MAPS)
 def test_ncr_with_labels_equals_the_oracle(oracle: Oracle, map: str) -> None:
-    label = drawn(Q, seed=4)
+    label = random_numbers(Q, seed=4)
     for seed in range(3):
         S, mask = batch(seed, {"label": label})
         given = S.numpy(), mask.match.numpy(), mask.valid.numpy()
@@ -189,9 +189,9 @@ def test_ncr_at_label_1_or_without_labels_is_triplet_sh_to_the_last_bit(map: str
         labelled = Mask(mask.match, mask.valid, {"label": torch.ones(Q)})
         for similarities in (S.to(dtype), (S * 10).round().to(dtype) / 10):
             expected = triplet(similarities, mask)
-            for found in (ncr(similarities, mask), ncr(similarities, labelled)):
-                assert torch.equal(found.W, expected.W)
-                assert torch.equal(found.values, expected.values)
+            for actual in (ncr(similarities, mask), ncr(similarities, labelled)):
+                assert torch.equal(actual.W, expected.W)
+                assert torch.equal(actual.values, expected.values)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.2, math.nan])
@@ -203,14 +203,14 @@ def test_labels_outside_of_0_to_1_raise_saying_which(wrong: float) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4,), (3, 1), (3, 3), ()])
-def test_labels_that_are_not_one_a_query_raise(shape: tuple[int, ...]) -> None:
+def test_labels_of_another_shape_raise(shape: tuple[int, ...]) -> None:
     mask = Mask(torch.eye(3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool), {"label": torch.ones(shape)})
     with pytest.raises(InputError, match=r"must be one number a query, \(3,\); got"):
         build("objectives", "ncr")(torch.rand(3, 3), mask)
 
 
 @pytest.mark.parametrize("spec", ["ncr:margin=-1", "ncr:base=1", "ncr:base=0", "rsp:margin=-1", "ssp:margin=-0.1"])
-def test_impossible_margins_and_bases_raise(spec: str) -> None:
+def test_invalid_margins_and_bases_raise(spec: str) -> None:
     with pytest.raises(InputError, match="must be"):
         build("objectives", spec)
 
@@ -219,14 +219,14 @@ def test_impossible_margins_and_bases_raise(spec: str) -> None:
 def test_rsp_with_the_identity_is_triplet_sh(margin: float) -> None:
     for seed in range(3):
         S, mask = batch(seed, {})
-        found, expected = (build("objectives", f"{name}:margin={margin}")(S, mask) for name in ("rsp", "triplet_sh"))
-        assert torch.equal(found.W, expected.W)
-        assert_near(found.values, expected.values, 1e-15)
+        actual, expected = (build("objectives", f"{name}:margin={margin}")(S, mask) for name in ("rsp", "triplet_sh"))
+        assert torch.equal(actual.W, expected.W)
+        assert_near(actual.values, expected.values, 1e-15)
 
 
-def test_rsp_pulls_the_negative_where_its_polynomial_falls() -> None:
-    found = one_row(build("objectives", "rsp:a1=1,a2=5,a3=0,margin=1"), positive=0.5, negative=0.3)
-    assert found == pytest.approx((1.0, -1.0))  # G'(−0.2) = 1 − 2 = −1
+def test_rsp_pulls_the_negative_where_its_polynomial_decreases() -> None:
+    actual = one_row(build("objectives", "rsp:a1=1,a2=5,a3=0,margin=1"), positive=0.5, negative=0.3)
+    assert actual == pytest.approx((1.0, -1.0))  # G'(−0.2) = 1 − 2 = −1
 
 
 def one_row(objective: Objective, positive: float, negative: float) -> tuple[float, float]:
@@ -250,15 +250,15 @@ def one_row(objective: Objective, positive: float, negative: float) -> tuple[flo
         ("sum", 0.5, 0.5),
     ],
 )
-def test_ssp_pulls_easy_negatives_and_its_two_clamps_part_in_between(
+def test_ssp_pulls_easy_negatives_and_its_two_clamps_differ_in_between(
     clamp: str, negative: float, weight: float
 ) -> None:
-    found = one_row(build("objectives", f"ssp:clamp={clamp}"), positive=0.1, negative=negative)
-    assert found == pytest.approx((-0.66, weight))
+    actual = one_row(build("objectives", f"ssp:clamp={clamp}"), positive=0.1, negative=negative)
+    assert actual == pytest.approx((-0.66, weight))
 
 
 @pytest.mark.parametrize("clamp", ["parts", "sum"])
-def test_ssp_looks_only_at_violations_and_not_at_positives_that_are_one(clamp: str) -> None:
+def test_ssp_is_0_without_a_violation_and_for_positives_at_1(clamp: str) -> None:
     ssp = build("objectives", f"ssp:clamp={clamp}")
     assert one_row(ssp, positive=0.7, negative=0.49) == (0, 0)
     assert one_row(ssp, positive=0.7, negative=0.51) == pytest.approx((-0.42, 0.518))

@@ -1,4 +1,4 @@
-"""GOAL's Table 1 against the losses it names, as the registry has them: what holds, up to what, what does not."""
+"""GOAL's Table 1 against the losses of the registry that it names: which equalities hold, and up to which factors."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ LOSSES = {("con", pair) for pair in PAIRS} | {("nca", "con"), ("cir", "lin")}
 @pytest.fixture(name="S", params=range(3))
 def similarities(request: pytest.FixtureRequest) -> Tensor:
     """(B, B) similarities between −0.4 and 0.9; some pairs violate the margin and some do not."""
-    made = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param))
-    return made * 0.8 - 0.4 + 0.5 * torch.eye(B, dtype=torch.float64)
+    random_numbers = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param))
+    return random_numbers * 0.8 - 0.4 + 0.5 * torch.eye(B, dtype=torch.float64)
 
 
-def every() -> Mask:
+def all_pairs() -> Mask:
     return pair_mask(torch.arange(B))
 
 
 def hardest(S: Tensor) -> Tensor:
     """(B, 1) column of n*."""
-    return S.masked_fill(every().match, -torch.inf).argmax(1, keepdim=True)
+    return S.masked_fill(all_pairs().match, -torch.inf).argmax(1, keepdim=True)
 
 
-def two(S: Tensor) -> Mask:
-    """Only the positive and the hardest negative take part."""
-    match = every().match
+def positive_and_hardest_mask(S: Tensor) -> Mask:
+    """Return a mask in which only the positive and the hardest negative are valid."""
+    match = all_pairs().match
     return Mask(match, match.scatter(1, hardest(S), True))
 
 
 def W(spec: str, S: Tensor, mask: Mask | None = None) -> Tensor:
-    found: Tensor = lossscope.objective(spec)(S, mask or every()).W
-    return found
+    weights: Tensor = lossscope.objective(spec)(S, mask or all_pairs()).W
+    return weights
 
 
-def same(found: Tensor, expected: Tensor, tolerance: float = 1e-9) -> bool:
-    return torch.allclose(found, expected, rtol=0, atol=tolerance)
+def same(actual: Tensor, expected: Tensor, tolerance: float = 1e-9) -> bool:
+    return torch.allclose(actual, expected, rtol=0, atol=tolerance)
 
 
 def relative_terms(weights: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
-    """m₊ and m₋ that weights of the form 1 / (m + exp(...)) must have had; rows with weights only."""
+    """Return m₊ and m₋ of weights of the form 1 / (m + exp(...)), of rows with weights."""
     on, column = weights.any(1), hardest(S)
     m_plus = -1 / weights.diag() - (ALPHA * (S.diag() - LAM)).exp()
     m_minus = 1 / weights.gather(1, column) - (-BETA * (S.gather(1, column) - LAM)).exp()
@@ -72,7 +72,7 @@ def test_con_con_as_released_has_no_margin(S: Tensor) -> None:
 @pytest.mark.parametrize("tau", [1.0, TAU, 30.0])
 def test_nca_con_is_ntxent_of_two_candidates_up_to_tau(S: Tensor, tau: float, variant: str) -> None:
     goal = W(f"goal:triplet=nca,tau={tau},variant={variant}", S)
-    assert same(W(f"ntxent:tau={1 / tau}", S, two(S)), tau * goal)
+    assert same(W(f"ntxent:tau={1 / tau}", S, positive_and_hardest_mask(S)), tau * goal)
     assert not same(W(f"ntxent:tau={1 / tau}", S), tau * goal, 1e-3)
 
 
@@ -82,9 +82,9 @@ def test_cir_lin_is_circle_of_two_candidates_with_attached_factors_up_to_two_tau
 ) -> None:
     goal = 2 * TAU * W(f"goal:triplet=cir,pair=lin,tau={TAU},variant={variant}", S)
     circle = f"circle:gamma={TAU},margin={{}},factors={{}}"
-    assert same(W(circle.format(margin, "attached"), S, two(S)), goal)
-    assert not same(W(circle.format(margin, "held"), S, two(S)), goal, 1e-3)
-    assert not same(W(circle.format(other, "attached"), S, two(S)), goal, 1e-3)
+    assert same(W(circle.format(margin, "attached"), S, positive_and_hardest_mask(S)), goal)
+    assert not same(W(circle.format(margin, "held"), S, positive_and_hardest_mask(S)), goal, 1e-3)
+    assert not same(W(circle.format(other, "attached"), S, positive_and_hardest_mask(S)), goal, 1e-3)
     assert not same(W(circle.format(margin, "attached"), S), goal, 1e-3)
 
 
@@ -99,7 +99,7 @@ def test_cir_lin_is_circle_only_above_minus_the_margin() -> None:
 
 
 def test_con_sig_has_the_weights_of_binomial_deviance_up_to_alpha_and_beta_where_con_is_one(S: Tensor) -> None:
-    deviance = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, two(S))
+    deviance = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, positive_and_hardest_mask(S))
     scale = torch.full_like(S, BETA).fill_diagonal_(ALPHA)
     assert same(deviance, scale * W(f"goal:pair=sig,{SIG},variant=released", S))
     paper = W(f"goal:pair=sig,{SIG}", S)
@@ -109,9 +109,9 @@ def test_con_sig_has_the_weights_of_binomial_deviance_up_to_alpha_and_beta_where
     assert bool(deviance.any(1).all())
 
 
-def test_con_sig_spreads_over_all_negatives_in_binomial_deviance_itself(S: Tensor) -> None:
+def test_binomial_deviance_itself_weights_all_negatives(S: Tensor) -> None:
     spread = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S)
-    alone = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, two(S))
+    alone = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, positive_and_hardest_mask(S))
     assert same((B - 1) * spread.gather(1, hardest(S)), alone.gather(1, hardest(S)))
     assert bool((spread > 0).sum(1).eq(B - 1).all())
 
@@ -142,7 +142,7 @@ def test_con_sig_ms_has_the_form_of_multi_similarity_at_its_m(S: Tensor) -> None
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("triplet", ["con", "nca", "cir"])
-def test_which_corners_are_the_gradient_of_a_loss_of_two_similarities(triplet: str, pair: str) -> None:
+def test_which_weights_are_the_gradient_of_a_loss_of_two_similarities(triplet: str, pair: str) -> None:
     """∂w₊/∂s_n* = ∂w₋/∂s₊, by central differences, where T_con is 1."""
     options = "variant=released," if triplet == "con" else ""
     goal = f"goal:{options}triplet={triplet},pair={pair},m_plus=0.1,m_minus=0.1"

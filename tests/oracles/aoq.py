@@ -75,7 +75,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **options: float
 ) -> tuple[Array, Array]:
-    """Negatives whose |W| is above eps, and their weights added up."""
+    """Negatives whose |W| is above eps, and the sum of their weights."""
     W = np.abs(weights(S, match, valid, **options))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

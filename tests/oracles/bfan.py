@@ -1,4 +1,4 @@
-"""BFAN, one pair and one query at a time; what is kept is decided by comparing all context elements with each other."""
+"""BFAN, one pair and one query at a time; attention is kept by comparing all context elements with each other."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ def scores(images: Tensor, captions: Sequence[Tensor], focal: str, sharpness: fl
 
 
 def relevance(query: Tensor, context: Tensor, focal: str, sharpness: float, clip: str) -> Tensor:
-    """Mean cosine of the queries with what they attend to in the end."""
+    """Mean cosine of the queries with their final attended vectors."""
     s = query @ context.T
     s = torch.where(s > 0, s, 0 * s if clip == "hard" else 0.1 * s)
     s = s / (s.pow(2).sum(0, keepdim=True).sqrt() + 1e-8)
     total = torch.zeros((), dtype=query.dtype)
     for i in range(len(query)):
         e = (sharpness * s[i]).exp()
-        a = refocused(e / e.sum(), focal)
+        a = renormalise(e / e.sum(), focal)
         v = (a[:, None] * context).sum(0)
         total = total + (query[i] * v).sum() / (query[i].norm() * v.norm()).clamp(min=1e-8)
     return total / len(query)
 
 
-def kept(a: Tensor, focal: str, tie: float = 0.0) -> list[bool]:
+def is_kept(a: Tensor, focal: str, tie: float = 0.0) -> list[bool]:
     """Which elements are more relevant than the others by more than a tie, by the double sum of the paper."""
-    found = []
+    result = []
     for j in range(len(a)):
         total = 0.0
         for k in range(len(a)):
             total += float(a[j] - (1 + tie) * a[k]) * (float(a[k]) ** 0.5 if focal == "prob" else 1.0)
-        found.append(total > 0)
-    return found
+        result.append(total > 0)
+    return result
 
 
-def refocused(a: Tensor, focal: str) -> Tensor:
-    """The attention over what is kept; as it was where nothing is."""
-    H = torch.tensor(kept(a, focal, tie=1e-5), dtype=a.dtype)
+def renormalise(a: Tensor, focal: str) -> Tensor:
+    """The attention renormalised over the kept elements; unchanged if none is kept."""
+    H = torch.tensor(is_kept(a, focal, tie=1e-5), dtype=a.dtype)
     return a if not H.any() else H * a / (H * a).sum()

@@ -16,13 +16,13 @@ MORE = [
 
 def sides(match: Array, valid: Array) -> list[tuple[int, list[int], list[int]]]:
     """(query, its positives, its negatives) of every query that has both."""
-    found = []
+    result = []
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives, negatives))
-    return found
+            result.append((q, positives, negatives))
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, alpha: float = 2.0, beta: float = 0.5, cost: float = 25.0) -> Array:
@@ -48,7 +48,7 @@ def weights(S: Array, match: Array, valid: Array, alpha: float = 2.0, beta: floa
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -33,13 +33,13 @@ def sigmoid(x: Array) -> Array:
 def vlad(state: State, name: str, rows: Array) -> Array:
     """(T, D) -> (D K,), with loops over rows and clusters."""
     centres = state[f"{name}.clusters2"][0]
-    found = np.zeros_like(centres)
+    result = np.zeros_like(centres)
     for row in rows:
         e = np.exp(batch_norm(state, f"{name}.batch_norm", row @ state[f"{name}.clusters"]))
         shares = e / e.sum()
         for k in range(centres.shape[1]):
-            found[:, k] += shares[k] * (row - centres[:, k])
-    return unit(np.stack([unit(found[:, k]) for k in range(centres.shape[1])], 1).reshape(-1))
+            result[:, k] += shares[k] * (row - centres[:, k])
+    return unit(np.stack([unit(result[:, k]) for k in range(centres.shape[1])], 1).reshape(-1))
 
 
 def padded(rows: Array, most: int) -> Array:
@@ -81,7 +81,7 @@ def text(state: State, pooled: Array, experts: int) -> tuple[list[Array], Array]
 
 
 def similarity(views: Sequence[Array], weights: Array, experts: Sequence[Array], there: Sequence[bool]) -> float:
-    """Σ w a ⟨t, e⟩ / Σ w a, 0 where there is no expert."""
+    """Σ w a ⟨t, e⟩ / Σ w a; 0 without experts."""
     total, score = 0.0, 0.0
     for m, here in enumerate(there):
         if here:

@@ -1,4 +1,4 @@
-"""Circle loss: the two sums as they are written, and the gradient by the chain rule."""
+"""Circle loss: the two sums as printed, and the gradient by the chain rule."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MORE = [
 
 def sides(match: Array, valid: Array) -> list[tuple[int, list[int], list[int]]]:
     """(query, its positives, its negatives) of every query that has both."""
-    found = []
+    result = []
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives, negatives))
-    return found
+            result.append((q, positives, negatives))
+    return result
 
 
 def terms(
@@ -72,7 +72,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps whatever its sign, and their absolute weights added up."""
+    """Negatives whose weight is above eps whatever its sign, and the sum of their absolute weights."""
     W = np.abs(weights(S, match, valid, **hyper))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

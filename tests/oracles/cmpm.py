@@ -18,16 +18,16 @@ MORE = [
 def distributions(
     S: Array, match: Array, valid: Array, scale: float
 ) -> dict[int, tuple[dict[int, float], dict[int, float]]]:
-    """query -> (candidate -> p, candidate -> t): what is predicted and what is true."""
-    found = {}
+    """query -> (candidate -> p, candidate -> t): predicted and true matches."""
+    result = {}
     for q in range(len(S)):
         columns = [c for c in range(S.shape[1]) if valid[q, c]]
         number = sum(bool(match[q, c]) for c in columns)
         if 0 < number < len(columns):
             total = sum(math.exp(scale * S[q, c]) for c in columns)
             p = {c: math.exp(scale * S[q, c]) / total for c in columns}
-            found[q] = (p, {c: float(match[q, c]) / number for c in columns})
-    return found
+            result[q] = (p, {c: float(match[q, c]) / number for c in columns})
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, scale: float = 1.0, floor: float = 1e-8) -> Array:
@@ -51,7 +51,7 @@ def weights(S: Array, match: Array, valid: Array, scale: float = 1.0, floor: flo
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives with |W| above eps, and their |W| added up."""
+    """Negatives with |W| above eps, and the sum of their |W|."""
     W = np.abs(weights(S, match, valid, **hyper))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

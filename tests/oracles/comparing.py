@@ -6,16 +6,16 @@ import math
 from itertools import combinations, product
 
 
-def flipped(differences: list[float]) -> float:
-    """Two-sided p of the mean difference: the part of all 2^n signs that give one at least as far from 0."""
+def sign_flip_test(differences: list[float]) -> float:
+    """Two-sided p of the mean difference: the share of all 2^n signs that give a mean at least as far from 0."""
     observed = abs(sum(differences))
     every = product((1, -1), repeat=len(differences))
     sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in every]
     return sum(one >= observed - 1e-9 for one in sums) / len(sums)
 
 
-def closed(p: list[float]) -> list[float]:
-    """Closed testing with Bonferroni: the largest p · size of all sets of hypotheses that hold this one."""
+def closed_testing(p: list[float]) -> list[float]:
+    """Closed testing with Bonferroni: the largest p · size of all sets of hypotheses that contain this one."""
     places = [i for i, one in enumerate(p) if not math.isnan(one)]
     sets = [s for size in range(1, len(places) + 1) for s in combinations(places, size)]
     return [
@@ -32,7 +32,7 @@ def t_of_pairs(a: list[float], b: list[float]) -> tuple[float, float]:
 
 
 def rsum(rows: list[tuple[str, int]]) -> float:
-    """Six recalls of (direction, rank) of every query."""
+    """Sum of the six recalls, from (direction, rank) of every query."""
     total = 0.0
     for side in ("i2t", "t2i"):
         ranks = [rank for direction, rank in rows if direction == side]

@@ -18,12 +18,12 @@ MORE = [
 
 def pairs(match: Array, valid: Array) -> list[tuple[int, int]]:
     """(query, candidate) of every valid pair of the queries that have a positive and a negative."""
-    found = []
+    result = []
     for q in range(len(match)):
         columns = [c for c in range(match.shape[1]) if valid[q, c]]
         if any(match[q, c] for c in columns) and not all(match[q, c] for c in columns):
-            found += [(q, c) for c in columns]
-    return found
+            result += [(q, c) for c in columns]
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, distance: str = "euclidean", margin: float = 1.0) -> Array:
@@ -59,7 +59,7 @@ def counted_weights(
     distance: str = "euclidean",
     margin: float = 1.0,
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, distance, margin)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -16,13 +16,13 @@ MORE = [
 
 def sides(match: Array, valid: Array) -> list[tuple[int, int, list[int]]]:
     """(query, its positive, its negatives) of every query that has both."""
-    found = []
+    result = []
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives[0], negatives))
-    return found
+            result.append((q, positives[0], negatives))
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, tau: float = 0.1) -> Array:
@@ -45,7 +45,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.1) -> Array:
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, tau: float = 0.1
 ) -> tuple[Array, Array]:
-    """Negatives with W above eps, and their W added up."""
+    """Negatives with W above eps, and the sum of their W."""
     W = weights(S, match, valid, tau)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -52,8 +52,8 @@ def logistic(x: float) -> float:
 
 
 def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int, list[int]]]:
-    """(query, positive, hardest negative: of equals the first, the other negatives)."""
-    found = []
+    """(query, positive, hardest negative: the first one if several are equal, the other negatives)."""
+    result = []
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
@@ -62,8 +62,8 @@ def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int, list
             for n in negatives:
                 if S[q, n] > S[q, hardest]:
                     hardest = n
-            found.append((q, positives[0], hardest, [n for n in negatives if n != hardest]))
-    return found
+            result.append((q, positives[0], hardest, [n for n in negatives if n != hardest]))
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, **hyper: Any) -> None:
@@ -81,7 +81,7 @@ def triplet_weight(kind: str, s_pos: float, s_neg: float, tau: float, margin: fl
 
 
 def mean(numbers: list[float]) -> float:
-    """0 of nothing."""
+    """The mean; 0 of no numbers."""
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 

@@ -36,7 +36,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def both_ways(x: np.ndarray, state: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """The mean of a GRU's states from both ends; `name` stands before weight_ih_l0 and so on."""
+    """The mean of a GRU's states from both ends; `name` is the prefix of weight_ih_l0 and so on."""
     parts = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     there = gru(x, *(state[f"{name}.{part}"] for part in parts))
     back = gru(x[::-1], *(state[f"{name}.{part}_reverse"] for part in parts))[::-1]
@@ -44,7 +44,7 @@ def both_ways(x: np.ndarray, state: dict[str, np.ndarray], name: str) -> np.ndar
 
 
 def weights(length: int, state: dict[str, np.ndarray], name: str = "") -> np.ndarray:
-    """theta of a set of this size; `state` holds gru.* and linear.weight behind `name`."""
+    """theta of a set of this size; `state` has gru.* and linear.weight with the prefix `name`."""
     codes = position_codes(length, state[f"{name}linear.weight"].shape[1])
     scores = both_ways(codes, state, f"{name}gru") @ state[f"{name}linear.weight"][0] / 0.1
     raised = np.exp(scores - scores.max())
@@ -52,7 +52,7 @@ def weights(length: int, state: dict[str, np.ndarray], name: str = "") -> np.nda
 
 
 def pooled(features: np.ndarray, state: dict[str, np.ndarray], name: str = "") -> np.ndarray:
-    """(L, d) one set without padding -> (d,)."""
+    """Pool one set without padding, (L, d) -> (d,)."""
     theta = weights(len(features), state, name)
     result = np.zeros(features.shape[1])
     for channel in range(features.shape[1]):

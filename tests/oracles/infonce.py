@@ -1,4 +1,4 @@
-"""InfoNCE with a temperature that may be learnt: at one temperature, a softmax from its definition."""
+"""InfoNCE at one temperature: a softmax from its definition."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MORE = [
 
 def softmax(S: Array, match: Array, valid: Array, tau: float) -> dict[int, dict[int, float]]:
     """query -> candidate -> exp(s/tau) over the sum of all valid ones, for queries with both kinds."""
-    found = {}
+    result = {}
     for q in range(len(S)):
         columns = [c for c in range(S.shape[1]) if valid[q, c]]
         if any(match[q, c] for c in columns) and not all(match[q, c] for c in columns):
             total = sum(math.exp(S[q, c] / tau) for c in columns)
-            found[q] = {c: math.exp(S[q, c] / tau) / total for c in columns}
-    return found
+            result[q] = {c: math.exp(S[q, c] / tau) / total for c in columns}
+    return result
 
 
 def values(
@@ -56,7 +56,7 @@ def counted_weights(
     learn: bool = True,
     scale_max: float = 100.0,
 ) -> tuple[Array, Array]:
-    """Negatives with a probability above eps, and their probabilities added up."""
+    """Negatives with a probability above eps, and the sum of their probabilities."""
     count, mass = np.zeros(len(S)), np.zeros(len(S))
     for q, p in softmax(S, match, valid, tau).items():
         high = [p[c] for c in p if not match[q, c] and p[c] > eps]

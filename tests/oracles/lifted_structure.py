@@ -16,14 +16,14 @@ MORE = [
 
 
 def sides(match: Array, valid: Array) -> dict[int, tuple[list[int], list[int]]]:
-    """query -> (its positives, its negatives), of every query that has both."""
-    found = {}
+    """query -> (its positives, its negatives) of every query that has both."""
+    result = {}
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found[q] = (positives, negatives)
-    return found
+            result[q] = (positives, negatives)
+    return result
 
 
 def distance(s: float) -> float:
@@ -77,7 +77,7 @@ def weights(S: Array, match: Array, valid: Array, form: str = "pair", margin: fl
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -1,4 +1,4 @@
-"""Meta-SPN, one query at a time: the net as loops over its layers, its two weights taken as constants."""
+"""Meta-SPN, one query at a time: the network as loops over its layers, its two weights being constants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MORE = ["meta_spn:margin=0.5", "meta_spn:hidden=4,net=tests/data/meta_spn_net.sa
 
 
 def two_weights(s_pos: float, s_neg: float, net: Path | None) -> tuple[float, float]:
-    """(ω₊, ω₋); a fresh net gives 1 and 1, whatever its first layer holds."""
+    """(ω₊, ω₋); an untrained network gives 1 and 1, whatever its first layer is."""
     if net is None:
         return 1.0, 1.0
     layers = load_file(net)
@@ -55,7 +55,7 @@ def weights(S: Array, match: Array, valid: Array, margin: float = 0.2, net: Path
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **options: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose |W| is above eps, and their weights added up."""
+    """Negatives whose |W| is above eps, and the sum of their weights."""
     W = np.abs(weights(S, match, valid, **options))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -1,6 +1,6 @@
 """MMT, one video and one expert at a time in numpy, without padding; `state` has the names of the original's file.
 
-BERT itself is not written again: a caption comes as its first state.
+BERT itself is not reimplemented: a caption is given as its first state.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def layer(state: State, name: str, x: Array, heads: int) -> Array:
     return norm(state, f"{name}.output.layer_norm", x + linear(state, f"{name}.output.dense", inner))
 
 
-def video(state: State, experts: Sequence[str], held: Video, heads: int, window: float = 1.0) -> dict[str, Array]:
-    """Expert -> unit vector. A missing expert's own token looks at the others, which do not look at it."""
+def video(state: State, experts: Sequence[str], frames: Video, heads: int, window: float = 1.0) -> dict[str, Array]:
+    """Expert -> unit vector. The token of a missing expert attends to the others, which do not attend to it."""
     places = state["vid_bert.embeddings.position_embeddings.weight"]
     kinds = state["vid_bert.embeddings.token_type_embeddings.weight"]
     rows, seen, own = [places[0] + kinds[0]], [True], {}
     for name in experts:
-        features, seconds = held[name]
+        features, seconds = frames[name]
         top = features.max(0) if len(features) else np.zeros(features.shape[1])
         own[name] = len(rows)
         codes = [position(s, window, len(places)) for s in seconds]
@@ -74,16 +74,16 @@ def video(state: State, experts: Sequence[str], held: Video, heads: int, window:
             rows.append(reduced + places[where] + kinds[TYPES[name]])
             seen.append(bool(len(features)))
     x = norm(state, "vid_bert.embeddings.layer_norm", np.stack(rows))
-    found = {}
-    for name in experts:  # the tokens that are there, with this expert's last when it is not
+    result = {}
+    for name in experts:  # the present tokens, followed by that of this expert if it is missing
         kept = [i for i, there in enumerate(seen) if there]
         states = encoded(state, x[kept], x[own[name]], heads)
-        found[name] = unit(states[-1] if own[name] not in kept else states[kept.index(own[name])])
-    return found
+        result[name] = unit(states[-1] if own[name] not in kept else states[kept.index(own[name])])
+    return result
 
 
 def encoded(state: State, there: Array, extra: Array, heads: int) -> Array:
-    """States of the tokens that are there, and below them of an extra one that only looks."""
+    """States of the present tokens, and below them that of an extra token that attends but is not attended to."""
     depth = len({k.split(".")[3] for k in state if k.startswith("vid_bert.encoder.layer.")})
     for i in range(depth):
         name = f"vid_bert.encoder.layer.{i}"
@@ -125,7 +125,7 @@ def similarity(
     seen: Mapping[str, Array],
     there: Mapping[str, bool] | None,
 ) -> float:
-    """Σ w ⟨t, v⟩ over all experts, or over those that are there with their weights scaled to sum to 1."""
+    """Σ w ⟨t, v⟩ over all experts, or over the present ones with their weights scaled to sum to 1."""
     kept = [name for name in views if there is None or there[name]]
     total = sum(weights[name] for name in kept)
     if not kept:

@@ -1,4 +1,4 @@
-"""Multi-similarity loss: mine the pairs one by one, then the two logarithms as they are written."""
+"""Multi-similarity loss: mine the pairs one by one, then the two logarithms as printed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def terms(
     S: Array, match: Array, valid: Array, alpha: float, beta: float, lam: float, mining: bool, ms_eps: float
 ) -> dict[int, tuple[dict[int, float], dict[int, float]]]:
     """query -> exp(−alpha (s − lam)) of its kept positives, exp(beta (s − lam)) of its kept negatives."""
-    found = {}
+    result = {}
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
@@ -30,11 +30,11 @@ def terms(
             lowest, highest = min(S[q, p] for p in positives), max(S[q, n] for n in negatives)
             positives = [p for p in positives if S[q, p] - ms_eps < highest]
             negatives = [n for n in negatives if S[q, n] + ms_eps > lowest]
-        found[q] = (
+        result[q] = (
             {p: math.exp(-alpha * (S[q, p] - lam)) for p in positives},
             {n: math.exp(beta * (S[q, n] - lam)) for n in negatives},
         )
-    return found
+    return result
 
 
 def values(
@@ -75,7 +75,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -24,14 +24,14 @@ def margin_of(y: float, margin: float, base: float, map: str) -> float:
 
 
 def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int]]:
-    """(query, its positive, its hardest negative: of equals the first) of every query that has both."""
-    found = []
+    """(query, its positive, its hardest negative: the first one if several are equal) of every query that has both."""
+    result = []
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives[0], max(negatives, key=lambda c: (S[q, c], -c))))
-    return found
+            result.append((q, positives[0], max(negatives, key=lambda c: (S[q, c], -c))))
+    return result
 
 
 def values(
@@ -43,7 +43,7 @@ def values(
     map: str = "exponential",
     label: Array = None,
 ) -> Array:
-    """label: (q,) soft labels; all 1 when there are none."""
+    """label: (q,) soft labels; None is 1 for all."""
     loss = np.zeros(len(S))
     for q, p, n in rows(S, match, valid):
         m = margin_of(1.0 if label is None else label[q], margin, base, map)

@@ -16,14 +16,14 @@ MORE = [
 
 def terms(S: Array, match: Array, valid: Array, scale: float) -> dict[int, tuple[int, dict[int, float]]]:
     """query -> (its positive, negative -> exp(scale (s_n − s₊)))."""
-    found = {}
+    result = {}
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
             p = positives[0]
-            found[q] = (p, {n: math.exp(scale * (S[q, n] - S[q, p])) for n in negatives})
-    return found
+            result[q] = (p, {n: math.exp(scale * (S[q, n] - S[q, p])) for n in negatives})
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, scale: float = 1.0) -> Array:
@@ -45,7 +45,7 @@ def weights(S: Array, match: Array, valid: Array, scale: float = 1.0) -> Array:
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, scale: float = 1.0
 ) -> tuple[Array, Array]:
-    """Negatives with W above eps, and their W added up."""
+    """Negatives with W above eps, and the sum of their W."""
     W = weights(S, match, valid, scale)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

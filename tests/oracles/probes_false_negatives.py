@@ -1,4 +1,4 @@
-"""Which negatives are probably right answers, one pair at a time."""
+"""Which negatives are probably relevant, one pair at a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def cosine(a: Array, b: Array) -> float:
 def counts(
     row: Array, match: Array, valid: Array, group: int, groups: Array, keys: Array, candidates: Array, near: float
 ) -> dict[str, int]:
-    """Of one query: its similarities, its image, the image, the key and the vector of every candidate."""
+    """Counts of one query, from its similarities and image, and the image, key and vector of every candidate."""
     positives = [c for c in range(len(row)) if valid[c] and match[c]]
-    found = {"same_image": 0, "duplicates": 0, "outranking": 0, "near": 0}
+    result = {"same_image": 0, "duplicates": 0, "outranking": 0, "near": 0}
     for c in range(len(row)):
         if not valid[c] or match[c]:
             continue
-        found["same_image"] += groups[c] == group
-        found["duplicates"] += groups[c] != group and any(keys[c] == keys[p] for p in positives)
-        found["outranking"] += all(row[c] > row[p] for p in positives)
-        found["near"] += any(cosine(candidates[c], candidates[p]) >= near for p in positives)
-    return found
+        result["same_image"] += groups[c] == group
+        result["duplicates"] += groups[c] != group and any(keys[c] == keys[p] for p in positives)
+        result["outranking"] += all(row[c] > row[p] for p in positives)
+        result["near"] += any(cosine(candidates[c], candidates[p]) >= near for p in positives)
+    return result

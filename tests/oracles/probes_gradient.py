@@ -1,4 +1,4 @@
-"""Where W sends each vector, candidate by candidate."""
+"""The gradient of each vector under W, candidate by candidate."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def length(x: Array) -> float:
     return math.sqrt(sum(float(a) ** 2 for a in x))
 
 
-def across(x: Array, v: Array) -> Array:
-    """What of x is at right angles to v."""
+def perpendicular(x: Array, v: Array) -> Array:
+    """The part of x perpendicular to v."""
     return x - v * float(np.dot(x, v)) / float(np.dot(v, v))
 
 
@@ -27,17 +27,17 @@ def gradient(weights: Array, others: Array) -> Array:
     return g
 
 
-def turned(g: Array, v: Array) -> dict[str, float]:
+def tangent_and_radial(g: Array, v: Array) -> dict[str, float]:
     radial = abs(float(np.dot(g, v))) / length(v) / length(g) if length(g) else NAN
-    return {"tangent": length(across(g, v)), "radial": radial}
+    return {"tangent": length(perpendicular(g, v)), "radial": radial}
 
 
 def bound_17(weights: Array, v: Array, candidates: Array, best: int) -> float:
-    """The norms of the terms of eq. (14), each seen across v, added up; the rest of the row acts on the positive."""
-    total = abs(sum(weights)) * length(across(candidates[best], v))
+    """The norms of the terms of eq. (14), perpendicular to v, added up; the rest of the row acts on the positive."""
+    total = abs(sum(weights)) * length(perpendicular(candidates[best], v))
     for c, t in enumerate(candidates):
         if c != best:
-            total += abs(weights[c]) * length(across(t - candidates[best], v))
+            total += abs(weights[c]) * length(perpendicular(t - candidates[best], v))
     return total
 
 

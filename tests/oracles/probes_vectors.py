@@ -1,4 +1,4 @@
-"""How vectors lie, one by one and pair by pair."""
+"""Statistics of embeddings, one by one and pair by pair."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def modality_gap(queries: Array, candidates: Array) -> dict[str, float]:
 
 
 def effective_rank(queries: Array) -> float:
-    """From the singular values themselves."""
+    """The effective rank from the singular values."""
     sigma = [float(s) for s in np.linalg.svd(np.asarray(queries, dtype=float), compute_uv=False)]
     shares = [s / sum(sigma) for s in sigma]
     return math.exp(-sum(p * math.log(p) for p in shares if p > 1e-12))

@@ -1,4 +1,4 @@
-"""What the weights of each query add up to and how they are spread, entry by entry."""
+"""Sums and concentration of the weights of each query, entry by entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def mean(values: list[float]) -> float:
 def mass(
     weights: Sequence[Sequence[float]], positive: Sequence[float], divisor: Sequence[float], eps: float
 ) -> dict[str, float]:
-    """weights: the entries of each query that is not skipped, positive: what lies on its positive."""
+    """Sums of the weights of each query that is not skipped, and the weight on its positive."""
     high = [sum(w for w in row if w > eps) / n for row, n in zip(weights, divisor, strict=True)]
     low = [sum(w for w in row if not w > eps) / n for row, n in zip(weights, divisor, strict=True)]
     share = [a / (a + b) if a + b else NAN for a, b in zip(high, low, strict=True)]
@@ -24,14 +24,14 @@ def mass(
 
 
 def contributors(weights: Sequence[Sequence[float]]) -> dict[str, float]:
-    found: dict[str, list[float]] = {"N_eff": [], "perplexity": [], "top1": [], "top5": []}
+    result: dict[str, list[float]] = {"N_eff": [], "perplexity": [], "top1": [], "top5": []}
     for row in weights:
         total = math.fsum(row)
         if not total:
             continue
         shares = sorted((w / total for w in row), reverse=True)
-        found["N_eff"].append(1 / math.fsum(p * p for p in shares))
-        found["perplexity"].append(math.exp(-math.fsum(p * math.log(p) for p in shares if p)))
-        found["top1"].append(shares[0])
-        found["top5"].append(math.fsum(shares[:5]))
-    return {name: mean(values) for name, values in found.items()}
+        result["N_eff"].append(1 / math.fsum(p * p for p in shares))
+        result["perplexity"].append(math.exp(-math.fsum(p * math.log(p) for p in shares if p)))
+        result["top1"].append(shares[0])
+        result["top5"].append(math.fsum(shares[:5]))
+    return {name: mean(values) for name, values in result.items()}

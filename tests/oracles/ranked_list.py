@@ -1,4 +1,4 @@
-"""Ranked list loss: choose the pairs on the wrong side of their boundary, then two averages of how far."""
+"""Ranked list loss: select the pairs on the wrong side of their boundary, then two averages of their distance to it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def sides(
     S: Array, match: Array, valid: Array, alpha: float, margin: float
 ) -> list[tuple[int, dict[int, float], dict[int, float]]]:
     """(query, P* -> distances, N* -> distances) of every query that has positives and negatives at all."""
-    found = []
+    result = []
     for q in range(len(S)):
         d = {c: math.sqrt(max(2 - 2 * S[q, c], 0)) for c in range(S.shape[1]) if valid[q, c]}
         positives, negatives = [c for c in d if match[q, c]], [c for c in d if not match[q, c]]
         if positives and negatives:
             far = {p: d[p] for p in positives if d[p] > alpha - margin}
             near = {n: d[n] for n in negatives if d[n] < alpha}
-            found.append((q, far, near))
-    return found
+            result.append((q, far, near))
+    return result
 
 
 def values(
@@ -72,7 +72,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -1,4 +1,4 @@
-"""Retrieval by sorting every row with argsort and reading the ranks off."""
+"""Retrieval by sorting every row with argsort and reading the ranks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def average_precision(scores: Array, relevant: set[int], k: int, divisor: str) -
 
 
 def queries(S: Array, caption_image: Array, direction: str) -> list[tuple[Array, set[int]]]:
-    """(scores, relevant candidates) of every query; images without a caption ask nothing."""
+    """(scores, relevant candidates) of every query; images without a caption are no queries."""
     if direction == "t2i":
         return [(S[:, c], {int(caption_image[c])}) for c in range(S.shape[1])]
     own = [{c for c in range(S.shape[1]) if caption_image[c] == i} for i in range(S.shape[0])]

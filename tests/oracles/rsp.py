@@ -16,14 +16,14 @@ MORE = [
 
 
 def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int]]:
-    """(query, its positive, its hardest negative: of equals the first) of every query that has both."""
-    found = []
+    """(query, its positive, its hardest negative: the first one if several are equal) of every query that has both."""
+    result = []
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives[0], max(negatives, key=lambda c: (S[q, c], -c))))
-    return found
+            result.append((q, positives[0], max(negatives, key=lambda c: (S[q, c], -c))))
+    return result
 
 
 def values(
@@ -63,7 +63,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives with |W| above eps, and their |W| added up."""
+    """Negatives with |W| above eps, and the sum of their |W|."""
     W = np.abs(weights(S, match, valid, **hyper))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

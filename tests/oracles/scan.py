@@ -77,16 +77,16 @@ def attention(query: Tensor, context: Tensor, sharpness: float, norm: str, clip:
 
 
 def relevances(query: Tensor, context: Tensor, a: Tensor) -> Tensor:
-    """(Q,) cosines between queries and what they attend to."""
-    found = []
+    """(Q,) cosines between queries and their attended vectors."""
+    result = []
     for i in range(len(query)):
         v = sum(a[i, j] * context[j] for j in range(len(context)))
-        found.append((query[i] * v).sum() / (query[i].norm() * v.norm()).clamp(min=1e-8))
-    return torch.stack(found)
+        result.append((query[i] * v).sum() / (query[i].norm() * v.norm()).clamp(min=1e-8))
+    return torch.stack(result)
 
 
 def pooled(r: Tensor, pool: str, lambda_lse: float) -> Tensor:
-    """One number of the r."""
+    """Pool the r to one number."""
     if pool == "lse":
         return (lambda_lse * r).exp().sum().log() / lambda_lse
     return {"avg": r.mean(), "sum": r.sum(), "max": r.max()}[pool]

@@ -43,7 +43,7 @@ def whole_caption(state: State, words: Tensor) -> Tensor:
 
 
 def attended(words: Tensor, image: Tensor, sharpness: float) -> Tensor:
-    """(W, D): the unit vector that each word sees in the image."""
+    """(W, D): the unit vector of the image that each word attends to."""
     s = words @ image.T
     s = torch.where(s > 0, s, 0.1 * s)
     s = s / (s.pow(2).sum(0, keepdim=True).sqrt() + 1e-8)
@@ -65,8 +65,8 @@ def scores(
             ])
             for picture, image in zip(pictures, images, strict=True)
         ])  # fmt: skip
-        found = filtered(state, nodes, training) if "SAF_module.bn.weight" in state else reasoned(state, nodes)
-        columns.append(linear(state, "sim_eval_w", found)[:, 0].sigmoid())
+        result = filtered(state, nodes, training) if "SAF_module.bn.weight" in state else reasoned(state, nodes)
+        columns.append(linear(state, "sim_eval_w", result)[:, 0].sigmoid())
     return torch.stack(columns, 1)
 
 
@@ -83,7 +83,7 @@ def reasoned(state: State, nodes: Tensor) -> Tensor:
 
 
 def filtered(state: State, nodes: Tensor, training: bool) -> Tensor:
-    """(n, N, d) -> (n, d) by gates whose batch norm sees the images and nodes of one caption."""
+    """(n, N, d) -> (n, d) by gates whose batch norm is over the images and nodes of one caption."""
     x = linear(state, "SAF_module.attn_sim_w", nodes).transpose(1, 2)
     gates = norm(state, "SAF_module.bn", x, training).sigmoid()
     gates = gates / (gates.abs().sum(2, keepdim=True) + 1e-8)

@@ -1,4 +1,4 @@
-"""The sigmoid loss: one yes-or-no question for each pair, each by itself."""
+"""The sigmoid loss: a binary classification of each pair."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MORE = [
 
 def pairs(match: Array, valid: Array) -> list[tuple[int, int, int]]:
     """(query, candidate, z) of every valid pair of the queries that have both kinds; z is 1 or −1."""
-    found = []
+    result = []
     for q in range(len(match)):
         columns = [c for c in range(match.shape[1]) if valid[q, c]]
         if any(match[q, c] for c in columns) and not all(match[q, c] for c in columns):
-            found += [(q, c, 1 if match[q, c] else -1) for c in columns]
-    return found
+            result += [(q, c, 1 if match[q, c] else -1) for c in columns]
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, scale: float = 10.0, bias: float = -10.0, learn: bool = True) -> Array:
@@ -44,7 +44,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives with W above eps, and their W added up."""
+    """Negatives with W above eps, and the sum of their W."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

@@ -16,13 +16,13 @@ MORE = [
 
 def sides(match: Array, valid: Array) -> list[tuple[int, list[int], list[int]]]:
     """(query, its positives, its negatives) of every query that has both."""
-    found = []
+    result = []
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives, negatives))
-    return found
+            result.append((q, positives, negatives))
+    return result
 
 
 def above(s: Array, i: int, j: int, tau: float) -> float:
@@ -64,7 +64,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.01) -> Array:
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, tau: float = 0.01
 ) -> tuple[Array, Array]:
-    """Triplets (i, j) with G(1−G)/R² above eps over |P|; `text` has 1/tau in it, `released` of t2i wrong rows (E2)."""
+    """Triplets (i, j) with G(1−G)/R² above eps over |P|; `text` has 1/tau, `released` of t2i wrong rows (E2)."""
     count, mass = np.zeros(len(S)), np.zeros(len(S))
     per_image = max(S.shape[0] // S.shape[1], 1)
     for q, positives, negatives in sides(match, valid):

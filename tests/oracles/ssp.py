@@ -16,16 +16,16 @@ MORE = [
 
 
 def rows(S: Array, match: Array, valid: Array, margin: float) -> list[tuple[int, int, int]]:
-    """(query, its positive, its hardest negative: of equals the first) of every query that is looked at."""
-    found = []
+    """(query, its positive, its hardest negative: the first one if several are equal) of every query with a loss."""
+    result = []
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
             p, n = positives[0], max(negatives, key=lambda c: (S[q, c], -c))
             if S[q, n] + margin > S[q, p] and S[q, p] < 1 - 1e-5:
-                found.append((q, p, n))
-    return found
+                result.append((q, p, n))
+    return result
 
 
 def values(
@@ -62,7 +62,7 @@ def weights(
     margin: float = 0.2,
     clamp: str = "parts",
 ) -> Array:
-    """The slopes 2 p2 s₊ + p1 and 2 n2 n + n1, where what is clamped is above 0."""
+    """The slopes 2 p2 s₊ + p1 and 2 n2 n + n1, where the clamped polynomial is above 0."""
     W = np.zeros_like(S)
     for q, p, n in rows(S, match, valid, margin):
         pull = p2 * S[q, p] ** 2 + p1 * S[q, p] + p0
@@ -77,7 +77,7 @@ def weights(
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives with |W| above eps, and their |W| added up."""
+    """Negatives with |W| above eps, and the sum of their |W|."""
     W = np.abs(weights(S, match, valid, **hyper))
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

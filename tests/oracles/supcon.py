@@ -16,15 +16,15 @@ MORE = [
 
 
 def softmax(S: Array, match: Array, valid: Array, tau: float) -> dict[int, tuple[dict[int, float], list[int]]]:
-    """query -> (candidate -> its share of Σ exp(s/tau) over all valid ones, the positives)."""
-    found = {}
+    """query -> (candidate -> its share of Σ exp(s/tau) over the valid candidates, its positives)."""
+    result = {}
     for q in range(len(S)):
         columns = [c for c in range(S.shape[1]) if valid[q, c]]
         positives = [c for c in columns if match[q, c]]
         if positives and len(positives) < len(columns):
             total = sum(math.exp(S[q, c] / tau) for c in columns)
-            found[q] = ({c: math.exp(S[q, c] / tau) / total for c in columns}, positives)
-    return found
+            result[q] = ({c: math.exp(S[q, c] / tau) / total for c in columns}, positives)
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, tau: float = 0.1, form: str = "out") -> Array:
@@ -38,7 +38,7 @@ def values(S: Array, match: Array, valid: Array, tau: float = 0.1, form: str = "
 
 
 def weights(S: Array, match: Array, valid: Array, tau: float = 0.1, form: str = "out") -> Array:
-    """(share − what each positive ought to have)/tau: 1/|P| (out), or what it has among the positives (in)."""
+    """(share − target)/tau; the target of a positive is 1/|P| (out), or its share among the positives (in)."""
     W = np.zeros_like(S)
     for q, (share, positives) in softmax(S, match, valid, tau).items():
         among = sum(share[p] for p in positives)
@@ -52,7 +52,7 @@ def weights(S: Array, match: Array, valid: Array, tau: float = 0.1, form: str = 
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, **hyper: Any
 ) -> tuple[Array, Array]:
-    """Negatives with W above eps, and their W added up."""
+    """Negatives with W above eps, and the sum of their W."""
     W = weights(S, match, valid, **hyper)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

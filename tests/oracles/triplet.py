@@ -15,13 +15,13 @@ MORE = [
 
 def rows(match: Array, valid: Array) -> list[tuple[int, int, list[int]]]:
     """(query, its positive, its negatives) of every query that has both."""
-    found = []
+    result = []
     for q in range(len(match)):
         positives = [c for c in range(match.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(match.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
-            found.append((q, positives[0], negatives))
-    return found
+            result.append((q, positives[0], negatives))
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, margin: float = 0.2) -> Array:

@@ -1,4 +1,4 @@
-"""Triplet loss with the hardest negative: look for it one candidate at a time."""
+"""Triplet loss with the hardest negative, searched one candidate at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MORE = [
 
 
 def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int]]:
-    """(query, its positive, its hardest negative: of equals the first) of every query that has both."""
-    found = []
+    """(query, its positive, its hardest negative: the first one if several are equal) of every query that has both."""
+    result = []
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         hardest = None
@@ -23,8 +23,8 @@ def rows(S: Array, match: Array, valid: Array) -> list[tuple[int, int, int]]:
             if valid[q, c] and not match[q, c] and (hardest is None or S[q, c] > S[q, hardest]):
                 hardest = c
         if positives and hardest is not None:
-            found.append((q, positives[0], hardest))
-    return found
+            result.append((q, positives[0], hardest))
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, margin: float = 0.2) -> Array:

@@ -16,14 +16,14 @@ MORE = [
 
 def terms(S: Array, match: Array, valid: Array, margin: float, gamma: float) -> dict[int, tuple[int, dict[int, float]]]:
     """query -> (its positive, negative -> exp(gamma (s_n − s₊ + margin)))."""
-    found = {}
+    result = {}
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
             p = positives[0]
-            found[q] = (p, {n: math.exp(gamma * (S[q, n] - S[q, p] + margin)) for n in negatives})
-    return found
+            result[q] = (p, {n: math.exp(gamma * (S[q, n] - S[q, p] + margin)) for n in negatives})
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, margin: float = 0.2, gamma: float = 60.0) -> Array:
@@ -52,7 +52,7 @@ def counted_weights(
     margin: float = 0.2,
     gamma: float = 60.0,
 ) -> tuple[Array, Array]:
-    """Negatives whose weight is above eps, and their weights added up."""
+    """Negatives whose weight is above eps, and the sum of their weights."""
     W = weights(S, match, valid, margin, gamma)
     high = np.where((eps < W) & ~match, W, 0)
     return (high > 0).sum(1), high.sum(1)

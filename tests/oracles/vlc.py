@@ -15,14 +15,14 @@ MORE = [
 
 def terms(S: Array, match: Array, valid: Array, gamma: float) -> dict[int, tuple[int, dict[int, float]]]:
     """query -> (its positive, negative -> exp(gamma (s_n − s₊)))."""
-    found = {}
+    result = {}
     for q in range(len(S)):
         positives = [c for c in range(S.shape[1]) if match[q, c] and valid[q, c]]
         negatives = [c for c in range(S.shape[1]) if not match[q, c] and valid[q, c]]
         if positives and negatives:
             p = positives[0]
-            found[q] = (p, {n: math.exp(gamma * (S[q, n] - S[q, p])) for n in negatives})
-    return found
+            result[q] = (p, {n: math.exp(gamma * (S[q, n] - S[q, p])) for n in negatives})
+    return result
 
 
 def values(S: Array, match: Array, valid: Array, gamma: float = 50.0) -> Array:
@@ -44,7 +44,7 @@ def weights(S: Array, match: Array, valid: Array, gamma: float = 50.0) -> Array:
 def counted_weights(
     S: Array, match: Array, valid: Array, eps: float, convention: str, direction: str, gamma: float = 50.0
 ) -> tuple[Array, Array]:
-    """Negatives with a softmax probability above eps, and their probabilities added up."""
+    """Negatives with a softmax probability above eps, and the sum of their probabilities."""
     count, mass = np.zeros(len(S)), np.zeros(len(S))
     for q, (_, e) in terms(S, match, valid, gamma).items():
         high = [x / (1 + sum(e.values())) for x in e.values() if x / (1 + sum(e.values())) > eps]

@@ -1,4 +1,4 @@
-"""VSRN one image, one region and one word at a time, in float64 numpy; quirks by their names."""
+"""VSRN one image, one region and one word at a time, in float64 numpy, with the peculiarities of the released code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def text(ids: list[int], state: dict[str, Array]) -> Array:
 
 
 def caption_loss(regions: list[Array], captions: list[list[int]], state: dict[str, Array], longest: int) -> float:
-    """The caption branch's loss of a batch in eval mode: captions cut, one padding learnt, summed, per caption."""
+    """Loss of the caption branch in eval mode: captions are cut, one padding token is learnt; summed, per caption."""
     total = 0.0
     for x, ids in zip(regions, captions, strict=True):
         cut = [*ids[: longest - 1], ids[-1]] if len(ids) > longest else ids
@@ -82,8 +82,8 @@ def caption_loss(regions: list[Array], captions: list[list[int]], state: dict[st
         for step in range(longest - 1):
             scores = []
             for other in states:
-                asked = np.tanh(state["attend.weight"] @ np.concatenate([other, h]) + state["attend.bias"])
-                scores.append(float((state["weigh.weight"] @ asked)[0]))
+                attended = np.tanh(state["attend.weight"] @ np.concatenate([other, h]) + state["attend.bias"])
+                scores.append(float((state["weigh.weight"] @ attended)[0]))
             shares = np.exp(np.array(scores) - max(scores))
             context = sum(s * other for s, other in zip(shares / shares.sum(), states, strict=True))
             word = np.concatenate([state["embed.weight"][target[step]], context])

@@ -40,7 +40,7 @@ def _block(state: State, name: str, grid: Tensor, window: int, shifted: bool) ->
 
 
 def _windowed(state: State, name: str, grid: Tensor, window: int, shifted: bool) -> Tensor:
-    """Every token looks at those of its window that it can reach without leaving the picture."""
+    """Every token attends to those of its window that it can reach without leaving the picture."""
     side, width = grid.shape[0], grid.shape[2]
     w = min(window, side)
     shift = w // 2 if shifted and side > window else 0
@@ -48,7 +48,7 @@ def _windowed(state: State, name: str, grid: Tensor, window: int, shifted: bool)
     q, k, v = _linear(state, f"{name}.qkv", tokens).chunk(3, 1)
     table = state[f"{name}.relative_position_bias_table"]
     heads = table.shape[1]
-    found = []
+    result = []
     for h in range(heads):
         part = slice(h * width // heads, (h + 1) * width // heads)
         logits = q[:, part] @ k[:, part].T / (width // heads) ** 0.5
@@ -61,8 +61,8 @@ def _windowed(state: State, name: str, grid: Tensor, window: int, shifted: bool)
                 )
                 offset = (r - s + w - 1) * (2 * w - 1) + c - d + w - 1
                 logits[i, j] = logits[i, j] + table[offset, h] if near else -torch.inf
-        found.append(logits.softmax(1) @ v[:, part])
-    return _linear(state, f"{name}.proj", torch.cat(found, 1)).view(grid.shape)
+        result.append(logits.softmax(1) @ v[:, part])
+    return _linear(state, f"{name}.proj", torch.cat(result, 1)).view(grid.shape)
 
 
 def text(state: State, ids: list[int], layers: int) -> Tensor:
@@ -80,7 +80,7 @@ def text(state: State, ids: list[int], layers: int) -> Tensor:
     return x
 
 
-def judged(state: State, states: Tensor, tokens: Tensor, layers: range) -> Tensor:
+def match_logits(state: State, states: Tensor, tokens: Tensor, layers: range) -> Tensor:
     """(L, d) of a caption and (T, C) of a picture -> (2,) logits: no match, match."""
     for layer in layers:
         states = _layer(state, f"text_encoder.encoder.layer.{layer}", states, tokens)

@@ -43,7 +43,7 @@ def test_own_picture_has_its_legend_below_and_given_axes_within():
         with look():
             fig = hubness.draw(frame).figure
             assert [text.get_text()[:1] for text in fig.legends[0].get_texts()] == ["a", "b"]
-    ax = style.canvas().add_subplot()
+    ax = style.new_figure().add_subplot()
     assert hubness.draw(frame, ax) is ax
     assert [text.get_text()[:1] for text in ax.get_legend().get_texts()] == ["a", "b"]
 

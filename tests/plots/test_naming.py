@@ -10,11 +10,11 @@ from lossscope.plots import naming, style
 
 
 def test_a_legend_below_is_in_the_picture_and_wrapped():
-    fig = style.canvas()
+    fig = style.new_figure()
     fig.add_subplot()
     lines = fig.axes[0].plot([0, 1], [0, 1], label="a word " * 40) + fig.axes[0].plot([0, 1], [1, 1], label="b")
     before = fig.get_figheight()
-    naming.below(fig, lines, "what it shows " * 20)
+    naming.legend_below(fig, lines, "what it shows " * 20)
     fig.draw_without_rendering()
     box = fig.legends[0].get_window_extent()
     assert fig.get_figheight() > before
@@ -23,7 +23,7 @@ def test_a_legend_below_is_in_the_picture_and_wrapped():
 
 
 def test_labels_keep_apart_and_in_order():
-    placed = naming._apart([0.5, 0.52, 0.51, 0.0, 1.0], 0.1)
+    placed = naming._keep_apart([0.5, 0.52, 0.51, 0.0, 1.0], 0.1)
     assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(sorted(placed)))
     assert list(np.argsort(placed)) == [3, 0, 2, 1, 4]
-    assert naming._apart([0.1, 0.9], 0.1) == [0.1, 0.9]
+    assert naming._keep_apart([0.1, 0.9], 0.1) == [0.1, 0.9]

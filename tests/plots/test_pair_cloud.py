@@ -94,10 +94,10 @@ def test_few_queries_have_few_medians(number):
 
 
 def test_hills_under_other_curves():
-    ax = style.canvas().add_subplot()
+    ax = style.new_figure().add_subplot()
     ax.plot([0, 1], [0, 1])
     ax.margins(x=0)
-    pair_cloud.beneath([0.2, 0.2, 0.8], ax)
+    pair_cloud.background_histogram([0.2, 0.2, 0.8], ax)
     assert ax.get_xlim() == (0, 1)
     share, _, _ = _hills(ax)
     np.testing.assert_allclose(share.max(), 2 / 3)

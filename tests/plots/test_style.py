@@ -13,7 +13,7 @@ from lossscope.plots import style
 
 
 def _figure():
-    fig = style.canvas()
+    fig = style.new_figure()
     fig.add_subplot().plot([0, 1], [1, 0])
     return fig
 
@@ -113,4 +113,4 @@ def test_names_of_tables_have_the_colour_of_their_objective():
 
 
 def test_specs_are_wrapped_at_commas():
-    assert style.wrapped("unified:gamma=60,margin=0.2", 20) == "unified:gamma=60,\nmargin=0.2"
+    assert style.wrap_spec("unified:gamma=60,margin=0.2", 20) == "unified:gamma=60,\nmargin=0.2"

@@ -65,7 +65,7 @@ def test_a_query_without_weight_has_no_bar():
 @pytest.mark.parametrize("look", [style.paper, style.screen])
 def test_given_axes_or_its_own(look):
     with look():
-        fig = style.canvas()
+        fig = style.new_figure()
         ax = fig.add_subplot()
         assert weight_mass.draw(_frame(), ax) is ax
         assert ax.get_legend() is not None and not fig.legends

@@ -1,4 +1,4 @@
-"""What tests of probes share: small batches, stacked, alone and cut into panels, and what a probe says of them."""
+"""Helpers for tests of probes: small batches, stacked, single and cut into panels, and the results of probes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import Direction, Mask
+from lossscope.core.similarity import Mask
+from lossscope.core.types import Direction
 from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
 from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
@@ -22,12 +23,12 @@ Numbers = dict[str, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class Batches:
-    """k batches of one shape: queries (k, q, d), candidates (k, c, d), match and valid (k, q, c)."""
+    """k batches of one shape."""
 
-    queries: Tensor
-    candidates: Tensor
-    match: Tensor
-    valid: Tensor
+    queries: Tensor  # (k, q, d)
+    candidates: Tensor  # (k, c, d)
+    match: Tensor  # (k, q, c)
+    valid: Tensor  # (k, q, c)
     direction: Direction = "i2t"
 
     @property
@@ -36,15 +37,15 @@ class Batches:
         return torch.bmm(self.queries, self.candidates.transpose(1, 2))
 
     def rows(self) -> DenseRows:
-        """All of them, stacked."""
+        """Return the rows of all batches, stacked."""
         k, q, c = self.match.shape
         ids = torch.arange(k * q), torch.arange(k * c).view(k, c)
         mask = Mask(self.match.flatten(0, 1), self.valid.flatten(0, 1), direction=self.direction)
         shape = BatchShape(k, self.direction, *ids)
         return DenseRows(shape, self.S.flatten(0, 1), mask, self.queries.flatten(0, 1), self.candidates)
 
-    def alone(self) -> Iterator[Batches]:
-        """Each of them."""
+    def single_batches(self) -> Iterator[Batches]:
+        """Yield each batch."""
         for b in range(len(self.match)):
             part = slice(b, b + 1)
             yield replace(
@@ -55,8 +56,8 @@ class Batches:
                 valid=self.valid[part],
             )
 
-    def in_order(self, queries: Sequence[int], candidates: Sequence[int]) -> Batches:
-        """The same with queries and candidates of every batch in another order."""
+    def permute(self, queries: Sequence[int], candidates: Sequence[int]) -> Batches:
+        """Return a copy with the queries and candidates of every batch in another order."""
         return replace(
             self,
             queries=self.queries[:, queries],
@@ -66,129 +67,136 @@ class Batches:
         )
 
 
-def cut(rows: DenseRows, sizes: Sequence[int]) -> list[DenseRows]:
-    """Panels of one batch: some of its queries each, and all candidates."""
+def cut_into_panels(rows: DenseRows, sizes: Sequence[int]) -> list[DenseRows]:
+    """Return panels of one batch, each with some of its queries and all candidates."""
     assert rows.shape.batches == 1
     panels = []
     for part in torch.arange(len(rows.S)).split(list(sizes)):
-        shape = replace(rows.shape, query_ids=rows.shape.query_ids[part], whole=False)
-        own = {name: getattr(rows, name) for name in ("queries", "query_keys", "query_groups")}
-        own = {name: values[part] for name, values in own.items() if values is not None}
-        own["everyone"] = None if rows.queries is None else rows.queries[None]
-        panels.append(replace(rows, shape=shape, S=rows.S[part], mask=rows.mask.rows(part), **own))
+        shape = replace(rows.shape, query_ids=rows.shape.query_ids[part], has_all_queries=False)
+        vectors = {name: getattr(rows, name) for name in ("queries", "query_keys", "query_image_rows")}
+        options = {name: values[part] for name, values in vectors.items() if values is not None}
+        options["all_queries"] = None if rows.queries is None else rows.queries[None]
+        panels.append(replace(rows, shape=shape, S=rows.S[part], mask=rows.mask.rows(part), **options))
     return panels
 
 
-def drawn(
+def random_batches(
     seed: int = 0, k: int = 3, q: int = 6, c: int = 7, d: int = 4, many: bool = False, gaps: bool = True
 ) -> Batches:
-    """Random unit rows in float64; pair i on the diagonal, or up to three positives a query.
+    """Return k batches of random unit rows in float64, q queries and c candidates of width d, pair i on the diagonal.
 
-    gaps: some candidates take no part; query 1 has no positive, and query 2 no negative.
+    Args:
+        seed: of the random numbers.
+        k: number of batches.
+        q: number of queries of a batch.
+        c: number of candidates of a batch.
+        d: width.
+        many: queries may have up to three positives.
+        gaps: some candidates are not valid; query 1 has no positive, and query 2 no negative.
     """
-    random = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     queries, candidates = (
-        torch.nn.functional.normalize(torch.randn(k, n, d, generator=random, dtype=torch.float64), dim=-1)
+        torch.nn.functional.normalize(torch.randn(k, n, d, generator=generator, dtype=torch.float64), dim=-1)
         for n in (q, c)
     )
     match = torch.eye(q, c, dtype=torch.bool).repeat(k, 1, 1)
     if many:
-        match |= torch.rand(k, q, c, generator=random) < 0.2
+        match |= torch.rand(k, q, c, generator=generator) < 0.2
     valid = torch.ones(k, q, c, dtype=torch.bool)
     if gaps:
-        valid = (torch.rand(k, q, c, generator=random) < 0.8) | match
+        valid = (torch.rand(k, q, c, generator=generator) < 0.8) | match
         match[:, 1] = False
         valid[:, 2] = match[:, 2]
     return Batches(queries, candidates, match, valid)
 
 
-def found(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
-    """What a probe finds in a stack."""
+def run_probe(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
+    """Return the result of a probe on a stack."""
     rows = batches.rows() if isinstance(batches, Batches) else batches
-    questions = plan_probes([build("objectives", objective)], [build("probes", probe)])
-    (one,) = run_probes(rows, questions)
-    return one
+    plan = plan_probes([build("objectives", objective)], [build("probes", probe)])
+    (result,) = run_probes(rows, plan)
+    return result
 
 
-def statistics(one: ProbeResult) -> Numbers:
-    """Statistic -> a number per batch."""
-    columns = one.columns()
-    return {s.name: reduce_column(s, columns, one.shape.batches).numpy() for s in one.statistics()}
+def statistics(result: ProbeResult) -> Numbers:
+    """Return statistic -> a number per batch."""
+    columns = result.columns()
+    return {s.name: reduce_column(s, columns, result.shape.batches).numpy() for s in result.statistics()}
 
 
-def columns(one: ProbeResult) -> Numbers:
-    """Column -> a number per element."""
-    return {name: value.numpy() for name, value in one.columns().items()}
+def columns(result: ProbeResult) -> Numbers:
+    """Return column -> a number per element."""
+    return {name: value.numpy() for name, value in result.columns().items()}
 
 
-def joined_panels(probe: str, rows: DenseRows, sizes: Sequence[int], objective: str = "ntxent") -> ProbeResult:
-    """The same of one batch whose queries come in panels."""
-    return merge_parts([found(probe, panel, objective) for panel in cut(rows, sizes)], rows.shape)
+def run_in_panels(probe: str, rows: DenseRows, sizes: Sequence[int], objective: str = "ntxent") -> ProbeResult:
+    """Return the result of a probe on one batch whose queries come in panels."""
+    return merge_parts([run_probe(probe, panel, objective) for panel in cut_into_panels(rows, sizes)], rows.shape)
 
 
-def same(a: Numbers, b: Numbers, rtol: float = 1e-9, atol: float = 1e-11) -> None:
+def assert_same(a: Numbers, b: Numbers, rtol: float = 1e-9, atol: float = 1e-11) -> None:
     """Assert that both have the same names and numbers."""
     assert a.keys() == b.keys()
     for name in a:
         np.testing.assert_allclose(a[name], b[name], rtol=rtol, atol=atol, err_msg=name)
 
 
-def however_cut(probe: str, batches: Batches, objective: str = "ntxent", panels: bool = True) -> None:
-    """Assert that a stack says what its batches say alone, and a batch the same by rows, by columns and in panels."""
-    stacked = statistics(found(probe, batches, objective))
-    for b, one in enumerate(batches.alone()):
-        alone = found(probe, one, objective)
-        same({name: values[b : b + 1] for name, values in stacked.items()}, statistics(alone))
-        by_columns = replace(one.rows(), S=one.S[0].T.contiguous().T)
-        same(columns(found(probe, by_columns, objective)), columns(alone))
-        q = one.match.shape[1]
+def assert_invariant_to_cuts(probe: str, batches: Batches, objective: str = "ntxent", panels: bool = True) -> None:
+    """Assert that a stack gives the results of its batches, and a batch the same by rows, by columns and in panels."""
+    stacked = statistics(run_probe(probe, batches, objective))
+    for b, batch in enumerate(batches.single_batches()):
+        result = run_probe(probe, batch, objective)
+        assert_same({name: values[b : b + 1] for name, values in stacked.items()}, statistics(result))
+        by_columns = replace(batch.rows(), S=batch.S[0].T.contiguous().T)
+        assert_same(columns(run_probe(probe, by_columns, objective)), columns(result))
+        q = batch.match.shape[1]
         for sizes in ([q - 1, 1], [1, 2, q - 3]) if panels else []:
-            parts = joined_panels(probe, one.rows(), sizes, objective)
-            same(columns(parts), columns(alone))
-            same(statistics(parts), statistics(alone))
+            parts = run_in_panels(probe, batch.rows(), sizes, objective)
+            assert_same(columns(parts), columns(result))
+            assert_same(statistics(parts), statistics(result))
 
 
 @dataclass(frozen=True)
 class Lab:
-    """The functions above, for tests, which can not import them."""
+    """The functions above, for tests, which cannot import them."""
 
-    drawn: Callable[..., Batches] = drawn
-    found: Callable[..., ProbeResult] = found
+    random_batches: Callable[..., Batches] = random_batches
+    run: Callable[..., ProbeResult] = run_probe
     statistics: Callable[[ProbeResult], Numbers] = statistics
     columns: Callable[[ProbeResult], Numbers] = columns
-    however_cut: Callable[..., None] = however_cut
-    joined_panels: Callable[..., ProbeResult] = joined_panels
-    cut: Callable[[DenseRows, Sequence[int]], list[DenseRows]] = cut
-    same: Callable[..., None] = same
+    assert_invariant_to_cuts: Callable[..., None] = assert_invariant_to_cuts
+    run_in_panels: Callable[..., ProbeResult] = run_in_panels
+    cut_into_panels: Callable[[DenseRows, Sequence[int]], list[DenseRows]] = cut_into_panels
+    assert_same: Callable[..., None] = assert_same
 
-    def ask(self, probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> Numbers:
-        """Statistic -> a number per batch."""
-        return statistics(found(probe, batches, objective))
+    def measure(self, probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> Numbers:
+        """Return statistic -> a number per batch."""
+        return statistics(run_probe(probe, batches, objective))
 
 
 @pytest.fixture(scope="session")
 def lab() -> Lab:
-    """What makes batches and asks probes."""
+    """Return the helpers."""
     return Lab()
 
 
 @pytest.fixture(params=["collapsed", "one negative", "all skipped", "separated", "opposite"])
 def degenerate(request: pytest.FixtureRequest) -> Batches:
-    """Batches in float32 at which formulas break: two each."""
-    one = drawn(k=2, gaps=False)
-    one = replace(one, queries=one.queries.float(), candidates=one.candidates.float())
+    """Return two batches in float32 at which formulas break."""
+    batch = random_batches(k=2, gaps=False)
+    batch = replace(batch, queries=batch.queries.float(), candidates=batch.candidates.float())
     if request.param == "collapsed":
-        same_place = one.queries[:1, :1]
-        return replace(one, queries=same_place.expand_as(one.queries), candidates=same_place.expand(2, 7, 4))
+        point = batch.queries[:1, :1]
+        return replace(batch, queries=point.expand_as(batch.queries), candidates=point.expand(2, 7, 4))
     if request.param == "one negative":
-        return replace(one, **{k: getattr(one, k)[:, :2] for k in ("queries", "candidates")}, **_corner(one))
+        return replace(batch, **{k: getattr(batch, k)[:, :2] for k in ("queries", "candidates")}, **_first_two(batch))
     if request.param == "all skipped":
-        return replace(one, match=torch.zeros_like(one.match))
+        return replace(batch, match=torch.zeros_like(batch.match))
     axes = torch.eye(8)[None].repeat(2, 1, 1)
     if request.param == "separated":
-        return replace(one, queries=axes[:, :6], candidates=axes[:, :7])
-    return replace(one, queries=axes[:, :6], candidates=-axes[:, :7])
+        return replace(batch, queries=axes[:, :6], candidates=axes[:, :7])
+    return replace(batch, queries=axes[:, :6], candidates=-axes[:, :7])
 
 
-def _corner(one: Batches) -> dict[str, Tensor]:
-    return {name: getattr(one, name)[:, :2, :2] for name in ("match", "valid")}
+def _first_two(batch: Batches) -> dict[str, Tensor]:
+    return {name: getattr(batch, name)[:, :2, :2] for name in ("match", "valid")}

@@ -1,4 +1,4 @@
-"""COCOS: what is counted per query, how panels and stacks add up, and what a batch's statistics average over."""
+"""COCOS: the counts of a query, those of panels and stacks, and what the statistics of a batch average over."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights
+from lossscope.core.counts import CountedWeights
 from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.types import Convention
 from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -39,42 +40,40 @@ class Entrywise(Objective):
         return CountedWeights((S * mask.negatives)[:, None, :], torch.ones(len(S)), positive, never)
 
 
-def rows(S: Tensor, mask: Mask | None = None, whole: bool = True) -> DenseRows:
+def rows(S: Tensor, mask: Mask | None = None, has_all_queries: bool = True) -> DenseRows:
     """One batch of similarities."""
     ids = torch.arange(S.shape[0]), torch.arange(S.shape[1])[None]
-    return DenseRows(BatchShape(1, "i2t", *ids, whole), S, mask or pair_mask(torch.arange(len(S))))
+    return DenseRows(BatchShape(1, "i2t", *ids, has_all_queries), S, mask or pair_mask(torch.arange(len(S))))
 
 
-def found(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> ProbeResult:
-    (one,) = run_probes(rows(S, mask), plan_probes([objective], [probe or Cocos()]))
-    return one
+def count(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> ProbeResult:
+    (result,) = run_probes(rows(S, mask), plan_probes([objective], [probe or Cocos()]))
+    return result
 
 
-def statistics(one: ProbeResult) -> dict[str, float]:
-    columns = one.columns()
-    return {s.name: float(reduce_column(s, columns, 1)) for s in one.statistics()}
+def statistics(result: ProbeResult) -> dict[str, float]:
+    columns = result.columns()
+    return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
 
 
 @settings(max_examples=30)
 @given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
 @pytest.mark.parametrize("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])
-def test_panels_of_queries_one_below_the_other_are_the_rows_of_the_whole(
-    objective: Objective, cuts: set[int], seed: int
-) -> None:
+def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: set[int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     S = torch.rand(12, 12, generator=generator).double() * 0.03
     mask = replace(pair_mask(torch.arange(12)), valid=torch.rand(12, 12, generator=generator) < 0.8)
     parts = torch.tensor_split(torch.arange(12), sorted(cuts))
-    questions = plan_probes([objective], [Cocos(curve=True)])
-    panels = [next(iter(run_probes(rows(S[part], mask.rows(part), whole=False), questions))) for part in parts]
-    one, all_at_once = merge_parts(panels, rows(S, mask).shape), found(objective, S, mask, Cocos(curve=True))
+    plan = plan_probes([objective], [Cocos(curve=True)])
+    panels = [next(iter(run_probes(rows(S[part], mask.rows(part), has_all_queries=False), plan))) for part in parts]
+    result, all_at_once = merge_parts(panels, rows(S, mask).shape), count(objective, S, mask, Cocos(curve=True))
     columns = all_at_once.columns()
-    assert one.columns().keys() == columns.keys()
-    for name, column in one.columns().items():
+    assert result.columns().keys() == columns.keys()
+    for name, column in result.columns().items():
         torch.testing.assert_close(column, columns[name], rtol=1e-12, atol=0, equal_nan=True)
-    for statistic in one.statistics():
+    for statistic in result.statistics():
         torch.testing.assert_close(
-            reduce_column(statistic, one.columns(), 1),
+            reduce_column(statistic, result.columns(), 1),
             reduce_column(statistic, columns, 1),
             rtol=1e-12,
             atol=0,
@@ -93,16 +92,16 @@ def test_panels_of_queries_one_below_the_other_are_the_rows_of_the_whole(
         ("smoothap:tau=0.3", "released", False),
     ],
 )
-def test_a_stack_says_what_its_batches_say_alone(objective: str, convention: str, panels: bool, lab: Any) -> None:
-    batches = lab.drawn(c=6, many=objective.startswith("smoothap"), gaps=False)
+def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, panels: bool, lab: Any) -> None:
+    batches = lab.random_batches(c=6, many=objective.startswith("smoothap"), gaps=False)
     batches = replace(batches, direction="t2i")
-    lab.however_cut(f"cocos:eps=0.02,convention={convention}", batches, objective, panels)
+    lab.assert_invariant_to_cuts(f"cocos:eps=0.02,convention={convention}", batches, objective, panels)
 
 
 def test_columns_of_a_batch_by_hand() -> None:
     S = torch.tensor([[0.9, 0.02, 0.005, 0.04], [0.03, 0.8, 0.0, 0.01]], dtype=torch.float64)
     match = torch.tensor([[True, False, False, False], [False, True, False, False]])
-    columns = found(Entrywise(), S, Mask(match, torch.ones_like(match))).columns()
+    columns = count(Entrywise(), S, Mask(match, torch.ones_like(match))).columns()
     assert columns["count"].tolist() == [2, 1]
     assert columns["mass_high"].tolist() == pytest.approx([0.06, 0.03])
     assert columns["mass_below"].tolist() == pytest.approx([0.005, 0.01])
@@ -121,49 +120,49 @@ def test_each_objective_reports_what_its_paper_counts() -> None:
 
 @pytest.mark.parametrize("name", names("objectives"))
 def test_every_objective_can_be_counted(name: str) -> None:
-    one = found(build("objectives", name), torch.rand(6, 6, dtype=torch.float64))
-    assert all(len(column) == 6 for column in one.columns().values())
-    assert set(statistics(one)) >= {"C_0", "N_eff", "skipped"}
+    result = count(build("objectives", name), torch.rand(6, 6, dtype=torch.float64))
+    assert all(len(column) == 6 for column in result.columns().values())
+    assert set(statistics(result)) >= {"C_0", "N_eff", "skipped"}
 
 
 def test_c_q_averages_over_queries_with_a_count_and_c_q_all_over_all() -> None:
     S = torch.tensor([[0.9, 0.0, 0.0], [0.8, 0.9, 0.85], [0.0, 0.8, 0.9]], dtype=torch.float64)
-    told = statistics(found(build("objectives", "triplet:margin=0.2"), S))
-    assert (told["C_q"], told["C_q_all"], told["C_B"], told["C_0"]) == (1.5, 1.0, 3, 1)
+    values = statistics(count(build("objectives", "triplet:margin=0.2"), S))
+    assert (values["C_q"], values["C_q_all"], values["C_B"], values["C_0"]) == (1.5, 1.0, 3, 1)
 
 
 def test_c_q_of_a_batch_without_any_count_is_undefined() -> None:
-    told = statistics(found(build("objectives", "triplet"), torch.eye(3, dtype=torch.float64)))
-    assert str(told["C_q"]) == str(told["N_eff"]) == "nan"
-    assert (told["C_q_all"], told["C_B"], told["C_0"]) == (0, 0, 3)
+    values = statistics(count(build("objectives", "triplet"), torch.eye(3, dtype=torch.float64)))
+    assert str(values["C_q"]) == str(values["N_eff"]) == "nan"
+    assert (values["C_q_all"], values["C_B"], values["C_0"]) == (0, 0, 3)
 
 
 def test_skipped_queries_are_counted_apart_and_never_averaged() -> None:
     mask = pair_mask(torch.arange(4))
     mask = replace(mask, match=mask.match & (torch.arange(4) < 2)[:, None])
     S = torch.full((4, 4), 0.5, dtype=torch.float64)
-    told = statistics(found(build("objectives", "triplet"), S, mask))
-    assert told == {"C_q": 3, "C_q_all": 3, "C_B": 6, "C_0": 0, "N_eff": 3, "skipped": 2}
+    values = statistics(count(build("objectives", "triplet"), S, mask))
+    assert values == {"C_q": 3, "C_q_all": 3, "C_B": 6, "C_0": 0, "N_eff": 3, "skipped": 2}
 
 
-def test_nothing_but_skipped_queries_leaves_nothing_to_average() -> None:
+def test_a_batch_of_skipped_queries_has_no_mean() -> None:
     mask = Mask(torch.zeros(3, 3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool))
-    told = statistics(found(build("objectives", "ntxent"), torch.rand(3, 3), mask))
-    assert {name for name, value in told.items() if value != value} == {"C_neg", "W_neg", "W_low", "W_pos", "N_eff"}
-    assert (told["skipped"], told["C_0"]) == (3, 0)
+    values = statistics(count(build("objectives", "ntxent"), torch.rand(3, 3), mask))
+    assert {name for name, value in values.items() if value != value} == {"C_neg", "W_neg", "W_low", "W_pos", "N_eff"}
+    assert (values["skipped"], values["C_0"]) == (3, 0)
 
 
 @pytest.mark.parametrize("objective", ["ntxent", "triplet", "smoothap:tau=0.3"])
 def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> None:
-    batches = lab.drawn(many=objective.startswith("smoothap")).rows()
-    one = lab.found("cocos:curve=true", batches, objective)
-    curve = one.columns()["curve"]
+    batches = lab.random_batches(many=objective.startswith("smoothap")).rows()
+    result = lab.run("cocos:curve=true", batches, objective)
+    curve = result.columns()["curve"]
     counted = build("objectives", objective).counted_weights(batches.S, batches.mask)
     assert curve.shape == (18, len(EDGES))
     for place, eps in enumerate(EDGES):
         torch.testing.assert_close(curve[:, place], counted.threshold(eps).above.to(curve.dtype), rtol=1e-12, atol=0)
-    mean = lab.statistics(one)["curve"]
-    usable = ~one.skipped.view(3, 6)
+    mean = lab.statistics(result)["curve"]
+    usable = ~result.skipped.view(3, 6)
     for b in range(3):
         np.testing.assert_allclose(mean[b], curve.view(3, 6, -1)[b, usable[b]].mean(0))
 
@@ -184,14 +183,14 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
         ("q90", 3.0),
     ],
 )
-def test_undefined_and_skipped_entries_take_no_part(reducer: Reducer, expected: float) -> None:
+def test_undefined_and_skipped_entries_are_left_out(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")
     assert float(reduce_column(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
-def test_where_nothing_is_left_there_is_no_number(reducer: Reducer) -> None:
+def test_without_elements_the_statistic_is_nan(reducer: Reducer) -> None:
     columns = {"x": torch.tensor([NAN, 1.0, NAN, 2.0]), "skipped": torch.tensor([0, 1, 0, 0])}
     first, second = reduce_column(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
     assert first != first
@@ -200,7 +199,7 @@ def test_where_nothing_is_left_there_is_no_number(reducer: Reducer) -> None:
 
 @pytest.mark.parametrize(("merge", "expected"), [("sum", [5, 7]), ("max", [4, 5]), ("min", [1, 2])])
 @pytest.mark.parametrize("axis", ["candidate", "batch", "layer"])
-def test_views_of_the_same_elements_are_merged_as_their_accumulator_says(
+def test_views_of_the_same_elements_are_merged_by_their_accumulator(
     axis: Any, merge: Any, expected: Sequence[float]
 ) -> None:
     a, b = (Accumulator(torch.tensor(values), merge) for values in ([1.0, 5.0], [4.0, 2.0]))

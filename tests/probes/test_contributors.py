@@ -1,4 +1,4 @@
-"""Over how many negatives the weight is spread."""
+"""Over how many negatives the weight is distributed."""
 
 from __future__ import annotations
 
@@ -23,72 +23,76 @@ OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"]
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("seed", range(3))
-def test_the_numbers_are_those_of_the_entries_one_by_one(seed: int, objective: str, lab: Any, oracle: Oracle) -> None:
-    batches = lab.drawn(seed, q=8, c=12, many=objective.startswith("smoothap"))
-    found = lab.ask("contributors", batches, objective)
-    for b, one in enumerate(batches.alone()):
-        rows = one.rows()
+def test_the_statistics_equal_the_oracle(seed: int, objective: str, lab: Any, oracle: Oracle) -> None:
+    batches = lab.random_batches(seed, q=8, c=12, many=objective.startswith("smoothap"))
+    actual = lab.measure("contributors", batches, objective)
+    for b, batch in enumerate(batches.single_batches()):
+        rows = batch.rows()
         counted = build("objectives", objective).counted_weights(rows.S, rows.mask)
         expected = oracle("probes_weights").contributors(counted.weights[~counted.skipped].flatten(1).tolist())
-        assert {name: v[b] for name, v in found.items()} == pytest.approx(expected, rel=1e-9, nan_ok=True)
+        assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_stacks_and_panels_change_nothing(objective: str, lab: Any) -> None:
-    lab.however_cut("contributors", lab.drawn(many=objective.startswith("smoothap")), objective)
+def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
+    lab.assert_invariant_to_cuts("contributors", lab.random_batches(many=objective.startswith("smoothap")), objective)
 
 
 @given(weights=st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda w: sum(w) > 1e-3))
 def test_how_the_numbers_bound_each_other(weights: list[float], lab: Any) -> None:
-    """1 <= N_eff <= perplexity <= number of entries (Hill numbers fall with their order); 1 / N_eff <= top1."""
-    one = lab.drawn(k=1, q=1, c=len(weights) + 1, d=1, gaps=False)
+    """1 <= N_eff <= perplexity <= number of entries (Hill numbers decrease with their order); 1 / N_eff <= top1."""
+    batch = lab.random_batches(k=1, q=1, c=len(weights) + 1, d=1, gaps=False)
     S = torch.tensor([0.0, *weights], dtype=torch.float64).log().clamp(min=-700)
-    one = replace(one, queries=torch.ones(1, 1, 1, dtype=torch.float64), candidates=S[None, :, None])
-    found = {name: float(v[0]) for name, v in lab.ask("contributors", one, "ntxent:tau=1").items()}
-    assert 1 - 1e-9 <= found["N_eff"] <= found["perplexity"] * (1 + 1e-9) <= len(weights) * (1 + 2e-9)
-    assert 1 / found["N_eff"] <= found["top1"] * (1 + 1e-9) <= found["top5"] * (1 + 2e-9) <= 1 + 3e-9
+    batch = replace(batch, queries=torch.ones(1, 1, 1, dtype=torch.float64), candidates=S[None, :, None])
+    actual = {name: float(v[0]) for name, v in lab.measure("contributors", batch, "ntxent:tau=1").items()}
+    assert 1 - 1e-9 <= actual["N_eff"] <= actual["perplexity"] * (1 + 1e-9) <= len(weights) * (1 + 2e-9)
+    assert 1 / actual["N_eff"] <= actual["top1"] * (1 + 1e-9) <= actual["top5"] * (1 + 2e-9) <= 1 + 3e-9
 
 
-def test_equal_weights_are_as_many_as_they_are(lab: Any) -> None:
-    one = lab.drawn(k=1, q=2, c=7, gaps=False)
-    one = replace(one, queries=one.queries[:, :1].expand(1, 2, 4), candidates=one.queries[:, :1].expand(1, 7, 4))
-    found = lab.ask("contributors", one, "ntxent")
-    assert found["N_eff"] == pytest.approx([6])
-    assert found["perplexity"] == pytest.approx([6])
-    assert found["top1"] == pytest.approx([1 / 6])
-    assert found["top5"] == pytest.approx([5 / 6])
+def test_n_eff_of_equal_weights_is_their_number(lab: Any) -> None:
+    batch = lab.random_batches(k=1, q=2, c=7, gaps=False)
+    batch = replace(
+        batch, queries=batch.queries[:, :1].expand(1, 2, 4), candidates=batch.queries[:, :1].expand(1, 7, 4)
+    )
+    actual = lab.measure("contributors", batch, "ntxent")
+    assert actual["N_eff"] == pytest.approx([6])
+    assert actual["perplexity"] == pytest.approx([6])
+    assert actual["top1"] == pytest.approx([1 / 6])
+    assert actual["top5"] == pytest.approx([5 / 6])
 
 
-def test_weights_whose_squares_vanish_are_still_counted(lab: Any) -> None:
-    """Softmax probabilities of e^-60 square to less than float32 holds."""
-    one = lab.drawn(k=1, q=1, c=4, d=1, gaps=False)
+def test_weights_whose_squares_underflow_are_still_counted(lab: Any) -> None:
+    """Squares of softmax probabilities of e^-60 underflow in float32."""
+    batch = lab.random_batches(k=1, q=1, c=4, d=1, gaps=False)
     candidates = torch.tensor([0.9, 0.3, 0.3, 0.3])[None, :, None]
-    one = replace(one, queries=torch.ones(1, 1, 1), candidates=candidates)
-    found = lab.ask("contributors", one, "ntxent:tau=0.01")
-    assert found["N_eff"] == pytest.approx([3], rel=1e-5)
-    assert found["perplexity"] == pytest.approx([3], rel=1e-5)
+    batch = replace(batch, queries=torch.ones(1, 1, 1), candidates=candidates)
+    actual = lab.measure("contributors", batch, "ntxent:tau=0.01")
+    assert actual["N_eff"] == pytest.approx([3], rel=1e-5)
+    assert actual["perplexity"] == pytest.approx([3], rel=1e-5)
 
 
 @pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.drawn()
-    lab.same(lab.ask("contributors", batches.in_order(queries, candidates)), lab.ask("contributors", batches))
+    batches = lab.random_batches()
+    lab.assert_same(
+        lab.measure("contributors", batches.permute(queries, candidates)), lab.measure("contributors", batches)
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_degenerate_batches_give_no_infinity(
     objective: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
 ) -> None:
-    found = lab.ask("contributors", degenerate, objective)
-    assert not any(np.isinf(values).any() for values in found.values())
+    actual = lab.measure("contributors", degenerate, objective)
+    assert not any(np.isinf(values).any() for values in actual.values())
     nothing = "all skipped" in request.node.name or ("separated" in request.node.name and "triplet" in objective)
     if nothing:
-        assert all(np.isnan(values).all() for values in found.values())
+        assert all(np.isnan(values).all() for values in actual.values())
     elif "one negative" in request.node.name and objective == "ntxent":
-        assert all(values.tolist() == pytest.approx([1, 1]) for values in found.values())
+        assert all(values.tolist() == pytest.approx([1, 1]) for values in actual.values())
 
 
-def test_a_convention_that_the_objective_does_not_know_is_refused() -> None:
+def test_an_unsupported_convention_raises() -> None:
     with pytest.raises(InputError, match=r"convention of VLC must be one of corrected; got 'released'"):
         Contributors(convention="released").check(build("objectives", "vlc"))

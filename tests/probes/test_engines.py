@@ -1,4 +1,4 @@
-"""Every probe in a sweep: a batch in panels says what it says whole, and sources give what probes read."""
+"""Every probe in a sweep: panels equal the whole batch, and sources provide what probes read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 from lossscope.sources.base import load
@@ -31,18 +31,20 @@ def embedded() -> SplitEmbeddings:
     captions = torch.nn.functional.normalize(images[owner] + 0.3 * noise, dim=1)
     ids = [str(row) for row in range(40)]
     keys = Pair(np.arange(20) // 2, np.arange(40) % 7)
-    return SplitEmbeddings("source", images, captions, None, owner, ids[:20], ids, "f", inputs=lambda: keys)
+    return SplitEmbeddings("source", images, captions, None, owner, ids[:20], ids, "f", read_input_keys=lambda: keys)
 
 
-def swept(embedded: SplitEmbeddings, *probes: str, **options: Any) -> pd.DataFrame:
+def run_sweep(embedded: SplitEmbeddings, *probes: str, **options: Any) -> pd.DataFrame:
     plan = Sweep(("ntxent", "triplet", "smoothap"), probes, **{"batch_size": 12, **options})
-    return plan.run(embedded)[0].set_index(KEYS)
+    return plan.run(embedded).summary.set_index(KEYS)
 
 
-def test_a_batch_in_panels_says_what_it_says_whole(embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_panels_give_the_statistics_of_the_whole_batch(
+    embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lossscope.engine.large_batches.PANEL", 60)
     probes = (*WITHOUT_MODEL, "tangent:of=candidate")
-    dense, counting_rule = (swept(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
+    dense, counting_rule = (run_sweep(embedded, *probes, engine=engine) for engine in ("dense", "tiled"))
     assert {str(probe).partition(":")[0] for probe in dense.index.get_level_values("probe")} == set(WITHOUT_MODEL)
     assert dense.index.equals(counting_rule.index)
     for column in ("mean", "std", "n_defined"):
@@ -51,21 +53,21 @@ def test_a_batch_in_panels_says_what_it_says_whole(embedded: SplitEmbeddings, mo
 
 def test_false_negatives_are_those_of_the_source(embedded: SplitEmbeddings) -> None:
     """One batch of all pairs: each has one other caption of its image, and its copies are counted by hand."""
-    found = swept(embedded, "false_negatives", batch_size=None, sampling="pairs")["mean"]
+    actual = run_sweep(embedded, "false_negatives", batch_size=None, sampling="pairs")["mean"]
     owner, texts = embedded.caption_image, np.arange(40) % 7
     copies = [(texts == texts[c]) & (owner != owner[c]) for c in range(40)]
     for direction in ("i2t", "t2i"):
-        told = found.xs(direction, level="direction").droplevel(["objective", "probe"])
-        assert not told.index.has_duplicates
-        assert told["same_image"] == 1
-        assert told["duplicates"] == (np.sum(copies) / 40 if direction == "i2t" else 2)
+        by_statistic = actual.xs(direction, level="direction").droplevel(["objective", "probe"])
+        assert not by_statistic.index.has_duplicates
+        assert by_statistic["same_image"] == 1
+        assert by_statistic["duplicates"] == (np.sum(copies) / 40 if direction == "i2t" else 2)
 
 
 def test_a_checkpoint_gives_the_gradients_of_its_layers(tiny_checkpoint: Path) -> None:
-    found = swept(load(tiny_checkpoint, split="val"), "parameter_gradients", "cocos", batch_size=16)
-    found = found.xs("parameter_gradients", level="probe").xs("t2i", level="direction")["mean"]
+    actual = run_sweep(load(tiny_checkpoint, split="val"), "parameter_gradients", "cocos", batch_size=16)
+    actual = actual.xs("parameter_gradients", level="probe").xs("t2i", level="direction")["mean"]
     for objective in ("ntxent:tau=0.1", "smoothap:tau=0.01"):
-        layers = found.xs(objective, level="objective")
+        layers = actual.xs(objective, level="objective")
         total = layers.pop("gradient_norm")
         assert list(layers.index) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
         assert 0 < layers.max() <= total <= layers.sum()
@@ -73,16 +75,16 @@ def test_a_checkpoint_gives_the_gradients_of_its_layers(tiny_checkpoint: Path) -
 
 def test_a_source_without_a_model_has_no_gradients(embedded: SplitEmbeddings) -> None:
     with pytest.raises(InputError, match="parameter_gradients needs the model itself"):
-        swept(embedded, "parameter_gradients")
+        run_sweep(embedded, "parameter_gradients")
 
 
 @pytest.mark.parametrize("name", names("probes"))
-def test_what_a_probe_says_of_itself(name: str) -> None:
+def test_the_attributes_of_a_probe(name: str) -> None:
     probe = build("probes", name)
-    told = probe.statistics(build("objectives", "ntxent") if probe.needs_objective else None)
+    statistics = probe.statistics(build("objectives", "ntxent") if probe.needs_objective else None)
     assert probe.axis in ("query", "candidate", "batch", "layer")
-    assert len({statistic.name for statistic in told}) == len(told) > 0
+    assert len({statistic.name for statistic in statistics}) == len(statistics) > 0
     units = {"samples", "weight", "similarity", "%", "rank", "queries", "1", "norm"}
-    assert {statistic.unit for statistic in told} <= units
+    assert {statistic.unit for statistic in statistics} <= units
     if probe.cheap:
-        assert not probe.reads & {"embeddings", "gradients", "keys"}, "any source must be able to answer a cheap probe"
+        assert not probe.reads & {"embeddings", "gradients", "keys"}, "a cheap probe must work on any source"

@@ -15,12 +15,12 @@ from lossscope.registry import build
 
 
 def linear(G: Tensor) -> Mapping[str, Tensor]:
-    """Two layers: one adds all of dL/dS, the other what is in its first row."""
+    """Return the gradients of two layers: one sums all of dL/dS, the other takes its first row."""
     return {"image.fc": G.sum().abs(), "text.rnn": 2 * G[0].norm()}
 
 
 def one_batch(lab: Any, **more: Any) -> Any:
-    return replace(lab.drawn(k=1, q=6, c=6, **more).rows(), gradients=linear)
+    return replace(lab.random_batches(k=1, q=6, c=6, **more).rows(), gradients=linear)
 
 
 @pytest.mark.parametrize(
@@ -39,38 +39,38 @@ def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float
     rows = replace(rows, shape=replace(rows.shape, direction=direction))
     W = build("objectives", objective)(rows.S, rows.mask).W
     expected = {name: float(norm) * scale for name, norm in linear(W).items()}
-    found = lab.columns(lab.found(f"parameter_gradients{spec}", rows, objective))
+    result = lab.columns(lab.run(f"parameter_gradients{spec}", rows, objective))
     total = sum(norm**2 for norm in expected.values()) ** 0.5
-    assert {name: float(v[0]) for name, v in found.items()} == pytest.approx({"gradient_norm": total, **expected})
+    assert {name: float(v[0]) for name, v in result.items()} == pytest.approx({"gradient_norm": total, **expected})
 
 
 def test_the_total_is_a_statistic_and_so_is_every_layer(lab: Any) -> None:
-    found = lab.found("parameter_gradients", one_batch(lab))
-    assert [s.name for s in found.probe.statistics(None)] == ["gradient_norm"]
-    told = found.probe.layers(found.columns())
-    assert [(s.name, s.column, s.reducer, s.unit) for s in told] == [
+    result = lab.run("parameter_gradients", one_batch(lab))
+    assert [s.name for s in result.probe.statistics(None)] == ["gradient_norm"]
+    layers = result.probe.layers(result.columns())
+    assert [(s.name, s.column, s.reducer, s.unit) for s in layers] == [
         (name, name, "mean", "norm") for name in ("image.fc", "text.rnn")
     ]
-    assert lab.statistics(found)["gradient_norm"] == pytest.approx(float(found.columns()["gradient_norm"]))
+    assert lab.statistics(result)["gradient_norm"] == pytest.approx(float(result.columns()["gradient_norm"]))
 
 
-def test_a_batch_that_pulls_at_nothing_has_no_gradient(lab: Any) -> None:
+def test_a_batch_without_violations_has_no_gradient(lab: Any) -> None:
     rows = one_batch(lab, gaps=False)
     rows = replace(rows, S=torch.eye(6, dtype=torch.float64))
-    assert lab.ask("parameter_gradients", rows, "triplet")["gradient_norm"].tolist() == [0]
+    assert lab.measure("parameter_gradients", rows, "triplet")["gradient_norm"].tolist() == [0]
 
 
 def test_skipped_queries_alone_give_no_infinity(lab: Any) -> None:
     rows = one_batch(lab)
     mask = replace(rows.mask, match=torch.zeros_like(rows.mask.match))
-    assert lab.ask("parameter_gradients", replace(rows, mask=mask), "ntxent")["gradient_norm"].tolist() == [0]
+    assert lab.measure("parameter_gradients", replace(rows, mask=mask), "ntxent")["gradient_norm"].tolist() == [0]
 
 
-def test_a_source_without_a_model_is_refused(lab: Any) -> None:
-    with pytest.raises(InputError, match=r"parameter_gradients needs the model itself, which this source has not"):
-        lab.ask("parameter_gradients", lab.drawn(k=1))
+def test_a_source_without_a_model_raises(lab: Any) -> None:
+    with pytest.raises(InputError, match="parameter_gradients needs the model itself, which this source does not have"):
+        lab.measure("parameter_gradients", lab.random_batches(k=1))
 
 
-def test_a_batch_in_pieces_is_refused(lab: Any) -> None:
+def test_a_batch_in_several_views_raises(lab: Any) -> None:
     with pytest.raises(InputError, match=r"needs a batch in one piece; one of 6 candidates comes in several"):
-        lab.joined_panels("parameter_gradients", one_batch(lab), [4, 2])
+        lab.run_in_panels("parameter_gradients", one_batch(lab), [4, 2])

@@ -21,28 +21,28 @@ OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:ta
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("eps", [0, 0.03, 1.5])
-def test_the_numbers_are_sums_over_the_counted_weights(objective: str, eps: float, lab: Any, oracle: Oracle) -> None:
-    batches = lab.drawn(many=objective.startswith("smoothap"))
-    found = lab.ask(f"weight_mass:eps={eps}", batches, objective)
-    for b, one in enumerate(batches.alone()):
-        rows = one.rows()
+def test_the_statistics_equal_the_oracle(objective: str, eps: float, lab: Any, oracle: Oracle) -> None:
+    batches = lab.random_batches(many=objective.startswith("smoothap"))
+    actual = lab.measure(f"weight_mass:eps={eps}", batches, objective)
+    for b, batch in enumerate(batches.single_batches()):
+        rows = batch.rows()
         counted = build("objectives", objective).counted_weights(rows.S, rows.mask)
-        own = ~counted.skipped
-        entries = counted.weights[own].flatten(1).tolist()
+        usable = ~counted.skipped
+        entries = counted.weights[usable].flatten(1).tolist()
         expected = oracle("probes_weights").mass(
-            entries, counted.positive[own].tolist(), counted.divisor[own].tolist(), eps
+            entries, counted.positive[usable].tolist(), counted.divisor[usable].tolist(), eps
         )
-        assert {name: v[b] for name, v in found.items()} == pytest.approx(expected, rel=1e-6, nan_ok=True)
+        assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-6, nan_ok=True)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_stacks_and_panels_change_nothing(objective: str, lab: Any) -> None:
-    lab.however_cut("weight_mass", lab.drawn(many=objective.startswith("smoothap")), objective)
+def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
+    lab.assert_invariant_to_cuts("weight_mass", lab.random_batches(many=objective.startswith("smoothap")), objective)
 
 
 def test_they_are_the_weights_of_cocos_where_it_reports_them(lab: Any) -> None:
-    batches = lab.drawn(gaps=False)
-    ours, cocos = (lab.ask(f"{name}:eps=0.02", batches, "ntxent") for name in ("weight_mass", "cocos"))
+    batches = lab.random_batches(gaps=False)
+    ours, cocos = (lab.measure(f"{name}:eps=0.02", batches, "ntxent") for name in ("weight_mass", "cocos"))
     for name in ("W_neg", "W_low", "W_pos"):
         np.testing.assert_array_equal(ours[name], cocos[name])
 
@@ -50,24 +50,26 @@ def test_they_are_the_weights_of_cocos_where_it_reports_them(lab: Any) -> None:
 @pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.drawn()
-    lab.same(lab.ask("weight_mass", batches.in_order(queries, candidates)), lab.ask("weight_mass", batches))
+    batches = lab.random_batches()
+    lab.assert_same(
+        lab.measure("weight_mass", batches.permute(queries, candidates)), lab.measure("weight_mass", batches)
+    )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_degenerate_batches_give_no_infinity(
     objective: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
 ) -> None:
-    found = lab.ask("weight_mass", degenerate, objective)
-    assert not any(np.isinf(values).any() for values in found.values())
+    actual = lab.measure("weight_mass", degenerate, objective)
+    assert not any(np.isinf(values).any() for values in actual.values())
     if "all skipped" in request.node.name:
-        assert all(np.isnan(values).all() for values in found.values())
+        assert all(np.isnan(values).all() for values in actual.values())
     if "separated" in request.node.name and objective == "triplet":
-        assert np.isnan(found["share_above"]).all()
-        assert found["W_neg"].tolist() == [0, 0]
+        assert np.isnan(actual["share_above"]).all()
+        assert actual["W_neg"].tolist() == [0, 0]
 
 
-def test_what_can_not_be_asked_is_refused_before_any_work() -> None:
+def test_invalid_options_raise_before_any_work() -> None:
     with pytest.raises(InputError, match=r"eps must be a number >= 0; got -1"):
         WeightMass(eps=-1)
     with pytest.raises(InputError, match=r"convention of VLC must be one of corrected; got 'released'"):

@@ -51,7 +51,7 @@ def _table(name="numbers"):
 
 
 def _picture(name="line"):
-    fig = style.canvas()
+    fig = style.new_figure()
     fig.add_subplot().plot([0, 1], [1, 0])
     return Picture(name, "A line & more.", 'Falls "from" 1 to <0>.', fig)
 
@@ -294,7 +294,7 @@ def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
 @pytest.mark.slow
 def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
     with style.screen():
-        wide = style.canvas(width=4)
+        wide = style.new_figure(width=4)
         wide.add_subplot().plot([0, 1])
     out = write_page(tmp_path, "T", "L", [Section("S", "", (Picture("wide", "c", "a", wide),))], {})
     (address,) = re.findall(r'src="data:image/webp;base64,([^"]+)"', out.read_text(encoding="utf-8"))

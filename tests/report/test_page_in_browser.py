@@ -33,7 +33,7 @@ EVIL = "</script><b>NT & Xent</b>"
 
 def picture(name: str) -> Picture:
     with style.screen():
-        figure = style.canvas()
+        figure = style.new_figure()
         figure.add_subplot().plot([0, 1], [1, 0])
     return Picture(name, f"A line called {name}.", f"A line that falls from 1 to 0, {name}.", figure)
 

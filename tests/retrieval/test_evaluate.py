@@ -1,4 +1,4 @@
-"""The retrieval protocol, against sorting every row: ranks, recalls, average precision, ties, folds, ensembles."""
+"""Does the retrieval protocol equal sorting every row: ranks, recalls, average precision, ties, folds, ensembles?"""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Rows = npt.NDArray[np.int64]
 DIRECTIONS = ("i2t", "t2i")
 
 
-def made(images: int, captions: int, seed: int = 0, levels: int | None = None) -> tuple[Tensor, Rows]:
-    """Similarities and owners, in no order; `levels` makes ties; images may be without a caption."""
+def random_similarities(images: int, captions: int, seed: int = 0, levels: int | None = None) -> tuple[Tensor, Rows]:
+    """Return similarities and the image of each caption; `levels` makes ties; some images have no caption."""
     rng = np.random.default_rng(seed)
     S = rng.random((images, captions))
     owner = rng.integers(0, images, captions)
@@ -39,7 +39,7 @@ def made(images: int, captions: int, seed: int = 0, levels: int | None = None) -
 
 
 def embedded(seed: int = 0, **changes: Any) -> SplitEmbeddings:
-    """Twelve images of two captions each."""
+    """Return a source of twelve images with two captions each."""
     generator = torch.Generator().manual_seed(seed)
     v, t = (normalise(torch.randn(n, 6, generator=generator).double()) for n in (12, 24))
     owner = np.repeat(np.arange(12), 2)
@@ -49,9 +49,9 @@ def embedded(seed: int = 0, **changes: Any) -> SplitEmbeddings:
 
 
 def mean_of(rows: pd.DataFrame, direction: str, statistic: str, column: str = "mean") -> float:
-    chosen = rows[(rows["direction"] == direction) & (rows["statistic"] == statistic)]
-    assert len(chosen) == 1
-    return float(chosen[column].iloc[0])
+    selected = rows[(rows["direction"] == direction) & (rows["statistic"] == statistic)]
+    assert len(selected) == 1
+    return float(selected[column].iloc[0])
 
 
 SHAPES = [
@@ -69,33 +69,33 @@ SHAPES = [
 @pytest.mark.parametrize(("images", "captions", "levels"), SHAPES)
 def test_retrieval_equals_sorting_every_row(images: int, captions: int, levels: int | None, oracle: Oracle) -> None:
     slow = oracle("retrieval")
-    S, owner = made(images, captions, levels=levels)
-    for found, direction in zip(retrieve(S, owner), DIRECTIONS, strict=True):
+    S, owner = random_similarities(images, captions, levels=levels)
+    for retrieval, direction in zip(retrieve(S, owner), DIRECTIONS, strict=True):
         queries = slow.queries(S.numpy(), owner, direction)
-        assert found.ranks.tolist() == [slow.rank(*query) for query in queries]
-        assert found.ties.tolist() == [slow.ties(*query) for query in queries]
-        assert found.relevant.tolist() == [len(relevant) for _, relevant in queries]
-        assert found.hits.tolist() == [[c in r for c in slow.order(s)[:10]] for s, r in queries]
+        assert retrieval.ranks.tolist() == [slow.rank(*query) for query in queries]
+        assert retrieval.ties.tolist() == [slow.ties(*query) for query in queries]
+        assert retrieval.relevant.tolist() == [len(relevant) for _, relevant in queries]
+        assert retrieval.hits.tolist() == [[c in r for c in slow.order(s)[:10]] for s, r in queries]
         for k in (1, 5, 10):
-            assert found.recall(k) == pytest.approx(100 * np.mean([slow.rank(*query) < k for query in queries]))
+            assert retrieval.recall(k) == pytest.approx(100 * np.mean([slow.rank(*query) < k for query in queries]))
             for divisor in ("relevant", "hits"):
                 expected = np.mean([slow.average_precision(*query, k, divisor) for query in queries])
-                assert found.average_precision(k, divisor) == pytest.approx(float(expected))
+                assert retrieval.average_precision(k, divisor) == pytest.approx(float(expected))
 
 
 @pytest.mark.parametrize("levels", [None, 5])
 @pytest.mark.parametrize("tile", [1, 100, 1000])
-def test_tiles_change_nothing(monkeypatch: pytest.MonkeyPatch, tile: int, levels: int | None) -> None:
-    S, owner = made(40, 70, seed=1, levels=levels)
+def test_the_size_of_tiles_changes_nothing(monkeypatch: pytest.MonkeyPatch, tile: int, levels: int | None) -> None:
+    S, owner = random_similarities(40, 70, seed=1, levels=levels)
     whole = retrieve(S, owner)
-    monkeypatch.setattr(module, "_rows", lambda columns: max(1, tile // columns))
-    for one, other in zip(whole, retrieve(S, owner), strict=True):
+    monkeypatch.setattr(module, "_rows_per_tile", lambda columns: max(1, tile // columns))
+    for expected, tiled in zip(whole, retrieve(S, owner), strict=True):
         for column in ("ranks", "ties", "hits", "relevant"):
-            assert np.array_equal(getattr(one, column), getattr(other, column))
+            assert np.array_equal(getattr(expected, column), getattr(tiled, column))
 
 
 def of_hits(ranks: list[int], relevant: int = 5) -> Retrieval:
-    """One query whose hits are at these ranks, counted from one."""
+    """Return the retrieval of one query whose hits are at these ranks, counted from one."""
     hits = np.array([[rank in ranks for rank in range(1, 11)]])
     first = np.array([min(ranks, default=99) - 1])
     return Retrieval(first, np.zeros(1, np.int64), hits, np.array([relevant]))
@@ -106,12 +106,12 @@ def of_hits(ranks: list[int], relevant: int = 5) -> Retrieval:
     [([1], 1, 1 / 5), ([2], 0.5, 0.5 / 5), ([1, 3], (1 + 2 / 3) / 2, (1 + 2 / 3) / 5), ([], 0, 0), ([6], 0, 0)],
 )
 def test_average_precision_at_5_by_hand(ranks: list[int], by_hits: float, standard: float) -> None:
-    found = of_hits(ranks)
-    assert found.average_precision(5, "hits") == pytest.approx(by_hits)
-    assert found.average_precision(5) == pytest.approx(standard)
+    retrieval = of_hits(ranks)
+    assert retrieval.average_precision(5, "hits") == pytest.approx(by_hits)
+    assert retrieval.average_precision(5) == pytest.approx(standard)
 
 
-def test_standard_average_precision_divides_by_what_can_be_found() -> None:
+def test_standard_average_precision_divides_by_the_most_hits_there_can_be() -> None:
     assert of_hits([1, 2], relevant=2).average_precision(5) == 1.0
     assert of_hits([1, 2, 3, 4, 5], relevant=8).average_precision(5) == 1.0
 
@@ -122,7 +122,7 @@ def test_average_precision_beyond_ten_or_by_another_divisor_raises(k: int, divis
         of_hits([1]).average_precision(k, divisor)
 
 
-def test_equal_candidates_do_not_worsen_the_rank_and_are_reported() -> None:
+def test_equal_candidates_do_not_worsen_the_rank_and_are_counted() -> None:
     S = torch.tensor([[0.5, 0.5, 0.5], [0.1, 0.9, 0.2]])
     i2t, t2i = retrieve(S, np.array([0, 1, 1]))
     assert (i2t.ranks.tolist(), i2t.ties.tolist()) == ([0, 0], [2, 0])
@@ -138,11 +138,11 @@ def test_images_without_a_caption_are_candidates_but_no_queries() -> None:
 
 
 def test_medians_and_means_of_ranks_count_from_one() -> None:
-    found = Retrieval(np.array([0, 1, 4, 8]), np.zeros(4, np.int64), np.zeros((4, 10), bool), np.ones(4, np.int64))
-    statistics = found.statistics()
+    retrieval = Retrieval(np.array([0, 1, 4, 8]), np.zeros(4, np.int64), np.zeros((4, 10), bool), np.ones(4, np.int64))
+    statistics = retrieval.statistics()
     assert (statistics["medr"], statistics["meanr"]) == (3.0, 4.25)
     assert statistics["MRR"] == pytest.approx((1 + 1 / 2 + 1 / 5 + 1 / 9) / 4)
-    assert (found.recall(1), found.recall(5), found.recall(10)) == (25.0, 75.0, 100.0)
+    assert (retrieval.recall(1), retrieval.recall(5), retrieval.recall(10)) == (25.0, 75.0, 100.0)
 
 
 def test_retrieval_without_captions_raises() -> None:
@@ -150,10 +150,10 @@ def test_retrieval_without_captions_raises() -> None:
         retrieve(torch.zeros(3, 0), np.zeros(0, np.int64))
 
 
-def test_summary_rows_hold_both_directions_and_their_sum() -> None:
+def test_summary_rows_have_both_directions_and_their_sum() -> None:
     source = embedded()
     rows = evaluate([replace(source, split="val")])
-    i2t, t2i = retrieve(source.block(np.arange(12), np.arange(24)), source.caption_image)
+    i2t, t2i = retrieve(source.similarity_block(np.arange(12), np.arange(24)), source.caption_image)
     assert list(rows.columns) == list(SUMMARY)
     assert mean_of(rows, "i2t", "R@1") == i2t.recall(1)
     assert mean_of(rows, "t2i", "meanr") == t2i.statistics()["meanr"]
@@ -163,21 +163,21 @@ def test_summary_rows_hold_both_directions_and_their_sum() -> None:
     assert set(rows["sampling"]) == {"val split"}
 
 
-def test_numbers_are_those_of_the_summary() -> None:
+def test_metric_values_are_those_of_the_summary() -> None:
     source = embedded()
     assert source.images is not None
     assert source.captions is not None
     S = source.images @ source.captions.T
-    found = metric_values(Pair(S, S.T), source.caption_image)
+    values = metric_values(Pair(S, S.T), source.caption_image)
     rows = evaluate([source])
     for direction, statistic, mean in zip(rows["direction"], rows["statistic"], rows["mean"], strict=True):
-        assert found[statistic if direction == "both" else f"{direction}_{statistic}"] == pytest.approx(mean)
+        assert values[statistic if direction == "both" else f"{direction}_{statistic}"] == pytest.approx(mean)
 
 
-def test_folds_are_runs_of_images_averaged() -> None:
+def test_folds_are_runs_of_images_whose_metrics_are_averaged() -> None:
     source = embedded()
     rows = evaluate([source], folds=3)
-    S = source.block(np.arange(12), np.arange(24))
+    S = source.similarity_block(np.arange(12), np.arange(24))
     parts = [retrieve(S[i : i + 4, 2 * i : 2 * i + 8], np.repeat(np.arange(4), 2)) for i in (0, 4, 8)]
     for position, direction in enumerate(DIRECTIONS):
         values = [part[position].recall(1) for part in parts]
@@ -195,12 +195,18 @@ def test_folds_must_divide_the_images(folds: int) -> None:
 
 def test_an_ensemble_is_the_mean_of_similarities() -> None:
     sources = [embedded(seed=seed) for seed in (0, 1)]
-    mean = sum((s.block(np.arange(12), np.arange(24)) for s in sources), torch.zeros(12, 24, dtype=torch.float64)) / 2
-    found = evaluate(sources)
-    assert set(found["source"]) == {"mean of source 0, source 1"}
+    mean = (
+        sum(
+            (s.similarity_block(np.arange(12), np.arange(24)) for s in sources),
+            torch.zeros(12, 24, dtype=torch.float64),
+        )
+        / 2
+    )
+    rows = evaluate(sources)
+    assert set(rows["source"]) == {"mean of source 0, source 1"}
     expected = evaluate([embedded(images=None, captions=None, similarity=mean)])
-    pd.testing.assert_series_equal(found["mean"], expected["mean"])
-    assert not found["mean"].equals(evaluate([sources[0]])["mean"])
+    pd.testing.assert_series_equal(rows["mean"], expected["mean"])
+    assert not rows["mean"].equals(evaluate([sources[0]])["mean"])
 
 
 @pytest.mark.parametrize(
@@ -226,23 +232,25 @@ def test_nan_is_refused_rather_than_ranked_first() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("levels", [None, 3])
-def test_tiles_rank_as_the_whole_matrix_does(seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_give_the_ranks_of_the_whole_matrix(
+    seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
     monkeypatch.setattr("lossscope.retrieval.ranks.ROWS", 9)
     monkeypatch.setattr("lossscope.retrieval.ranks.COLUMNS", 13)
-    dice = np.random.default_rng(seed)
-    owner = dice.integers(0, 40, 70)
-    sides = [torch.from_numpy(dice.normal(size=(n, 12))).float() for n in (40, 70)]
+    rng = np.random.default_rng(seed)
+    owner = rng.integers(0, 40, 70)
+    sides = [torch.from_numpy(rng.normal(size=(n, 12))).float() for n in (40, 70)]
     v, t = (x.sign() if levels else (x * 16).round() / 16 for x in sides)
     source = SplitEmbeddings("x", v, t, None, owner, [str(i) for i in range(40)], [str(i) for i in range(70)], "f")
     tiled = retrieve_by_tiles(TiledMatrix(source, np.arange(40), np.arange(70)), owner)
-    for found, expected in zip(tiled, retrieve(v @ t.T, owner), strict=True):
+    for retrieval, expected in zip(tiled, retrieve(v @ t.T, owner), strict=True):
         for name in ("ranks", "ties", "hits", "relevant"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+            np.testing.assert_array_equal(getattr(retrieval, name), getattr(expected, name), err_msg=name)
 
 
 @pytest.mark.parametrize("tiled", [True, False])
-def test_a_fold_without_captions_is_named(tiled: bool) -> None:
+def test_a_fold_without_captions_is_refused(tiled: bool) -> None:
     owner = np.repeat(np.arange(8), 3)
     source = embedded(caption_image=owner)
     if not tiled:
@@ -252,7 +260,7 @@ def test_a_fold_without_captions_is_named(tiled: bool) -> None:
         evaluate([source], folds=3)
 
 
-def test_a_query_whose_positives_were_all_left_unscored_has_the_last_rank() -> None:
+def test_a_query_without_a_scored_positive_has_the_last_rank() -> None:
     """Image i owns captions 2 i and 2 i + 1; images 0 to 2 score one caption each: their own, another's, their own."""
     i2t, t2i = torch.full((4, 8), torch.nan), torch.rand(8, 4)
     i2t[0, 0], i2t[1, 7], i2t[2, 5], i2t[3] = 0.5, 0.5, 0.5, torch.arange(8.0)
@@ -265,11 +273,11 @@ def test_a_query_whose_positives_were_all_left_unscored_has_the_last_rank() -> N
     assert (second.ranks[0], second.ties[0], second.hits[0].any()) == (3, 0, False)
 
 
-def test_no_recall_is_full_where_nothing_relevant_was_scored() -> None:
+def test_recall_is_zero_where_no_positive_was_scored() -> None:
     i2t = torch.full((30, 30), torch.nan)
     i2t[torch.arange(30), torch.arange(30).roll(1)] = 1.0
-    for found in retrieve(Pair(i2t, i2t.T.clone()), np.arange(30)):
-        assert found.statistics() | {"ties": 0.0} == {
+    for retrieval in retrieve(Pair(i2t, i2t.T.clone()), np.arange(30)):
+        assert retrieval.statistics() | {"ties": 0.0} == {
             "R@1": 0, "R@5": 0, "R@10": 0, "medr": 30, "meanr": 30, "MRR": pytest.approx(1 / 30), "mAP@5": 0,
             "mAP@5_hits": 0, "ties": 0,
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Single queries: their means are the numbers of `evaluate`, and their ids are the right ones."""
+"""Are means over single queries the numbers of `evaluate`, and are their ids right?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def as_matrix() -> SplitEmbeddings:
 
 
 def as_scorer() -> SplitEmbeddings:
-    """A model whose directions differ, and that leaves pairs unscored."""
+    """Return a source whose model has different directions, and leaves pairs unscored."""
     rng = np.random.default_rng(1)
     i2t, t2i = torch.from_numpy(rng.random((6, 8))), torch.from_numpy(rng.random((8, 6)))
     i2t[0, :4], t2i[0, 4] = torch.nan, torch.nan
@@ -56,16 +56,16 @@ def test_means_over_queries_are_the_numbers_of_evaluate(kind: str) -> None:
     source = SOURCES[kind]()
     rows, summary = per_query(source), evaluate([source])
     reported = summary.set_index(["direction", "statistic"])["mean"]
-    for direction, own in rows.groupby("direction"):
+    for direction, queries in rows.groupby("direction"):
         for k in (1, 5, 10):
-            assert 100 * (own["rank"] < k).mean() == pytest.approx(reported[direction, f"R@{k}"])
-        assert (1 / (own["rank"] + 1)).mean() == pytest.approx(reported[direction, "MRR"])
-        assert own["ap5"].mean() == pytest.approx(reported[direction, "mAP@5"])
+            assert 100 * (queries["rank"] < k).mean() == pytest.approx(reported[direction, f"R@{k}"])
+        assert (1 / (queries["rank"] + 1)).mean() == pytest.approx(reported[direction, "MRR"])
+        assert queries["ap5"].mean() == pytest.approx(reported[direction, "mAP@5"])
     assert tuple(rows.columns) == COLUMNS
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_images_without_a_caption_are_no_queries_and_ids_stay_in_place(kind: str) -> None:
+def test_images_without_a_caption_are_no_queries_and_ids_stay_in_order(kind: str) -> None:
     rows = per_query(SOURCES[kind]()).set_index("direction")
     assert rows.loc["i2t", "query"].tolist() == rows.loc["i2t", "image"].tolist() == ["a", "c", "e", "f"]
     assert rows.loc["i2t", "relevant"].tolist() == [2, 2, 3, 1]
@@ -73,7 +73,7 @@ def test_images_without_a_caption_are_no_queries_and_ids_stay_in_place(kind: str
     assert rows.loc["t2i", "image"].tolist() == ["abcdef"[row] for row in OWNER]
 
 
-def test_each_rank_is_that_of_its_own_query() -> None:
+def test_each_rank_is_that_of_its_query() -> None:
     source = as_matrix()
     assert source.similarity is not None
     S = source.similarity.numpy()
@@ -89,7 +89,7 @@ def test_vectors_and_their_products_give_the_same_rows() -> None:
 
 
 @pytest.mark.parametrize(("what", "ids"), [("image", list("abcdea")), ("caption", [f"c{i % 7}" for i in range(8)])])
-def test_ids_that_do_not_tell_queries_apart_are_refused(what: str, ids: list[str]) -> None:
+def test_repeated_ids_are_refused(what: str, ids: list[str]) -> None:
     first = ids[0]
     with pytest.raises(InputError, match=f"{what} ids of x must be unique .*; got '{first}' 2 times"):
         per_query(embedded(**{f"{what}_ids": ids}))

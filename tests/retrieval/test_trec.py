@@ -1,4 +1,4 @@
-"""Run files and qrels, read back by a reader of their own: the numbers are those of `evaluate`."""
+"""Do run files and qrels, read by an independent reader, give the numbers of `evaluate`?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
 
 
 def embedded(levels: int | None = None, images: int = 30, captions: int = 70) -> SplitEmbeddings:
-    """Images with some captions or none, in no order; few `levels` make ties."""
+    """Return a source of images with some captions or none, in no order; few `levels` make ties."""
     rng = np.random.default_rng(3)
     owner = rng.integers(0, images, captions)
     v = rng.normal(size=(images, 8))
@@ -35,7 +35,7 @@ def embedded(levels: int | None = None, images: int = 30, captions: int = 70) ->
 
 
 def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
-    """query -> (document, rank, score) in file order, and query -> relevant documents."""
+    """Return query -> (document, rank, score) in file order, and query -> relevant documents."""
     run: Run = defaultdict(list)
     for line in (folder / f"{direction}.run").read_text(encoding="ascii").splitlines():
         query, q0, document, rank, score, tag = line.split(" ")
@@ -50,29 +50,29 @@ def read(folder: Path, direction: str) -> tuple[Run, dict[str, set[str]]]:
 
 
 def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
-    """Documents strictly above the best relevant one, from the scores; infinite where none is in the file."""
-    found = []
-    for query, wanted in relevant.items():
-        best = max((score for document, _, score in run[query] if document in wanted), default=None)
-        found.append(np.inf if best is None else sum(score > best for _, _, score in run[query]))
-    return found
+    """Count the documents strictly above the best relevant one, by score; infinite where none is in the file."""
+    counts = []
+    for query, documents in relevant.items():
+        best = max((score for document, _, score in run[query] if document in documents), default=None)
+        counts.append(np.inf if best is None else sum(score > best for _, _, score in run[query]))
+    return counts
 
 
 @pytest.mark.parametrize("levels", [None, 2])
-def test_recalls_and_mrr_of_the_files_are_ours(tmp_path: Path, levels: int | None) -> None:
+def test_recalls_and_mrr_of_the_files_are_those_of_evaluate(tmp_path: Path, levels: int | None) -> None:
     source = embedded(levels)
     assert sorted(p.name for p in write_run_files(source, tmp_path / "new", None, "our tag")) == FILES
     reported = evaluate([source]).set_index(["direction", "statistic"])["mean"]
     for direction in ("i2t", "t2i"):
         run, relevant = read(tmp_path / "new", direction)
-        found = np.array(ranks(run, relevant))
+        counts = np.array(ranks(run, relevant))
         assert len(relevant) == len(run)
         for k in (1, 5, 10):
-            assert 100 * (found < k).mean() == pytest.approx(reported[direction, f"R@{k}"])
-        assert (1 / (found + 1)).mean() == pytest.approx(reported[direction, "MRR"])
+            assert 100 * (counts < k).mean() == pytest.approx(reported[direction, f"R@{k}"])
+        assert (1 / (counts + 1)).mean() == pytest.approx(reported[direction, "MRR"])
 
 
-def test_a_run_is_in_order_and_ties_keep_theirs(tmp_path: Path) -> None:
+def test_a_run_is_sorted_and_ties_keep_the_order_of_rows(tmp_path: Path) -> None:
     source = embedded(2)
     write_run_files(source, tmp_path, None, "our tag")
     run, _ = read(tmp_path, "t2i")
@@ -96,22 +96,22 @@ def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
     run, _ = read(tmp_path, "i2t")
     rows = [int(unquote(query).split()[1]) for query in run]
     assert rows == sorted(set(source.caption_image.tolist()))
-    for row, found in zip(rows, run.values(), strict=True):
-        ordered = sorted((float(document.partition("%")[0]), score) for document, _, score in found)
+    for row, lines in zip(rows, run.values(), strict=True):
+        ordered = sorted((float(document.partition("%")[0]), score) for document, _, score in lines)
         np.testing.assert_allclose([score for _, score in ordered], S[row], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("block", [1, 64, 10_000])
-def test_blocks_of_queries_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     source = embedded(2)
     write_run_files(source, tmp_path / "whole")
-    monkeypatch.setattr("lossscope.retrieval.trec._CELLS", block)
+    monkeypatch.setattr("lossscope.retrieval.trec._BLOCK_ENTRIES", block)
     write_run_files(source, tmp_path / "parts")
     for name in FILES:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
-def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) -> None:
+def test_top_keeps_the_best_and_unscored_pairs_are_left_out(tmp_path: Path) -> None:
     i2t = torch.tensor([[0.1, torch.nan, 0.3], [torch.nan, 0.2, 0.1]])
     t2i = torch.tensor([[0.5, 0.1], [torch.nan, torch.nan], [0.2, 0.3]])
     base = embedded(None, 2, 3)
@@ -126,14 +126,14 @@ def test_top_keeps_the_best_and_what_was_not_scored_is_left_out(tmp_path: Path) 
     assert [len(run[query]) for query in relevant] == [2, 0, 2]
 
 
-def test_a_failure_leaves_no_half_file(tmp_path: Path) -> None:
+def test_a_failure_leaves_no_file(tmp_path: Path) -> None:
     broken = replace(embedded(), images=None, captions=None, similarity=torch.full((30, 70), torch.nan))
     with pytest.raises(InputError, match="must be numbers; got NaN"):
         write_run_files(broken, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_can_not_be_written_is_refused(tmp_path: Path) -> None:
+def test_invalid_ids_top_and_folder_are_refused(tmp_path: Path) -> None:
     source = embedded()
     with pytest.raises(InputError, match="top must be at least 1; got 0"):
         write_run_files(source, tmp_path, 0)

@@ -1,4 +1,4 @@
-"""Dumps: every format gives the same numbers; what is odd is told, what is wrong is named."""
+"""Does every format of a dump give the same numbers, with notices on odd input and errors on invalid input?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import find_source, load
 from lossscope.sources.dump import Dump
@@ -30,34 +30,34 @@ def unit(n: int, seed: int) -> np.ndarray[Any, Any]:
 
 
 def arrays(**changes: Any) -> Arrays:
-    found = {"images": unit(N, 0), "captions": unit(M, 1), "caption_image": OWNERS, **changes}
-    return {name: value for name, value in found.items() if value is not None}
+    contents = {"images": unit(N, 0), "captions": unit(M, 1), "caption_image": OWNERS, **changes}
+    return {name: value for name, value in contents.items() if value is not None}
 
 
-def npz(tmp_path: Path, found: Arrays) -> Path:
-    np.savez(tmp_path / "dump.npz", **found)
+def npz(tmp_path: Path, contents: Arrays) -> Path:
+    np.savez(tmp_path / "dump.npz", **contents)
     return tmp_path / "dump.npz"
 
 
-def compressed(tmp_path: Path, found: Arrays) -> Path:
-    np.savez_compressed(tmp_path / "dump.npz", **found)
+def compressed(tmp_path: Path, contents: Arrays) -> Path:
+    np.savez_compressed(tmp_path / "dump.npz", **contents)
     return tmp_path / "dump.npz"
 
 
-def tensors(tmp_path: Path, found: Arrays) -> Path:
+def tensors(tmp_path: Path, contents: Arrays) -> Path:
     path = tmp_path / "dump.safetensors"
-    safetensors.torch.save_file({name: torch.from_numpy(np.array(value)) for name, value in found.items()}, path)
+    safetensors.torch.save_file({name: torch.from_numpy(np.array(value)) for name, value in contents.items()}, path)
     return path
 
 
-def folder(tmp_path: Path, found: Arrays) -> Path:
-    """Two shards of each side, and the rest in the table."""
+def folder(tmp_path: Path, contents: Arrays) -> Path:
+    """Write two shards of images and of captions, and the other columns to the table."""
     home = tmp_path / "dump"
     home.mkdir()
-    for name in {"images", "captions", "similarity"} & found.keys():
-        for place, part in enumerate(np.array_split(found[name], 2)):
+    for name in {"images", "captions", "similarity"} & contents.keys():
+        for place, part in enumerate(np.array_split(contents[name], 2)):
             np.save(home / f"{name}-{place:03d}.npy", part)
-    table = {name: found[name] for name in ("caption_image", "image_id", "caption_id") if name in found}
+    table = {name: contents[name] for name in ("caption_image", "image_id", "caption_id") if name in contents}
     if table:
         pd.DataFrame(table).to_parquet(home / "metadata.parquet")
     return home
@@ -69,23 +69,23 @@ Write = Callable[[Path, Arrays], Path]
 
 @pytest.mark.parametrize("write", FORMATS)
 def test_every_format_gives_the_same_embeddings(write: Write, tmp_path: Path) -> None:
-    found = load(write(tmp_path, arrays()))
-    assert isinstance(found, SplitEmbeddings)
-    assert found.images is not None
-    assert found.captions is not None
-    assert np.array_equal(found.images.numpy(), unit(N, 0))
-    assert np.array_equal(found.captions.numpy(), unit(M, 1))
-    assert found.caption_image.tolist() == OWNERS.tolist()
-    assert (found.notices, found.objective, found.split) == ((), None, None)
-    assert found.image_ids == [str(row) for row in range(N)]
+    embedded = load(write(tmp_path, arrays()))
+    assert isinstance(embedded, SplitEmbeddings)
+    assert embedded.images is not None
+    assert embedded.captions is not None
+    assert np.array_equal(embedded.images.numpy(), unit(N, 0))
+    assert np.array_equal(embedded.captions.numpy(), unit(M, 1))
+    assert embedded.caption_image.tolist() == OWNERS.tolist()
+    assert (embedded.notices, embedded.objective, embedded.split) == ((), None, None)
+    assert embedded.image_ids == [str(row) for row in range(N)]
 
 
 @pytest.mark.parametrize("write", FORMATS)
 def test_similarities_alone_are_a_dump(write: Write, tmp_path: Path) -> None:
     S = unit(N, 0) @ unit(M, 1).T
-    found = load(write(tmp_path, {"similarity": S, "caption_image": OWNERS}))
-    assert found.images is None
-    block = found.block(np.array([2, 0]), np.array([5, 1, 0]))
+    embedded = load(write(tmp_path, {"similarity": S, "caption_image": OWNERS}))
+    assert embedded.images is None
+    block = embedded.similarity_block(np.array([2, 0]), np.array([5, 1, 0]))
     assert np.array_equal(block.numpy(), S[[2, 0]][:, [5, 1, 0]])
 
 
@@ -95,53 +95,53 @@ def test_embeddings_and_their_similarities_give_the_same_counts(write: Write, tm
     S = unit(N, 0) @ unit(M, 1).T
     sweep = Sweep(("ntxent", "smoothap"), batch_size=None)
     both = [load(write(tmp_path, arrays())), load(npz(tmp_path / "S", {"similarity": S, "caption_image": OWNERS}))]
-    a, b = (sweep.run(one)[0]["mean"] for one in both)
+    a, b = (sweep.run(embedded).summary["mean"] for embedded in both)
     assert np.allclose(a, b, rtol=1e-4, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.longdouble, ">f4"])
 def test_other_floats_are_read(dtype: Any, tmp_path: Path) -> None:
-    found = load(npz(tmp_path, arrays(images=unit(N, 0).astype(dtype))))
-    assert found.images is not None
-    assert found.captions is not None
-    assert np.allclose(found.images.numpy(), unit(N, 0), atol=1e-3)
-    assert found.images.dtype == found.captions.dtype
-    assert found.block(np.arange(2), np.arange(3)).shape == (2, 3)
+    embedded = load(npz(tmp_path, arrays(images=unit(N, 0).astype(dtype))))
+    assert embedded.images is not None
+    assert embedded.captions is not None
+    assert np.allclose(embedded.images.numpy(), unit(N, 0), atol=1e-3)
+    assert embedded.images.dtype == embedded.captions.dtype
+    assert embedded.similarity_block(np.arange(2), np.arange(3)).shape == (2, 3)
 
 
 def test_bfloat16_tensors_are_read(tmp_path: Path) -> None:
-    found = {"images": torch.from_numpy(unit(N, 0)).bfloat16(), "captions": torch.from_numpy(unit(M, 1)).bfloat16()}
-    safetensors.torch.save_file(found, tmp_path / "a.safetensors")
+    contents = {"images": torch.from_numpy(unit(N, 0)).bfloat16(), "captions": torch.from_numpy(unit(M, 1)).bfloat16()}
+    safetensors.torch.save_file(contents, tmp_path / "a.safetensors")
     images = load(tmp_path / "a.safetensors").images
     assert images is not None
     assert images.dtype == torch.float32
     assert torch.allclose(images.norm(dim=1), torch.ones(N), atol=1e-4)
 
 
-def test_rows_that_are_not_of_unit_length_are_normalised_and_told(tmp_path: Path) -> None:
+def test_rows_that_are_not_of_unit_length_are_normalised_with_a_notice(tmp_path: Path) -> None:
     images = unit(N, 0)
     images[2] *= 3
-    found = load(npz(tmp_path, arrays(images=images)))
-    assert found.images is not None
-    assert torch.allclose(found.images.norm(dim=1), torch.ones(N))
-    assert found.notices[0].startswith("1 of 6 rows of images of ")
-    assert "have been normalised" in found.notices[0]
-    assert np.array_equal(found.images[3:].numpy(), images[3:])
+    embedded = load(npz(tmp_path, arrays(images=images)))
+    assert embedded.images is not None
+    assert torch.allclose(embedded.images.norm(dim=1), torch.ones(N))
+    assert embedded.notices[0].startswith("1 of 6 rows of images of ")
+    assert "have been normalised" in embedded.notices[0]
+    assert np.array_equal(embedded.images[3:].numpy(), images[3:])
 
 
-def test_without_caption_image_the_order_is_assumed_and_told(tmp_path: Path) -> None:
-    found = load(npz(tmp_path, arrays(caption_image=None)))
-    assert found.caption_image.tolist() == OWNERS.tolist()
-    assert found.notices[0].endswith("has no caption_image: taking 2 captions per image, in image order")
+def test_without_caption_image_the_order_is_assumed_with_a_notice(tmp_path: Path) -> None:
+    embedded = load(npz(tmp_path, arrays(caption_image=None)))
+    assert embedded.caption_image.tolist() == OWNERS.tolist()
+    assert embedded.notices[0].endswith("has no caption_image: taking 2 captions per image, in image order")
 
 
 def test_ids_are_read_per_image_or_per_caption(tmp_path: Path) -> None:
     names = np.array([f"i{row}" for row in range(N)])
     assert load(npz(tmp_path, arrays(image_id=names))).image_ids == names.tolist()
     per_caption = {"image_id": names[OWNERS], "caption_id": np.arange(M) + 100}
-    found = load(folder(tmp_path, arrays(**per_caption)))
-    assert found.image_ids == names.tolist()
-    assert found.caption_ids[0] == "100"
+    embedded = load(folder(tmp_path, arrays(**per_caption)))
+    assert embedded.image_ids == names.tolist()
+    assert embedded.caption_ids[0] == "100"
 
 
 def test_unknown_arrays_are_ignored(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
     assert load(folder(tmp_path / "c", arrays(captions=unit(M, 2)))).fingerprint != first
 
 
-def spoilt(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
+def unit_with(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
     rows = unit(n, 0)
     rows[row, 1] = value
     return rows
@@ -166,8 +166,8 @@ def spoilt(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("changes", "fragment"),
     [
-        ({"images": spoilt(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
-        ({"captions": spoilt(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
+        ({"images": unit_with(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
+        ({"captions": unit_with(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
         ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
         ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
         ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
@@ -186,12 +186,12 @@ def spoilt(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
         ({"images": unit(0, 0), "caption_image": None}, "got 12 captions for 0 images"),
     ],
 )
-def test_what_is_wrong_is_named(changes: Arrays, fragment: str, tmp_path: Path) -> None:
+def test_invalid_arrays_are_refused_by_name(changes: Arrays, fragment: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=fragment):
         load(npz(tmp_path, arrays(**changes)))
 
 
-def test_a_similarity_that_is_not_finite_is_named(tmp_path: Path) -> None:
+def test_a_similarity_that_is_not_finite_is_refused(tmp_path: Path) -> None:
     S = unit(N, 0) @ unit(M, 1).T
     S[3, 2] = np.nan
     with pytest.raises(InputError, match=r"similarity of .* must be finite; row 3 is not"):
@@ -213,7 +213,7 @@ def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None
             load(path)
 
 
-def test_an_array_under_the_name_of_an_archive_is_named(tmp_path: Path) -> None:
+def test_an_array_under_the_name_of_an_archive_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", unit(N, 0))
     (tmp_path / "a.npy").rename(tmp_path / "a.npz")
     with pytest.raises(InputError, match="it is no zip archive"):
@@ -221,7 +221,7 @@ def test_an_array_under_the_name_of_an_archive_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"a text", b"\x93NUMPY\x01\x00"])
-def test_damaged_shards_and_tables_are_named(content: bytes, tmp_path: Path) -> None:
+def test_damaged_shards_and_tables_are_refused_by_name(content: bytes, tmp_path: Path) -> None:
     home = folder(tmp_path, arrays())
     whole = (home / "metadata.parquet").read_bytes()
     (home / "metadata.parquet").write_bytes(content)
@@ -233,7 +233,7 @@ def test_damaged_shards_and_tables_are_named(content: bytes, tmp_path: Path) -> 
         load(home)
 
 
-def test_an_unknown_kind_of_file_lists_what_is_possible(tmp_path: Path) -> None:
+def test_for_an_unknown_kind_of_file_the_kinds_are_listed(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     for path in (tmp_path / "a.txt", tmp_path):
         with pytest.raises(
@@ -245,9 +245,9 @@ def test_an_unknown_kind_of_file_lists_what_is_possible(tmp_path: Path) -> None:
     assert find_source(npz(tmp_path, arrays())) == Dump(tmp_path / "dump.npz")
 
 
-def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_shards_are_concatenated_once_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("lossscope.sources._arrays._JOINED", 100)
+    monkeypatch.setattr("lossscope.sources._arrays._LARGE", 100)
     folder = tmp_path / "dump"
     folder.mkdir()
     rows = torch.nn.functional.normalize(torch.randn(12, 8), dim=1).numpy()
@@ -257,10 +257,10 @@ def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: p
     first = load(folder)
     assert first.images is not None
     np.testing.assert_array_equal(first.images.numpy(), rows)
-    (kept,) = (tmp_path / "cache").glob("*.npy")
-    stamp = kept.stat().st_mtime_ns
+    (cached,) = (tmp_path / "cache").glob("*.npy")
+    stamp = cached.stat().st_mtime_ns
     assert torch.equal(load(folder).images, first.images)  # type: ignore[arg-type]
-    assert kept.stat().st_mtime_ns == stamp
+    assert cached.stat().st_mtime_ns == stamp
     assert load(folder, cache=False).images is not None
 
 
@@ -268,9 +268,9 @@ def test_large_shards_are_joined_once_on_the_disk(tmp_path: Path, monkeypatch: p
 def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_path: Path) -> None:
     images = unit(N, 0)
     images[2:] *= np.float32(scale)
-    found = load(npz(tmp_path, arrays(images=images, captions=unit(M, 1) * np.float32(scale))))
-    assert found.images is not None and found.captions is not None
-    assert np.array_equal(found.images[:2].numpy(), images[:2])
-    np.testing.assert_allclose(found.images.numpy(), unit(N, 0), rtol=1e-5)
-    np.testing.assert_allclose(found.captions.numpy(), unit(M, 1), rtol=1e-5)
-    assert [notice[:8] for notice in found.notices] == ["4 of 6 r", "12 of 12"]
+    embedded = load(npz(tmp_path, arrays(images=images, captions=unit(M, 1) * np.float32(scale))))
+    assert embedded.images is not None and embedded.captions is not None
+    assert np.array_equal(embedded.images[:2].numpy(), images[:2])
+    np.testing.assert_allclose(embedded.images.numpy(), unit(N, 0), rtol=1e-5)
+    np.testing.assert_allclose(embedded.captions.numpy(), unit(M, 1), rtol=1e-5)
+    assert [notice[:8] for notice in embedded.notices] == ["4 of 6 r", "12 of 12"]

@@ -1,4 +1,4 @@
-"""Folders of other programs, probed with nothing but their path: Hugging Face, sentence-transformers, FAISS."""
+"""Are folders of other programs read by their path alone: Hugging Face, sentence-transformers, FAISS?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def siglip(path: Path) -> Path:
 
 
 def texts(path: Path) -> Path:
-    """A sentence-transformers folder, written by hand in the form that the library saves."""
+    """Write a sentence-transformers folder by hand, in the form that the library saves."""
     pytest.importorskip("sentence_transformers")
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(**TOWER, vocab_size=len(words()), max_position_embeddings=48)
@@ -55,15 +55,15 @@ def texts(path: Path) -> Path:
         zip(("pad", "unk", "cls", "sep", "mask"), ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), strict=True)
     )
     (path / "tokenizer.json").write_text(words().content, encoding="utf-8")
-    told = {f"{kind}_token": token for kind, token in special.items()}
+    tokens = {f"{kind}_token": token for kind, token in special.items()}
     more = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 40}
-    (path / "tokenizer_config.json").write_text(json.dumps(told | more))
+    (path / "tokenizer_config.json").write_text(json.dumps(tokens | more))
     modules = [
         ("0", "", "sentence_transformers.models.Transformer"),
         ("1", "1_Pooling", "sentence_transformers.models.Pooling"),
     ]
-    listed = [{"idx": int(name), "name": name, "path": inside, "type": kind} for name, inside, kind in modules]
-    (path / "modules.json").write_text(json.dumps(listed))
+    entries = [{"idx": int(name), "name": name, "path": subfolder, "type": kind} for name, subfolder, kind in modules]
+    (path / "modules.json").write_text(json.dumps(entries))
     (path / "1_Pooling").mkdir()
     pooling = {"word_embedding_dimension": 16, "pooling_mode_mean_tokens": True}
     (path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
@@ -82,39 +82,39 @@ def indices(path: Path) -> Path:
     return path
 
 
-def run(*given: str) -> Any:
+def run(*arguments: str) -> Any:
     from lossscope_cli import app
 
-    return CliRunner().invoke(app, list(given))
+    return CliRunner().invoke(app, list(arguments))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "objective"), [(clip, "infonce"), (siglip, "siglip"), (texts, "ntxent:tau=0.05")])
 def test_a_folder_is_probed_by_its_path_alone(tmp_path: Path, make: Callable[[Path], Path], objective: str) -> None:
     folder = make(tmp_path / "model")
-    done = run("cocos", str(folder), "--split", "test", "--format", "json")
-    assert done.exit_code == 0, done.output
-    assert "has no data: looking at the embedded scenes" in done.stderr
-    rows = json.loads(done.stdout)["rows"]
+    result = run("cocos", str(folder), "--split", "test", "--format", "json")
+    assert result.exit_code == 0, result.output
+    assert "names no data: using the built-in scenes" in result.stderr
+    rows = json.loads(result.stdout)["rows"]
     assert all(row["objective"].startswith(objective) for row in rows)
-    named = load(folder, split="test", data=SMALL)
-    assert len(named.image_ids) == 6
+    embedded = load(folder, split="test", data=SMALL)
+    assert len(embedded.image_ids) == 6
     assert run("eval", str(folder), "--data", SMALL).exit_code == 0
 
 
-def test_a_model_of_texts_compares_captions(tmp_path: Path) -> None:
+def test_a_text_model_compares_captions(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     folder = texts(tmp_path / "model")
-    found = load(folder, split="test", data=SMALL)
+    embedded = load(folder, split="test", data=SMALL)
     split = build("datasets", SMALL).split("test")
-    assert found.images is not None and found.captions is not None
-    assert (len(found.images), len(found.captions)) == (6, 24)
+    assert embedded.images is not None and embedded.captions is not None
+    assert (len(embedded.images), len(embedded.captions)) == (6, 24)
     direct = SentenceTransformer(str(folder), device="cpu").encode(split.captions[5:7], convert_to_tensor=True)
     direct = torch.nn.functional.normalize(direct, dim=1)
-    torch.testing.assert_close(found.images[1], direct[0], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(found.captions[4], direct[1], atol=1e-5, rtol=1e-5)
-    assert found.caption_image[4] == 1
+    torch.testing.assert_close(embedded.images[1], direct[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(embedded.captions[4], direct[1], atol=1e-5, rtol=1e-5)
+    assert embedded.caption_image[4] == 1
 
 
 @pytest.mark.parametrize(
@@ -132,19 +132,17 @@ def test_modules_that_are_not_the_librarys_are_refused(tmp_path: Path, text: str
         load(tmp_path)
 
 
-def test_code_in_a_folder_of_texts_is_refused_without_a_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_in_a_folder_is_refused_without_a_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, mark = texts(tmp_path / "model"), tmp_path / "ran"
     (folder / "own.py").write_text(f"open({str(mark)!r}, 'w')\n")
-    told = json.loads((folder / "config.json").read_text()) | {"model_type": "of_its_own"}
+    config = json.loads((folder / "config.json").read_text()) | {"model_type": "of_its_own"}
     names = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
-    (folder / "config.json").write_text(json.dumps(told | {"auto_map": names}))
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": names}))
 
-    def asked(*_: object) -> str:
-        raise AssertionError("it asks on the terminal")
+    def fail(*_: object) -> str:
+        raise AssertionError("a question on the terminal")
 
-    monkeypatch.setattr("builtins.input", asked)
+    monkeypatch.setattr("builtins.input", fail)
     with pytest.raises(InputError, match="must be a whole sentence-transformers folder"):
         load(folder, split="test", data=SMALL)
     assert not mark.exists()
@@ -153,13 +151,13 @@ def test_code_in_a_folder_of_texts_is_refused_without_a_question(
 def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
     faiss = pytest.importorskip("faiss")
     folder = indices(tmp_path / "dump")
-    found = load(folder)
-    assert found.images is not None
-    assert found.images.shape == (8, 16)
-    assert found.caption_image.tolist() == np.repeat(np.arange(8), 5).tolist()
-    done = run("cocos", str(folder), "--format", "json")
-    assert done.exit_code == 0
-    objectives = {row["objective"].partition(":")[0] for row in json.loads(done.stdout)["rows"]}
+    embedded = load(folder)
+    assert embedded.images is not None
+    assert embedded.images.shape == (8, 16)
+    assert embedded.caption_image.tolist() == np.repeat(np.arange(8), 5).tolist()
+    result = run("cocos", str(folder), "--format", "json")
+    assert result.exit_code == 0
+    objectives = {row["objective"].partition(":")[0] for row in json.loads(result.stdout)["rows"]}
     assert objectives == {"triplet", "triplet_sh", "ntxent"}
     faiss.write_index(faiss.index_factory(16, "HNSW4"), str(folder / "images.faiss"))
     with pytest.raises(InputError, match=r"must be a flat FAISS index, .* got IndexHNSWFlat"):
@@ -170,16 +168,16 @@ def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["npy", "txt"])
-def test_a_mapping_of_captions_can_be_named(tmp_path: Path, suffix: str) -> None:
+def test_image_rows_of_captions_can_be_given_in_a_file(tmp_path: Path, suffix: str) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "dump.npz", images=rng.normal(size=(6, 4)), captions=rng.normal(size=(11, 4)))
-    with pytest.raises(InputError, match="Name a file of those rows: --caption-image"):
+    with pytest.raises(InputError, match="Give a file of those rows: --caption-image"):
         load(tmp_path / "dump.npz")
     rows, file = np.arange(11) % 6, tmp_path / f"rows.{suffix}"
     np.save(file, rows) if suffix == "npy" else np.savetxt(file, rows, fmt="%d")
     assert load(tmp_path / "dump.npz", caption_image=file).caption_image.tolist() == rows.tolist()
-    done = run("cocos", str(tmp_path / "dump.npz"), "--caption-image", str(file), "--format", "json")
-    assert done.exit_code == 0, done.output
+    result = run("cocos", str(tmp_path / "dump.npz"), "--caption-image", str(file), "--format", "json")
+    assert result.exit_code == 0, result.output
     file.write_text("one\ntwo\n")
     with pytest.raises(InputError, match="with one whole number per caption"):
         load(tmp_path / "dump.npz", caption_image=file)

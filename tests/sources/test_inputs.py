@@ -1,4 +1,4 @@
-"""Which images and captions are the same input."""
+"""Which images and captions are the same input?"""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pytest
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources._inputs import caption_keys, image_keys, keys_of
+from lossscope.sources._inputs import caption_keys, image_keys, input_keys
 from lossscope.sources.base import load
 
 UNIT = np.eye(3, dtype=np.float32)
 
 
-class Held:
-    """Images in memory, which remembers what was taken."""
+class InMemory:
+    """Images in memory, which count how many were read."""
 
     def __init__(self, arrays: Any) -> None:
-        self.arrays, self.taken = arrays, 0
+        self.arrays, self.n_read = arrays, 0
 
     @property
     def shape(self) -> Any:
@@ -37,7 +37,7 @@ class Held:
         return len(next(iter(self.arrays.values()))) if self.several else len(self.arrays)
 
     def take(self, rows: Any) -> Any:
-        self.taken += len(rows)
+        self.n_read += len(rows)
         return {k: v[rows] for k, v in self.arrays.items()} if self.several else self.arrays[rows]
 
 
@@ -52,16 +52,16 @@ def test_images_are_equal_by_their_bytes() -> None:
     pixels[299] = pixels[1]
     pixels[7] = pixels[3]
     pixels[7, 2, 3, 3] ^= 1
-    told: list[tuple[str, int, int]] = []
-    found = image_keys(Held(pixels), "val", lambda *step: told.append(step))
-    assert found.tolist() == [*range(299), 1]
-    assert told == [("comparing val images", n, 300) for n in (128, 256, 300)]
+    steps: list[tuple[str, int, int]] = []
+    keys = image_keys(InMemory(pixels), "val", lambda *step: steps.append(step))
+    assert keys.tolist() == [*range(299), 1]
+    assert steps == [("comparing val images", n, 300) for n in (128, 256, 300)]
 
 
 def test_items_of_several_arrays_are_equal_when_all_of_them_are() -> None:
     first = np.array([[0.0], [0.0], [0.0]], dtype=np.float32)
     second = np.array([[1.0, 2.0], [1.0, 2.5], [1.0, 2.0]], dtype=np.float32)
-    assert image_keys(Held({"a": first, "b": second}), "test").tolist() == [0, 1, 0]
+    assert image_keys(InMemory({"a": first, "b": second}), "test").tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -75,26 +75,26 @@ def test_captions_are_equal_by_their_words(captions: list[str], expected: list[i
     assert caption_keys(captions).tolist() == expected
 
 
-def test_ids_of_the_data_set_come_before_its_texts() -> None:
-    images = Held(np.zeros((3, 2), dtype=np.float32))
-    found = keys_of(split(images, ["", "", ""], tokens=[[1, 4, 2], [1, 5, 2], [1, 4, 2]]))
-    assert (found.i2t.tolist(), found.t2i.tolist()) == ([0, 0, 0], [0, 1, 0])  # type: ignore[union-attr]
+def test_token_ids_of_the_data_set_take_precedence_over_its_texts() -> None:
+    images = InMemory(np.zeros((3, 2), dtype=np.float32))
+    keys = input_keys(split(images, ["", "", ""], tokens=[[1, 4, 2], [1, 5, 2], [1, 4, 2]]))
+    assert (keys.i2t.tolist(), keys.t2i.tolist()) == ([0, 0, 0], [0, 1, 0])  # type: ignore[union-attr]
 
 
-def test_a_checkpoint_knows_them_when_asked(tiny_checkpoint: Path) -> None:
+def test_a_checkpoint_has_keys_of_its_inputs(tiny_checkpoint: Path) -> None:
     embedded = load(tiny_checkpoint, split="val")
     scenes = build("datasets", "scenes:train=60,val=20,test=20,size=16").split("val")
     texts = [" ".join(caption.lower().replace(".", " ").replace(",", " ").split()) for caption in scenes.captions]
-    images, captions = embedded.keys
+    images, captions = embedded.input_keys
     assert images is not None
     assert captions is not None
     assert len(np.unique(images)) == 20
     assert len(np.unique(captions)) == len(set(texts))
-    assert embedded.keys is embedded.keys
+    assert embedded.input_keys is embedded.input_keys
 
 
-def test_images_are_read_only_when_they_are_asked_for(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load(tiny_checkpoint, split="val")  # keeps the embeddings
+def test_images_are_read_only_for_their_keys(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(tiny_checkpoint, split="val")  # caches the embeddings
     monkeypatch.setattr(
         "lossscope.datasets.synthetic.rendering.ScenePictures.take", lambda *_: pytest.fail("images were read")
     )
@@ -103,18 +103,18 @@ def test_images_are_read_only_when_they_are_asked_for(tiny_checkpoint: Path, mon
 
 def dump(tmp_path: Path, **arrays: Any) -> Any:
     np.savez(tmp_path / "dump.npz", images=UNIT, captions=UNIT, caption_image=np.arange(3), **arrays)
-    return load(tmp_path / "dump.npz").keys
+    return load(tmp_path / "dump.npz").input_keys
 
 
-def test_a_dump_without_texts_and_ids_does_not_know(tmp_path: Path) -> None:
+def test_a_dump_without_texts_and_ids_has_no_keys(tmp_path: Path) -> None:
     assert tuple(dump(tmp_path)) == (None, None)
 
 
-def test_a_dump_knows_what_its_columns_tell(tmp_path: Path) -> None:
-    found = dump(tmp_path, caption=np.array(["A dog", "a dog.", "a cat"]), image_id=np.array(["x", "y", "x"]))
-    assert (found.i2t.tolist(), found.t2i.tolist()) == ([0, 1, 0], [0, 0, 1])
-    alone = dump(tmp_path, caption=np.array(["A dog", "a dog.", "a cat"]))
-    assert (alone.i2t, alone.t2i.tolist()) == (None, [0, 0, 1])
+def test_a_dump_has_keys_of_its_texts_and_ids(tmp_path: Path) -> None:
+    keys = dump(tmp_path, caption=np.array(["A dog", "a dog.", "a cat"]), image_id=np.array(["x", "y", "x"]))
+    assert (keys.i2t.tolist(), keys.t2i.tolist()) == ([0, 1, 0], [0, 0, 1])
+    texts_alone = dump(tmp_path, caption=np.array(["A dog", "a dog.", "a cat"]))
+    assert (texts_alone.i2t, texts_alone.t2i.tolist()) == (None, [0, 0, 1])
 
 
 def test_texts_that_do_not_fit_the_captions_are_refused(tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_texts_that_do_not_fit_the_captions_are_refused(tmp_path: Path) -> None:
 
 
 def test_ids_of_captions_in_a_table_are_those_of_their_images(tmp_path: Path) -> None:
-    home = tmp_path / "folder"
-    home.mkdir()
-    np.save(home / "images.npy", UNIT)
-    np.save(home / "captions.npy", UNIT[[0, 1, 2, 0]])
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    np.save(folder / "images.npy", UNIT)
+    np.save(folder / "captions.npy", UNIT[[0, 1, 2, 0]])
     table = {"caption_image": [2, 0, 1, 0], "image_id": ["x", "y", "x", "y"]}
-    pd.DataFrame(table).to_parquet(home / "metadata.parquet")
-    assert load(home).keys.i2t.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    pd.DataFrame(table).to_parquet(folder / "metadata.parquet")
+    assert load(folder).input_keys.i2t.tolist() == [0, 1, 1]  # type: ignore[union-attr]

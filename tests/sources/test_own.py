@@ -1,4 +1,4 @@
-"""Our own checkpoints as sources: they know their data, and their embeddings are kept under the right key."""
+"""Do lossscope checkpoints name their data, and are their embeddings cached under the right key?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from lossscope.sources.checkpoints.embed import embed, read_cache, write_cache
 
 
 def entries() -> list[Path]:
-    home = Path(os.environ["LOSSSCOPE_CACHE"])
-    return sorted(home.iterdir()) if home.exists() else []
+    folder = Path(os.environ["LOSSSCOPE_CACHE"])
+    return sorted(folder.iterdir()) if folder.exists() else []
 
 
 def test_a_checkpoint_and_its_run_folder_are_the_same_source(tiny_run: Path) -> None:
@@ -39,32 +39,32 @@ def test_the_split_defaults_to_train(tiny_checkpoint: Path) -> None:
         load(tiny_checkpoint, split="dev")
 
 
-def test_embeddings_are_those_of_the_model_whatever_the_batch(tiny_checkpoint: Path) -> None:
+def test_embeddings_are_those_of_the_model_for_any_batch_size(tiny_checkpoint: Path) -> None:
     checkpoint = Checkpoint.load(tiny_checkpoint)
     split = build("datasets", checkpoint.data).split("test")
     model = checkpoint.model()
     model.train()
     images, captions = embed(model, CaptionBatcher(split, checkpoint.words()), batch_size=7)
-    found = load(tiny_checkpoint, split="test")
+    embedded = load(tiny_checkpoint, split="test")
     assert model.training
-    assert torch.allclose(found.images, images, atol=1e-6)  # type: ignore[arg-type]
-    assert torch.allclose(found.captions, captions, atol=1e-6)  # type: ignore[arg-type]
+    assert torch.allclose(embedded.images, images, atol=1e-6)  # type: ignore[arg-type]
+    assert torch.allclose(embedded.captions, captions, atol=1e-6)  # type: ignore[arg-type]
 
 
-def test_other_data_override_the_checkpoints_own(tiny_checkpoint: Path) -> None:
-    found = load(tiny_checkpoint, data="scenes:train=5,val=7,test=5,size=16", split="val")
-    assert len(found.image_ids) == 7
+def test_other_data_override_those_of_the_checkpoint(tiny_checkpoint: Path) -> None:
+    embedded = load(tiny_checkpoint, data="scenes:train=5,val=7,test=5,size=16", split="val")
+    assert len(embedded.image_ids) == 7
     with pytest.raises(InputError, match=r"must have the shape .* was trained on, \(3, 16, 16\); got \(3, 32, 32\)"):
         load(tiny_checkpoint, data="scenes:train=5,val=7,test=5,size=32")
 
 
-def test_data_that_changed_since_training_are_told(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    held = torch.load(tiny_checkpoint, weights_only=True)
-    torch.save({**held, "data_fingerprint": "0" * 64}, tmp_path / "a.pt")
+def test_data_that_changed_since_training_give_a_notice(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    content = torch.load(tiny_checkpoint, weights_only=True)
+    torch.save({**content, "data_fingerprint": "0" * 64}, tmp_path / "a.pt")
     assert "differ from those the checkpoint was trained on" in load(tmp_path / "a.pt").notices[0]
 
 
-def test_embeddings_are_kept_per_checkpoint_and_split(tiny_run: Path) -> None:
+def test_embeddings_are_cached_per_checkpoint_and_split(tiny_run: Path) -> None:
     first = load(tiny_run / "checkpoints" / "epoch-01.pt", split="val")
     again = load(tiny_run / "checkpoints" / "epoch-01.pt", split="val")
     assert len(entries()) == 1
@@ -76,20 +76,20 @@ def test_embeddings_are_kept_per_checkpoint_and_split(tiny_run: Path) -> None:
     assert not torch.equal(first.images, other.images)  # type: ignore[arg-type]
 
 
-def test_a_kept_entry_saves_the_encoding(tiny_checkpoint: Path) -> None:
+def test_a_cached_entry_saves_the_encoding(tiny_checkpoint: Path) -> None:
     calls: list[str] = []
     for _ in range(2):
         load(tiny_checkpoint, split="val", progress=lambda label, *_: calls.append(label))
     assert calls == ["encoding val images", "encoding val captions"]
 
 
-def test_no_cache_keeps_nothing(tiny_checkpoint: Path) -> None:
+def test_without_a_cache_nothing_is_kept(tiny_checkpoint: Path) -> None:
     load(tiny_checkpoint, split="val", cache=False)
     assert entries() == []
 
 
 @pytest.mark.parametrize("content", [b"", b"junk"])
-def test_a_damaged_entry_is_made_again(content: bytes, tiny_checkpoint: Path) -> None:
+def test_a_damaged_entry_is_computed_again(content: bytes, tiny_checkpoint: Path) -> None:
     first = load(tiny_checkpoint, split="val")
     entry = entries()[0]
     whole = entry.read_bytes()
@@ -99,7 +99,7 @@ def test_a_damaged_entry_is_made_again(content: bytes, tiny_checkpoint: Path) ->
     assert entry.read_bytes() == whole
 
 
-def test_a_cache_that_can_not_be_written_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     write_cache(tmp_path / "file" / "entry.safetensors", torch.ones(1, 2), torch.ones(1, 2))
     assert read_cache(tmp_path / "file" / "entry.safetensors") is None
@@ -113,6 +113,6 @@ def test_a_run_folder_without_a_best_checkpoint_is_no_source(tiny_run: Path, tmp
 
 
 def test_rows_of_a_block_are_dot_products(tiny_checkpoint: Path) -> None:
-    found = load(tiny_checkpoint, split="test")
-    block = found.block(np.array([3]), np.array([0, 4]))
-    assert torch.equal(block, found.images[[3]] @ found.captions[[0, 4]].T)  # type: ignore[index]
+    embedded = load(tiny_checkpoint, split="test")
+    block = embedded.similarity_block(np.array([3]), np.array([0, 4]))
+    assert torch.equal(block, embedded.images[[3]] @ embedded.captions[[0, 4]].T)  # type: ignore[index]

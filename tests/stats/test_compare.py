@@ -1,4 +1,4 @@
-"""Comparisons: against exhaustive signs, closed testing and scipy called plainly; what must not matter; bad input."""
+"""Are comparisons those of exhaustive sign flips, closed testing and scipy, and is bad input refused?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scipy import stats
 from lossscope.errors import InputError
 from lossscope.stats.compare import COLUMNS, compare, significance
 from lossscope.stats.paired_tests import Resampling, SeedTest, holm, images_test, seeds_test
-from lossscope.stats.per_image import METRICS, per_image
+from lossscope.stats.per_image import METRICS, parse_metric, per_image
 from lossscope.tables import comparison
 
 Oracle = Callable[[str], ModuleType]
@@ -28,7 +28,7 @@ TESTS = ("p_images", "p_t", "p_flips")
 
 
 def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 10, **more: Any) -> pd.DataFrame:
-    """A run whose ranks are drawn anew for every system and seed, on images of unequal numbers of captions."""
+    """Return a run with ranks drawn for its system and seed, on images with different numbers of captions."""
     name = f"{trained}-{seed}"
     rng = np.random.default_rng([sum(map(ord, trained)), 0 if seed is None else int(seed)])
     rows = []
@@ -39,12 +39,12 @@ def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 
             rank = int(hard * rng.random() + shift)
             rows.append((direction, query, f"i{image}", rank, 1 / (1 + rank), 1))
     frame = pd.DataFrame(rows, columns=["direction", "query", "image", "rank", "ap5", "relevant"])
-    who = {"run": name, "data": "scenes", "encoder": "VSE++", "objective_label": trained, "seed": seed}
-    return frame.assign(**{**who, **more})
+    columns = {"run": name, "data": "scenes", "encoder": "VSE++", "objective_label": trained, "seed": seed}
+    return frame.assign(**{**columns, **more})
 
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
-    """Every system with every seed; the first is the best by far."""
+    """Return runs of every system and seed; the first system is the best by far."""
     parts = [run(name, seed, 4.0 * place, **more) for place, name in enumerate(systems) for seed in range(seeds)]
     return pd.concat(parts, ignore_index=True)
 
@@ -58,59 +58,60 @@ def only(frame: pd.DataFrame, **values: str) -> pd.Series[Any]:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_means_over_images_are_the_metric_also_with_unequal_numbers_of_captions(name: str, oracle: Oracle) -> None:
-    frame, what = runs("a", "b", seeds=2), METRICS[name]
-    values = per_image(frame, what)
+    frame, metric = runs("a", "b", seeds=2), parse_metric(name)
+    assert metric.name == name
+    values = per_image(frame, metric)
     assert len(values) == 10
-    for one, own in frame.groupby("run"):
+    for run_name, rows in frame.groupby("run"):
         if name == "rsum":
-            expected = oracle("comparing").rsum(list(zip(own["direction"], own["rank"], strict=True)))
+            expected = oracle("comparing").rsum(list(zip(rows["direction"], rows["rank"], strict=True)))
         else:
-            side = own[own["direction"] == what.direction]
-            each = {"MRR": 1 / (side["rank"] + 1), "mAP@5": side["ap5"]}.get(what.statistic)
-            k = int(what.statistic[2:]) if each is None else 0
+            side = rows[rows["direction"] == metric.direction]
+            each = {"MRR": 1 / (side["rank"] + 1), "mAP@5": side["ap5"]}.get(metric.statistic)
+            k = int(metric.statistic[2:]) if each is None else 0
             expected = float(each.mean() if each is not None else 100 * (side["rank"] < k).mean())
-        assert values[one].mean() == pytest.approx(expected, rel=1e-12)
+        assert values[run_name].mean() == pytest.approx(expected, rel=1e-12)
 
 
 @settings(max_examples=60)
 @given(st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=9))
-def test_p_over_images_is_that_of_all_signs(oracle: Oracle, differences: list[float]) -> None:
-    found = images_test(np.array([differences]), Resampling(resamples=999))[0]
-    assert found.p == pytest.approx(oracle("comparing").flipped(differences))
-    assert 0 < found.p <= 1
-    assert found.low - 1e-12 <= np.mean(differences) <= found.high + 1e-12
+def test_p_over_images_is_that_of_all_sign_patterns(oracle: Oracle, differences: list[float]) -> None:
+    test = images_test(np.array([differences]), Resampling(resamples=999))[0]
+    assert test.p == pytest.approx(oracle("comparing").sign_flip_test(differences))
+    assert 0 < test.p <= 1
+    assert test.low - 1e-12 <= np.mean(differences) <= test.high + 1e-12
 
 
 @settings(max_examples=60)
 @given(st.lists(st.floats(-9, 9).map(lambda x: round(x, 2)), min_size=2, max_size=7, unique=True))
-def test_tests_over_seeds_are_scipys_and_all_signs(oracle: Oracle, a: list[float]) -> None:
+def test_tests_over_seeds_are_those_of_scipy_and_of_all_sign_patterns(oracle: Oracle, a: list[float]) -> None:
     rng = np.random.default_rng(len(a))
     b = rng.normal(size=len(a)).round(2)
     d = np.array(a) - b
     if np.ptp(d) < 1e-6:
         return
-    found = seeds_test(np.array(a), b, QUICK)
+    test = seeds_test(np.array(a), b, QUICK)
     t, effect = oracle("comparing").t_of_pairs(a, b.tolist())
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), len(a) - 1))
-    assert found.d == pytest.approx(effect)
+    assert test.p == pytest.approx(2 * stats.t.sf(abs(t), len(a) - 1))
+    assert test.d == pytest.approx(effect)
     half = stats.t.ppf(0.975, len(a) - 1) * d.std(ddof=1) / math.sqrt(len(a))
-    assert (found.low, found.high) == (pytest.approx(d.mean() - half), pytest.approx(d.mean() + half))
-    assert found.flips == pytest.approx(oracle("comparing").flipped(d.tolist()))
+    assert (test.low, test.high) == (pytest.approx(d.mean() - half), pytest.approx(d.mean() + half))
+    assert test.flips == pytest.approx(oracle("comparing").sign_flip_test(d.tolist()))
 
 
 @settings(max_examples=100)
 @given(st.lists(st.one_of(st.floats(1e-6, 1.0), st.just(math.nan)), min_size=1, max_size=6))
 def test_holm_is_closed_testing_by_bonferroni(oracle: Oracle, p: list[float]) -> None:
-    found = holm(np.array(p))
-    np.testing.assert_allclose(found, oracle("comparing").closed(p), rtol=1e-12)
-    there = ~np.isnan(found)
-    raw = np.array(p)[there]
-    assert (found[there] >= raw - 1e-15).all()
-    assert (np.diff(found[there][np.argsort(raw, kind="stable")]) >= -1e-15).all()
+    corrected = holm(np.array(p))
+    np.testing.assert_allclose(corrected, oracle("comparing").closed_testing(p), rtol=1e-12)
+    defined = ~np.isnan(corrected)
+    raw = np.array(p)[defined]
+    assert (corrected[defined] >= raw - 1e-15).all()
+    assert (np.diff(corrected[defined][np.argsort(raw, kind="stable")]) >= -1e-15).all()
 
 
 def test_one_comparison_by_hand() -> None:
-    """Three images, i2t hits at 1 of a: all, of b: none; every one of the 8 signs but two is nearer to 0."""
+    """Three images, i2t R@1 of a: all, of b: none; all but two of the 8 sign patterns are nearer to 0."""
     frame = pd.concat([run("a", images=3).assign(rank=0), run("b", images=3).assign(rank=50)], ignore_index=True)
     row = only(compare(frame, ["i2t_R@1"]))
     assert (row["system"], row["baseline"], row["mean"], row["mean_baseline"]) == ("b", "a", 0.0, 100.0)
@@ -121,84 +122,84 @@ def test_one_comparison_by_hand() -> None:
 
 def test_intervals_and_p_are_close_to_the_normal_ones() -> None:
     d = np.random.default_rng(0).normal(0.1, 1, 400)
-    found = images_test(d[None], Resampling())[0]
+    test = images_test(d[None], Resampling())[0]
     error = d.std(ddof=1) / 20
-    assert found.p == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / error), rel=0.15)
-    assert (found.low, found.high) == pytest.approx((d.mean() - 1.96 * error, d.mean() + 1.96 * error), abs=0.01)
-    assert found.d == pytest.approx(d.mean() / d.std(ddof=1))
+    assert test.p == pytest.approx(2 * stats.norm.sf(abs(d.mean()) / error), rel=0.15)
+    assert (test.low, test.high) == pytest.approx((d.mean() - 1.96 * error, d.mean() + 1.96 * error), abs=0.01)
+    assert test.d == pytest.approx(d.mean() / d.std(ddof=1))
 
 
-def test_rows_have_both_tests_and_say_what_was_done() -> None:
-    found = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=Resampling(199, 4, 0.9))
-    assert tuple(found.columns) == COLUMNS
-    assert list(zip(found["system"], found["baseline"], found["statistic"], strict=True)) == [
+def test_rows_have_both_tests_and_their_settings() -> None:
+    rows = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], resampling=Resampling(199, 4, 0.9))
+    assert tuple(rows.columns) == COLUMNS
+    assert list(zip(rows["system"], rows["baseline"], rows["statistic"], strict=True)) == [
         ("b", "a", "rsum"), ("c", "a", "rsum"), ("b", "a", "MRR"), ("c", "a", "MRR"),
     ]  # fmt: skip
-    assert found[["p_images", "p_t", "p_flips", "d_images", "d_seeds", "sd_seeds"]].notna().to_numpy().all()
-    told = found[["resamples", "seed", "level", "seeds", "n_seeds", "images", "best", "note"]].drop_duplicates()
-    assert told.to_numpy().tolist() == [[199, 4, 0.9, "0, 1, 2", 3, 10, "a", ""]]
-    assert (found["difference"] == found["mean"] - found["mean_baseline"]).all()
+    assert rows[["p_images", "p_t", "p_flips", "d_images", "d_seeds", "sd_seeds"]].notna().to_numpy().all()
+    settings = rows[["resamples", "seed", "level", "seeds", "n_seeds", "images", "best", "note"]].drop_duplicates()
+    assert settings.to_numpy().tolist() == [[199, 4, 0.9, "0, 1, 2", 3, 10, "a", ""]]
+    assert (rows["difference"] == rows["mean"] - rows["mean_baseline"]).all()
 
 
 def test_values_are_averaged_over_seeds_first_and_seeds_over_images() -> None:
     frame = runs("a", "b")
-    values = per_image(frame, METRICS["rsum"])
+    values = per_image(frame, parse_metric("rsum"))
     a, b = (values[[f"{name}-{seed}" for seed in range(3)]].to_numpy() for name in "ab")
-    row = only(compare(frame, chance=QUICK))
+    row = only(compare(frame, resampling=QUICK))
     assert row["p_images"] == images_test((b.mean(1) - a.mean(1))[None], QUICK)[0].p
     assert row["p_t"] == stats.ttest_rel(b.mean(0), a.mean(0)).pvalue
     assert row["sd_seeds"] == pytest.approx((b - a).mean(0).std(ddof=1))
     assert row["p_flips"] == 0.25
 
 
-def test_swapping_systems_turns_every_number_around() -> None:
+def test_swapping_systems_mirrors_every_number() -> None:
     frame = runs("a", "b")
-    there, back = (only(compare(frame, baseline=name, chance=QUICK)) for name in "ab")
-    assert there["difference"] == -back["difference"] != 0
+    forward, backward = (only(compare(frame, baseline=name, resampling=QUICK)) for name in "ab")
+    assert forward["difference"] == -backward["difference"] != 0
     for one, other in itertools.product(*[[("ci_low", "ci_high"), ("t_low", "t_high")]] * 2):
         if one == other:
-            assert there[list(one)].tolist() == pytest.approx([-x for x in back[list(one[::-1])]], rel=1e-12)
+            assert forward[list(one)].tolist() == pytest.approx([-x for x in backward[list(one[::-1])]], rel=1e-12)
     for name in (*TESTS, "sd_seeds"):
-        assert there[name] == pytest.approx(back[name], rel=1e-12)
+        assert forward[name] == pytest.approx(backward[name], rel=1e-12)
     for name in ("d_images", "d_seeds"):
-        assert there[name] == pytest.approx(-back[name], rel=1e-12)
+        assert forward[name] == pytest.approx(-backward[name], rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     frame = runs("a", "b", "c")
-    found = compare(frame, ["rsum", "i2t_R@1", "t2i_R@5"], baseline="a", chance=QUICK)
+    expected = compare(frame, ["rsum", "i2t_R@1", "t2i_R@5"], baseline="a", resampling=QUICK)
     new = dict(zip(frame["image"].unique(), np.random.default_rng(seed).permutation(10), strict=True))
     renamed = frame.assign(
         image=frame["image"].map(lambda i: f"x{new[i]}"),
         query=[f"x{new[i]}{q.removeprefix(i)}" for i, q in zip(frame["image"], frame["query"], strict=True)],
     )
     other = compare(
-        renamed.sample(frac=1, random_state=seed), ["rsum", "i2t_R@1", "t2i_R@5"], baseline="a", chance=QUICK
+        renamed.sample(frac=1, random_state=seed), ["rsum", "i2t_R@1", "t2i_R@5"], baseline="a", resampling=QUICK
     )
     keys = ["statistic", "direction", "system"]
     pd.testing.assert_frame_equal(
-        found.sort_values(keys, ignore_index=True), other.sort_values(keys, ignore_index=True), rtol=1e-9
+        expected.sort_values(keys, ignore_index=True), other.sort_values(keys, ignore_index=True), rtol=1e-9
     )
 
 
-def test_a_comparison_is_the_same_whatever_stands_beside_it() -> None:
-    alone = compare(runs("a", "b"), chance=QUICK)
-    among = compare(runs("a", "b", *"cdefgh"), ["rsum"], chance=QUICK)  # 28 pairs: more than one call of scipy
+def test_a_comparison_does_not_depend_on_other_systems() -> None:
+    alone = compare(runs("a", "b"), resampling=QUICK)
+    among = compare(runs("a", "b", *"cdefgh"), ["rsum"], resampling=QUICK)  # 28 pairs: more than one call of scipy
     columns = ["difference", "ci_low", "ci_high", "p_images", "d_images", "p_t", "p_flips"]
     pd.testing.assert_frame_equal(alone[columns], among[among["system"] == "b"][columns].reset_index(drop=True))
 
 
-def test_the_seed_of_chance_is_all_the_chance_there_is() -> None:
+def test_results_depend_on_the_seed_of_resampling_alone() -> None:
     frame = runs("a", "b", images=40)
-    first, again, other = (compare(frame, chance=Resampling(199, seed)) for seed in (1, 1, 2))
+    first, again, other = (compare(frame, resampling=Resampling(199, seed)) for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert not first["ci_low"].equals(other["ci_low"])
 
 
-def test_identical_systems_differ_by_nothing() -> None:
+def test_identical_systems_have_no_difference_and_p_1() -> None:
     frame = pd.concat([runs("a"), runs("a").assign(objective_label="b", run=runs("a")["run"] + "'")], ignore_index=True)
-    row = only(compare(frame, chance=QUICK))
+    row = only(compare(frame, resampling=QUICK))
     assert [row[name] for name in (*TESTS, *(f"{name}_holm" for name in TESTS))] == [1.0] * 6
     zeros = ("difference", "ci_low", "ci_high", "t_low", "t_high", "d_images", "d_seeds", "sd_seeds")
     assert [row[name] for name in zeros] == [0.0] * 8
@@ -206,14 +207,14 @@ def test_identical_systems_differ_by_nothing() -> None:
 
 
 def test_the_same_difference_in_every_seed_has_no_t() -> None:
-    found = seeds_test(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0]), QUICK)
-    assert (found.n, found.sd, found.flips) == (3, 0.0, 0.25)
-    assert np.isnan([found.p, found.low, found.high, found.d]).all()
+    test = seeds_test(np.array([3.0, 4.0, 5.0]), np.array([1.0, 2.0, 3.0]), QUICK)
+    assert (test.n, test.sd, test.flips) == (3, 0.0, 0.25)
+    assert np.isnan([test.p, test.low, test.high, test.d]).all()
     assert seeds_test(np.array([0.3, 0.3]), np.array([0.1 + 0.2, 0.3]), QUICK).p == 1.0
 
 
-def test_one_seed_tells_nothing_of_seeds() -> None:
-    row = only(compare(runs("a", "b", seeds=1), chance=QUICK))
+def test_with_one_seed_the_tests_over_seeds_are_undefined() -> None:
+    row = only(compare(runs("a", "b", seeds=1), resampling=QUICK))
     names = ("p_t", "p_t_holm", "p_flips", "p_flips_holm", "t_low", "t_high", "sd_seeds", "d_seeds")
     assert np.isnan([row[name] for name in names]).all()
     assert (row["n_seeds"], row["family_seeds"], row["family"]) == (1, 0, 1)
@@ -221,36 +222,36 @@ def test_one_seed_tells_nothing_of_seeds() -> None:
     assert 0 < row["p_images"] <= 1
 
 
-def test_only_shared_seeds_are_used_and_others_named() -> None:
+def test_only_shared_seeds_are_used_and_the_others_are_listed() -> None:
     frame = runs("a", "b")
     frame = frame[frame["run"] != "b-1"]
-    row = only(compare(frame, chance=QUICK))
+    row = only(compare(frame, resampling=QUICK))
     assert (row["seeds"], row["n_seeds"], row["left_out"]) == ("0, 2", 2, "seed 1 of a")
-    kept = only(compare(frame[frame["run"] != "a-1"], chance=QUICK))
+    kept = only(compare(frame[frame["run"] != "a-1"], resampling=QUICK))
     assert row.drop("left_out").equals(kept.drop("left_out"))
 
 
 def test_single_runs_without_a_common_seed_are_compared_over_images_only() -> None:
     for seeds in ((0, 1), (None, None), (None, 3)):
         frame = pd.concat([run("a", seeds[0]), run("b", seeds[1], 4.0)], ignore_index=True)
-        row = only(compare(frame, chance=QUICK))
+        row = only(compare(frame, resampling=QUICK))
         assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
         assert row["n_seeds"] == 0
         assert row["p_images"] <= 1
 
 
-def test_a_pair_without_a_common_seed_is_a_gap_not_a_number() -> None:
+def test_a_pair_without_a_common_seed_is_a_row_of_nan() -> None:
     frame = pd.concat([runs("a"), run("b", 0, 4.0), run("c", 1, 8.0), run("c", 2, 8.0)], ignore_index=True)
-    row = only(compare(frame, every=True, chance=QUICK), system="b", baseline="c")
+    row = only(compare(frame, all_pairs=True, resampling=QUICK), system="b", baseline="c")
     assert np.isnan([row[name] for name in ("difference", "ci_low", *TESTS, "p_images_holm")]).all()
     assert row["note"] == "no common seed: not compared"
-    assert set(compare(frame, every=True, chance=QUICK)["family"]) == {2}
+    assert set(compare(frame, all_pairs=True, resampling=QUICK)["family"]) == {2}
 
 
-def test_the_best_is_found_by_looking_so_that_its_family_has_every_pair() -> None:
+def test_the_family_of_the_best_system_has_every_pair() -> None:
     frame = runs("a", "b", "c", "d")
-    best, against = compare(frame, chance=QUICK), compare(frame, baseline="a", chance=QUICK)
-    every = compare(frame, every=True, chance=QUICK)
+    best, against = compare(frame, resampling=QUICK), compare(frame, baseline="a", resampling=QUICK)
+    every = compare(frame, all_pairs=True, resampling=QUICK)
     assert (len(best), len(against), len(every)) == (3, 3, 6)
     assert [set(one["family"]) for one in (best, against, every)] == [{6}, {3}, {6}]
     for name in TESTS:
@@ -264,19 +265,19 @@ def test_the_best_is_found_by_looking_so_that_its_family_has_every_pair() -> Non
 def test_families_are_of_one_metric_over_all_blocks() -> None:
     other = runs("a", "b", "c").assign(encoder="VSRN")
     frame = pd.concat([runs("a", "b"), other.assign(run="x" + other["run"])], ignore_index=True)
-    found = compare(frame, ["rsum", "i2t_R@1"], baseline="a", chance=QUICK)
-    assert found.groupby("statistic").size().tolist() == [3, 3]
-    assert set(found["family"]) == {3}
-    assert found["encoder"].tolist() == ["VSE++", "VSRN", "VSRN"] * 2
-    for _, own in found.groupby("statistic"):
-        np.testing.assert_allclose(own["p_images_holm"], holm(own["p_images"].to_numpy()))
+    rows = compare(frame, ["rsum", "i2t_R@1"], baseline="a", resampling=QUICK)
+    assert rows.groupby("statistic").size().tolist() == [3, 3]
+    assert set(rows["family"]) == {3}
+    assert rows["encoder"].tolist() == ["VSE++", "VSRN", "VSRN"] * 2
+    for _, family in rows.groupby("statistic"):
+        np.testing.assert_allclose(family["p_images_holm"], holm(family["p_images"].to_numpy()))
 
 
 def test_significance_is_about_the_best_of_each_block() -> None:
     frame = runs("a", "b", "c")
-    for rows in (compare(frame, chance=QUICK), compare(frame, every=True, chance=QUICK)):
-        found = significance(rows)
-        assert list(found) == [
+    for rows in (compare(frame, resampling=QUICK), compare(frame, all_pairs=True, resampling=QUICK)):
+        marks = significance(rows)
+        assert list(marks) == [
             "data",
             "encoder",
             "objective_label",
@@ -286,12 +287,12 @@ def test_significance_is_about_the_best_of_each_block() -> None:
             "baseline",
             "test",
         ]
-        assert found[["objective_label", "baseline", "test"]].to_numpy().tolist() == [
+        assert marks[["objective_label", "baseline", "test"]].to_numpy().tolist() == [
             ["b", "a", "images"], ["c", "a", "images"], ["b", "a", "seeds"], ["c", "a", "seeds"],
         ]  # fmt: skip
         best = rows[rows["baseline"] == "a"]
-        assert found["p_holm"].tolist() == [*best["p_images_holm"], *best["p_t_holm"]]
-    reverse = compare(frame, baseline="b", chance=QUICK)
+        assert marks["p_holm"].tolist() == [*best["p_images_holm"], *best["p_t_holm"]]
+    reverse = compare(frame, baseline="b", resampling=QUICK)
     assert significance(reverse)["objective_label"].tolist() == ["b", "b"]
 
 
@@ -337,12 +338,12 @@ BAD = [
 
 
 @pytest.mark.parametrize(("spoil", "message"), BAD, ids=[message[:40] for _, message in BAD])
-def test_bad_input_is_told(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
+def test_bad_input_is_refused_by_name(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        compare(spoil(runs("a", "b")), chance=QUICK)
+        compare(spoil(runs("a", "b")), resampling=QUICK)
 
 
-def test_unknown_names_and_values_are_told() -> None:
+def test_unknown_names_and_values_are_refused() -> None:
     frame = runs("a", "b")
     with pytest.raises(InputError, match=r"metric must be one of rsum, i2t_R@1, .*; got 'R@1'"):
         compare(frame, ["R@1"])
@@ -358,7 +359,7 @@ def test_unknown_names_and_values_are_told() -> None:
 
 
 def test_the_table_shows_both_tests_side_by_side() -> None:
-    rows = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], chance=QUICK)
+    rows = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], resampling=QUICK)
     table = comparison.build(rows)
     assert table.headings == (
         "metric", "system", "baseline", "difference", "images 95 % CI", "images p", "images d", "seeds difference",
@@ -368,13 +369,13 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
     assert frame["images p"].tolist() == rows["p_images_holm"].tolist()
     assert frame["seeds p (t)"].tolist() == rows["p_t_holm"].tolist()
     assert frame["seeds difference std"].tolist() == rows["sd_seeds"].tolist()
-    for told in ("n = 10 images", "199 resamples, seed 0", "seeds 0, 1, 2", "by Holm over 3 comparisons", "sample"):
-        assert told in table.caption
+    for text in ("n = 10 images", "199 resamples, seed 0", "seeds 0, 1, 2", "by Holm over 3 comparisons", "sample"):
+        assert text in table.caption
     assert table.rows[0][4].text == f"[{rows['ci_low'][0]:.2f}, {rows['ci_high'][0]:.2f}]".replace("-", "−")
 
 
-def test_the_table_says_what_is_missing_and_prints_no_p_as_zero() -> None:
-    rows = compare(runs("a", "b", seeds=1), chance=QUICK).assign(p_images_holm=3e-6)
+def test_the_table_has_a_note_on_missing_tests_and_prints_no_p_as_zero() -> None:
+    rows = compare(runs("a", "b", seeds=1), resampling=QUICK).assign(p_images_holm=3e-6)
     table = comparison.build(rows)
     assert table.notes[-1] == "b against a: one seed: nothing is known of seeds."
     assert "1 comparison of a metric (0 over seeds)" in table.caption
@@ -389,51 +390,51 @@ def test_the_table_says_what_is_missing_and_prints_no_p_as_zero() -> None:
 
 
 def null(rng: np.random.Generator, images: int, captions: int) -> np.ndarray[Any, Any]:
-    """t2i hits of two systems that are exchangeable; captions of an image succeed and fail together."""
+    """Return t2i hits (2, images, captions) of two exchangeable systems; captions of an image are correlated."""
     chance = rng.beta(0.4, 0.4, (2, images, 1))
     return (rng.random((2, images, captions)) < chance).astype(float) * 100
 
 
 @pytest.mark.slow
-def test_rejections_under_the_null_are_as_many_as_said_with_images_as_units_and_too_many_with_captions() -> None:
+def test_tests_keep_their_level_with_images_as_units_and_not_with_captions() -> None:
     rng, trials = np.random.default_rng(5), 600
     hits = [null(rng, 40, 5) for _ in range(trials)]
     images = np.array([(a - b).sum(1) for a, b in hits])
     captions = np.array([(a - b).ravel() for a, b in hits])
-    found = images_test(images, Resampling(resamples=399))
-    rejected = sum(one.p <= 0.05 for one in found)
+    tests = images_test(images, Resampling(resamples=399))
+    rejected = sum(test.p <= 0.05 for test in tests)
     low, high = stats.binom.interval(0.999, trials, 0.05)
     assert low <= rejected <= high
-    covered = sum(one.low <= 0 <= one.high for one in found)
+    covered = sum(test.low <= 0 <= test.high for test in tests)
     assert stats.binom.ppf(0.0005, trials, 0.93) <= covered <= stats.binom.ppf(0.9995, trials, 0.96)
-    naive = sum(one.p <= 0.05 for one in images_test(captions, Resampling(resamples=399)))
+    naive = sum(test.p <= 0.05 for test in images_test(captions, Resampling(resamples=399)))
     assert naive > 2 * high
 
 
 @pytest.mark.slow
 def test_p_over_seeds_is_calibrated_too() -> None:
     rng, trials = np.random.default_rng(6), 1000
-    found = [seeds_test(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
+    tests = [seeds_test(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
     for name, level in (("p", 0.05), ("flips", 2 / 64)):
-        rejected = sum(getattr(one, name) <= level + 1e-12 for one in found)
+        rejected = sum(getattr(test, name) <= level + 1e-12 for test in tests)
         assert stats.binom.ppf(0.0005, trials, level) <= rejected <= stats.binom.ppf(0.9995, trials, level)
 
 
 @pytest.mark.slow
 def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
-    """With every pair in the family; with only those shown, more than 5 % of the calls would find something."""
+    """With every pair in the family; with only those shown, more than 5 % of the calls would reject."""
     rng, trials = np.random.default_rng(7), 300
-    found = naive = 0
+    rejected = naive = 0
     for _ in range(trials):
         values = rng.normal(size=(6, 30))
         pairs = list(itertools.combinations(range(6), 2))
-        p = np.array([one.p for one in images_test(np.array([values[a] - values[b] for a, b in pairs]), QUICK)])
+        p = np.array([test.p for test in images_test(np.array([values[a] - values[b] for a, b in pairs]), QUICK)])
         best = [i for i, pair in enumerate(pairs) if int(values.mean(1).argmax()) in pair]
-        found += bool((holm(p)[best] <= 0.05).any())
+        rejected += bool((holm(p)[best] <= 0.05).any())
         naive += bool((holm(p[best]) <= 0.05).any())
-    assert found <= stats.binom.ppf(0.9995, trials, 0.05)
+    assert rejected <= stats.binom.ppf(0.9995, trials, 0.05)
     assert naive > stats.binom.ppf(0.9995, trials, 0.05)
 
 
-def test_nothing_of_seeds_is_nothing_but_nan() -> None:
+def test_an_empty_seed_test_is_nan() -> None:
     assert all(math.isnan(x) for x in (SeedTest().p, SeedTest().flips, SeedTest().d, SeedTest().sd))

@@ -1,4 +1,4 @@
-"""Is the order of two runs counted as it says, pair by pair, and are words only said of what the runs decide?"""
+"""Is tau that of all pairs of runs, and do the sentences state only what the runs decide?"""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Runs = tuple[list[float], list[float], list[int]]
 
 @st.composite
 def runs(draw: st.DrawFn) -> Runs:
-    """Counts, rsums (few values, so that there are ties) and losses of 2 to 9 runs."""
+    """Draw counts, rsums (few values, so that there are ties) and losses of 2 to 9 runs."""
     n = draw(st.integers(2, 9))
     values = st.lists(st.integers(-3, 3).map(float), min_size=n, max_size=n)
     return draw(values), draw(values), draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
 
 
 def slow(count: Sequence[float], rsum: Sequence[float], groups: Sequence[int]) -> float:
-    """Every pair of runs of different losses, one after the other."""
+    """Compute tau by a loop over pairs of runs of different losses."""
     agree = disagree = pairs = 0
     for i, j in itertools.combinations(range(len(groups)), 2):
         if groups[i] == groups[j]:
@@ -40,29 +40,29 @@ def slow(count: Sequence[float], rsum: Sequence[float], groups: Sequence[int]) -
 
 
 def fast(count: Sequence[float], rsum: Sequence[float], groups: Sequence[int]) -> float:
-    found: npt.NDArray[np.float64] = taus(np.array([count]), np.array([rsum]), np.array(groups))
-    assert found.shape == (1,)
-    return float(found[0])
+    values: npt.NDArray[np.float64] = taus(np.array([count]), np.array([rsum]), np.array(groups))
+    assert values.shape == (1,)
+    return float(values[0])
 
 
 @given(runs())
-def test_pairs_are_counted_one_by_one(drawn: Runs) -> None:
+def test_tau_is_that_of_a_loop_over_pairs(drawn: Runs) -> None:
     count, rsum, groups = drawn
     assert fast(count, rsum, groups) == pytest.approx(slow(count, rsum, groups), nan_ok=True)
 
 
 @given(runs())
-def test_the_other_way_round_is_the_other_sign(drawn: Runs) -> None:
+def test_negated_rsums_negate_tau(drawn: Runs) -> None:
     count, rsum, groups = drawn
-    there = fast(count, rsum, groups)
-    assert fast(count, [-one for one in rsum], groups) == pytest.approx(-there, nan_ok=True)
-    assert math.isnan(there) or -1 <= there <= 1
+    tau = fast(count, rsum, groups)
+    assert fast(count, [-value for value in rsum], groups) == pytest.approx(-tau, nan_ok=True)
+    assert math.isnan(tau) or -1 <= tau <= 1
 
 
 @given(runs(), st.randoms(use_true_random=False))
-def test_the_order_of_runs_does_not_matter(drawn: Runs, dice: object) -> None:
+def test_the_order_of_runs_does_not_matter(drawn: Runs, rng: object) -> None:
     order = list(range(len(drawn[0])))
-    dice.shuffle(order)  # type: ignore[attr-defined]
+    rng.shuffle(order)  # type: ignore[attr-defined]
     shuffled = ([column[place] for place in order] for column in drawn)
     assert fast(*shuffled) == pytest.approx(fast(*drawn), nan_ok=True)  # type: ignore[arg-type]
 
@@ -92,7 +92,7 @@ GOOD, BAD = [200.0, 201.0, 202.0], [100.0, 101.0, 102.0]
     ("rsums", "tau", "verdict"),
     [({"few": GOOD, "many": BAD}, -1.0, FEWER), ({"few": BAD, "many": GOOD}, 1.0, MORE)],
 )
-def test_what_holds_for_every_pair_is_decided(rsums: dict[str, list[float]], tau: float, verdict: str) -> None:
+def test_an_order_that_holds_for_every_pair_is_decided(rsums: dict[str, list[float]], tau: float, verdict: str) -> None:
     (row,) = association(frame(FEW, rsums)).to_dict("records")
     assert {name: row[name] for name in COLUMNS} == {
         "panel": "A", "direction": "i2t", "losses": 2, "n": 6, "tau": tau, "low": tau, "high": tau, "verdict": verdict,
@@ -112,7 +112,7 @@ def test_the_same_runs_give_the_same_interval() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_few_runs_of_a_loss_tell_too_little_of_chance(runs: int) -> None:
+def test_with_few_runs_of_a_loss_there_is_no_interval(runs: int) -> None:
     few = frame({**FEW, "few": FEW["few"][:runs]}, {"few": GOOD[:runs], "many": BAD})
     (row,) = association(few).to_dict("records")
     assert row["tau"] == -1.0 and math.isnan(row["low"]) and math.isnan(row["high"]) and row["verdict"] == OPEN
@@ -131,19 +131,19 @@ def test_runs_without_a_number_are_no_pairs(column: str) -> None:
     pd.testing.assert_frame_equal(association(broken), association(whole))
 
 
-def test_nothing_known_is_no_row() -> None:
+def test_a_panel_without_complete_runs_has_no_row() -> None:
     assert association(frame(FEW, {"few": [math.nan] * 3, "many": [math.nan] * 3})).empty
     assert tuple(association(frame(FEW, {"few": GOOD, "many": BAD})[:0]).columns) == COLUMNS
 
 
 def test_panels_and_directions_are_apart() -> None:
     a, b = frame(FEW, {"few": GOOD, "many": BAD}), frame(FEW, {"few": BAD, "many": GOOD}, "B", "t2i")
-    found = association(pd.concat([a, b], ignore_index=True))
-    assert list(zip(found["panel"], found["direction"], found["tau"], strict=True)) == [
+    rows = association(pd.concat([a, b], ignore_index=True))
+    assert list(zip(rows["panel"], rows["direction"], rows["tau"], strict=True)) == [
         ("A", "i2t", -1.0),
         ("B", "t2i", 1.0),
     ]
-    holds, turns = sentences(found)
+    holds, turns = sentences(rows)
     assert "A (i2t: tau -1.00, -1.00 to -1.00)" in holds and "B" not in holds.split("retrieve better")[1]
     assert "B (t2i: tau 1.00, 1.00 to 1.00)" in turns and "A (" not in turns
 

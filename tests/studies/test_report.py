@@ -1,4 +1,4 @@
-"""From a study or a run folder to the page: is all of it there, and is what can not be shown a gap or a message?"""
+"""From a study or a run folder to the page: is it complete, and is what cannot be shown a gap or a message?"""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
-from lossscope.report.results import read_results
+from lossscope.report.build import gather, paper_tables, require_writable
 from lossscope.studies.examine import examine
-from lossscope.studies.report import material, report, require_writable, tables
-from lossscope.studies.study_file import ExamineConfig
+from lossscope.studies.report import diagrams, read_runs, report
+from lossscope.studies.study_file import ExamineConfig, ReportConfig
 
-PLAIN = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
+CONFIG = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 SPECIAL = r"100% of a_b & {c} #1 $x^2~\d <e> τ"
 
 
@@ -38,21 +38,21 @@ def study(tiny_study: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(tiny_run: Path, tmp_path: Path) -> Path:
-    """A run folder that was not examined."""
+    """A run folder that was not evaluated."""
     return Path(shutil.copytree(tiny_run, tmp_path / "alone"))
 
 
-def cells(study: Path) -> list[Path]:
-    return sorted((study / "cells").iterdir())
+def run_folders(study: Path) -> list[Path]:
+    return sorted((study / "runs").iterdir())
 
 
-def rewritten(cell: Path, change: Callable[[pd.DataFrame], pd.DataFrame], kind: str = "rows") -> None:
-    file = cell / "run" / "examined" / f"{kind}.parquet"
+def rewrite(folder: Path, change: Callable[[pd.DataFrame], pd.DataFrame], kind: str = "rows") -> None:
+    file = folder / "run" / "evaluation" / f"{kind}.parquet"
     change(pd.read_parquet(file)).to_parquet(file, index=False)
 
 
-def latex(folder: Path) -> str:
-    """The log of pdflatex, run twice as people do."""
+def compile_latex(folder: Path) -> str:
+    """Return the log of pdflatex, run twice as people do."""
     if shutil.which("pdflatex") is None:
         pytest.skip("needs pdflatex")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
@@ -64,15 +64,15 @@ def latex(folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_everything_a_paper_needs_is_there(page: Path, tiny_study: Path) -> None:
+def test_the_report_is_complete(page: Path, tiny_study: Path) -> None:
     out = page.parent
     assert page.name == "index.html"
     listing = json.loads((out / "index.json").read_text(encoding="utf-8"))
     for folder, ending in (("csv", ".csv"), ("figures", ".png"), ("latex", ".tex"), ("latex", ".pdf")):
         assert list((out / folder).glob(f"*{ending}")), folder
-    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    written = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     assert {entry["path"] for entry in listing["files"]} >= {
-        name for name in there if not name.endswith((".log", ".aux")) and name not in ("index.json", "latex/main.pdf")
+        name for name in written if not name.endswith((".log", ".aux")) and name not in ("index.json", "latex/main.pdf")
     }
     provenance = listing["provenance"]
     assert provenance["command"] == f"lossscope report {tiny_study.name}" and provenance["eps"] == "0.01"
@@ -85,22 +85,18 @@ def test_everything_a_paper_needs_is_there(page: Path, tiny_study: Path) -> None
 
 @pytest.mark.slow
 def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) -> None:
-    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv")
-    rsum = (
-        read_results([tiny_study])
-        .rows.query("statistic == 'rsum'")
-        .groupby("objective_label", sort=False)["mean"]
-        .mean()
-    )
-    assert kept["rsum"].tolist() == pytest.approx(rsum.tolist())
+    table = pd.read_csv(page.parent / "csv" / "retrieval.csv")
+    rows = read_runs([tiny_study]).rows.query("statistic == 'rsum'")
+    rsum = rows.groupby("objective_label", sort=False)["mean"].mean()
+    assert table["rsum"].tolist() == pytest.approx(rsum.tolist())
 
 
 @pytest.mark.slow
-def test_the_latex_of_a_study_compiles_without_complaint(page: Path) -> None:
-    log = latex(page.parent)
+def test_the_latex_of_a_study_compiles_without_warnings(page: Path) -> None:
+    log = compile_latex(page.parent)
     assert "Undefined control sequence" not in log and "LaTeX Error" not in log
     assert "multiply defined" not in log and "undefined references" not in log
-    too_wide = [float(found) for found in re.findall(r"Overfull \\hbox \((\d+\.?\d*)pt too wide", log)]
+    too_wide = [float(width) for width in re.findall(r"Overfull \\hbox \((\d+\.?\d*)pt too wide", log)]
     assert max(too_wide, default=0.0) < 30, log
 
 
@@ -111,14 +107,14 @@ def test_the_same_study_gives_the_same_bytes(page: Path, tiny_study: Path, tmp_p
 
 
 @pytest.mark.slow
-def test_labels_that_mean_something_to_latex_or_html_stay_words(study: Path, tmp_path: Path) -> None:
+def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, tmp_path: Path) -> None:
     document = json.loads((study / "study.json").read_text(encoding="utf-8"))
     document["name"] = SPECIAL
-    for cell in document["cells"]:
-        cell["objective_label"] = cell["objective_label"].replace("Triplet", SPECIAL)
+    for run in document["runs"]:
+        run["objective_label"] = run["objective_label"].replace("Triplet", SPECIAL)
     (study / "study.json").write_text(json.dumps(document), encoding="utf-8")
     page = report([study], tmp_path / "out", resamples=99)
-    log = latex(page.parent)
+    log = compile_latex(page.parent)
     assert "Undefined control sequence" not in log
     text = page.read_text(encoding="utf-8")
     assert "<e>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
@@ -128,31 +124,31 @@ def test_labels_that_mean_something_to_latex_or_html_stay_words(study: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_run_alone_is_examined_and_reported_without_comparing(run: Path, tmp_path: Path) -> None:
-    seen: list[str] = []
-    page = report([run], tmp_path / "out", "Mine & <only>", progress=lambda label, _d, _t: seen.append(label))
-    assert (run / "examined" / "manifest.json").is_file() and seen[-1] == "reading" and len(set(seen)) > 1
+def test_a_run_alone_is_evaluated_and_reported_without_comparing(run: Path, tmp_path: Path) -> None:
+    labels: list[str] = []
+    page = report([run], tmp_path / "out", "Mine & <only>", progress=lambda label, _d, _t: labels.append(label))
+    assert (run / "evaluation" / "manifest.json").is_file() and labels[-1] == "reading" and len(set(labels)) > 1
     text = page.read_text(encoding="utf-8")
     assert "<h1>Mine &amp; &lt;only&gt;</h1>" in text
     assert "1 run, 1 objective" in text and "1 runs" not in text
     assert "Fewer samples, better recall?" not in text and "Could it be chance" not in text
     names = {path.stem for path in (page.parent / "csv").iterdir()}
     assert {"retrieval", "runs", "cocos_softmax"} <= names and not names & {"comparison", "count_recall_numbers"}
-    assert "Undefined control sequence" not in latex(page.parent)
+    assert "Undefined control sequence" not in compile_latex(page.parent)
 
 
 @pytest.mark.slow
-def test_an_examined_run_is_not_examined_again(run: Path, tmp_path: Path) -> None:
-    examine(Run(run), PLAIN)
+def test_an_evaluated_run_is_not_evaluated_again(run: Path, tmp_path: Path) -> None:
+    examine(Run(run), CONFIG)
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
     report([run], tmp_path / "out", resamples=99)
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.slow
-def test_a_failed_cell_is_a_gap_that_is_seen(study: Path, tmp_path: Path) -> None:
-    failed = cells(study)[-1]
-    (failed / "state.json").write_text('{"status": "failed", "reason": "no memory <left>"}', encoding="utf-8")
+def test_a_failed_run_is_shown_as_a_gap(study: Path, tmp_path: Path) -> None:
+    failed = run_folders(study)[-1]
+    (failed / "status.json").write_text('{"status": "failed", "reason": "no memory <left>"}', encoding="utf-8")
     page = report([study], tmp_path / "out", resamples=99)
     text = page.read_text(encoding="utf-8")
     assert "3 runs of 4" in text and "no memory &lt;left&gt;" in text
@@ -164,23 +160,23 @@ def test_a_failed_cell_is_a_gap_that_is_seen(study: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_path: Path) -> None:
-    def gone(rows: pd.DataFrame) -> pd.DataFrame:
+    def remove(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(mean=rows["mean"].mask(rows["statistic"].isin(["rsum", "C_neg", "W_pos"])))
 
-    for cell in cells(study)[:2]:  # both seeds of NT-Xent
-        rewritten(cell, gone)
+    for folder in run_folders(study)[:2]:  # both seeds of NT-Xent
+        rewrite(folder, remove)
     page = report([study], tmp_path / "out", resamples=99)
-    kept = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective_label")
-    assert math.isnan(kept.loc["NT-Xent", "rsum"]) and kept.loc["Triplet", "rsum"] > 0
+    table = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective_label")
+    assert math.isnan(table.loc["NT-Xent", "rsum"]) and table.loc["Triplet", "rsum"] > 0
     visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
     assert "VSE++ on scenes: Triplet" in visible  # the best of those that have a number
 
 
 @pytest.mark.slow
-def test_a_study_of_nothing_but_nan_still_says_so(study: Path, tmp_path: Path) -> None:
-    for cell in cells(study):
-        rewritten(cell, lambda rows: rows.assign(mean=math.nan, std=math.nan))
+def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path) -> None:
+    for folder in run_folders(study):
+        rewrite(folder, lambda rows: rows.assign(mean=math.nan, std=math.nan))
     page = report([study], tmp_path / "out", resamples=99)
     visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
@@ -188,30 +184,31 @@ def test_a_study_of_nothing_but_nan_still_says_so(study: Path, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(study: Path, tmp_path: Path) -> None:
-    rewritten(cells(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
+    rewrite(run_folders(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
     with pytest.raises(InputError, match=r"eps.*0\.01.*0\.5"):
         report([study], tmp_path / "out", resamples=99)
     assert not (tmp_path / "out").exists()
 
 
 def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
-    rewritten(cells(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
+    rewrite(run_folders(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
     with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
         report([study], tmp_path / "out", resamples=99)
     assert not (tmp_path / "out").exists()
 
 
-def test_systems_that_answered_other_queries_are_not_compared(study: Path, tmp_path: Path) -> None:
-    rewritten(
-        cells(study)[0], lambda rows: rows.assign(query=rows["query"] + "x", image=rows["image"] + "x"), "queries"
-    )
+def test_systems_with_other_queries_are_not_compared(study: Path, tmp_path: Path) -> None:
+    def rename(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(query=rows["query"] + "x", image=rows["image"] + "x")
+
+    rewrite(run_folders(study)[0], rename, "retrieval")
     with pytest.raises(InputError, match="the same queries to be paired"):
         report([study], tmp_path / "out", resamples=99)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("below", ["file", "file/deeper/out", "/proc/lossscope/out"])
-def test_a_folder_that_can_not_be_written_is_told_before_any_work(tiny_run: Path, tmp_path: Path, below: str) -> None:
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tiny_run: Path, tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
 
     def work(_label: str, _done: int, _total: int) -> None:
@@ -220,7 +217,7 @@ def test_a_folder_that_can_not_be_written_is_told_before_any_work(tiny_run: Path
     with pytest.raises(InputError, match=r"must be a folder.* Choose another --out"):
         report([tiny_run], tmp_path / below, progress=work)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
-    assert not (tiny_run / "examined").exists()
+    assert not (tiny_run / "evaluation").exists()
 
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
@@ -234,33 +231,46 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["gone", "."])
-def test_a_folder_that_is_neither_study_nor_run_is_told(tmp_path: Path, path: str) -> None:
+def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(InputError, match=r"must be the folder of a study or of a run"):
         report([tmp_path / path], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Path) -> None:
-    """A run folder of somebody else may name a Python file; reporting it must not import that."""
-    examine(Run(run), PLAIN)
+    """A run folder from somebody else may name a Python file; reporting it must not import that file."""
+    examine(Run(run), CONFIG)
     (tmp_path / "loss.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
     config = run / "config.toml"
-    mine = json.dumps(f"{tmp_path / 'loss.py'}:Loss")
-    config.write_text(
-        re.sub(r"(?m)^objective = .*$", lambda _: f"objective = {mine}", config.read_text()), encoding="utf-8"
-    )
+    spec = json.dumps(f"{tmp_path / 'loss.py'}:Loss")
+    text = re.sub(r"(?m)^objective = .*$", lambda _: f"objective = {spec}", config.read_text())
+    config.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="trust-code"):
         report([run], tmp_path / "out", resamples=99)
     assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
 
 
 def test_tables_of_a_study_without_a_paper_are_those_of_recall(tiny_study: Path) -> None:
-    (table,) = tables(read_results([tiny_study]), resamples=99)
+    (table,) = paper_tables(read_runs([tiny_study]), resamples=99)
     assert table.name == "retrieval" and [row[2].text for row in table.rows] == ["NT-Xent", "Triplet"]
 
 
-def test_what_chapters_draw_from_has_tests_and_fields(tiny_study: Path) -> None:
-    told = material(read_results([tiny_study]), resamples=99)
-    assert set(told.fields["objective"]) == {"NT-Xent", "Triplet"} and told.tests is not None
-    assert set(told.comparisons["statistic"]) == {"rsum", "R@1", "R@5", "R@10"}
-    assert set(told.comparisons["resamples"]) == {99}
+def test_chapters_draw_from_tests_and_weight_fields(tiny_study: Path) -> None:
+    results = read_runs([tiny_study])
+    data = gather(results, diagrams(results), resamples=99)
+    assert set(data.diagrams.fields["objective"]) == {"NT-Xent", "Triplet"} and data.tests is not None
+    assert data.diagrams.goal_fields.empty and data.diagrams.goal_curves.empty
+    assert set(data.comparisons["statistic"]) == {"rsum", "R@1", "R@5", "R@10"}
+    assert set(data.comparisons["resamples"]) == {99}
+
+
+def test_a_study_may_add_weight_fields_and_the_figures_of_goal(tiny_study: Path) -> None:
+    added = diagrams(read_runs([tiny_study]), [ReportConfig(("unified", "ntxent:tau=0.5"), ("goal",))])
+    assert list(added.fields["objective"].unique()) == ["NT-Xent", "Triplet", "unified", "ntxent:tau=0.5"]
+    assert added.goal_fields["objective"].nunique() == 3 and added.goal_curves["label"].nunique() == 5
+
+
+def test_an_objective_whose_weights_depend_on_the_batch_has_no_weight_field(tiny_study: Path) -> None:
+    config = ReportConfig(("goal:pair=sig-ms", "goal:pair=sig"))
+    objectives = list(diagrams(read_runs([tiny_study]), [config]).fields["objective"].unique())
+    assert objectives == ["NT-Xent", "Triplet", "goal:pair=sig"]

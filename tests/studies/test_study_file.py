@@ -1,4 +1,4 @@
-"""A TOML file -> cells, and what is said of a file that is none."""
+"""Are the runs of a study those of its TOML file, and is a file that is no study refused with a reason?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.errors import InputError, SpecError
-from lossscope.studies.study_file import ExamineConfig, read_study_file
+from lossscope.studies.study_file import ExamineConfig, ReportConfig, read_study_file
 
 SMALL = """
 name = "small"
@@ -35,64 +35,90 @@ recipe = { batch_size = 4, lr = 1 }
 """
 
 
-def written(tmp_path: Path, text: str = SMALL) -> Path:
+def write(tmp_path: Path, text: str = SMALL) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_a_cell_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> None:
-    grid = read_study_file(written(tmp_path))
-    assert (grid.name, grid.paper, len(grid.cells)) == ("small", "bleeker2022", 2 * 1 * 2 * 2)
-    first = grid.cells[0]
+def test_a_run_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> None:
+    grid = read_study_file(write(tmp_path))
+    assert (grid.name, grid.paper, len(grid.runs)) == ("small", "bleeker2022", 2 * 1 * 2 * 2)
+    first = grid.runs[0]
     assert first.key == "scenes-ambiguity-0.1--vse--triplet-sh--seed0"
-    assert first.group == ("scenes, ambiguity 0.1", "VSE++", "Triplet SH")
+    assert first.system == ("scenes, ambiguity 0.1", "VSE++", "Triplet SH")
     assert (first.dataset, first.method) == ("flickr30k", "VSE++ (ResNet50, frozen)")
     assert first.recipe.objective == "triplet_sh:margin=0.2"
-    assert "ambiguity=0.1" in first.recipe.data and "ambiguity=0.5" in grid.cells[-1].recipe.data
-    assert [cell.seed for cell in grid.cells[:2]] == [0, 1]
+    assert "ambiguity=0.1" in first.recipe.data and "ambiguity=0.5" in grid.runs[-1].recipe.data
+    assert [run.seed for run in grid.runs[:2]] == [0, 1]
 
 
-def test_choices_of_an_entry_come_before_those_in_common(tmp_path: Path) -> None:
-    cells = {(cell.objective_label, cell.seed): cell for cell in read_study_file(written(tmp_path)).cells}
-    ours, other = cells["smoothap", 0].recipe, cells["Triplet SH", 0].recipe
-    assert (ours.batch_size, ours.lr, ours.epochs) == (4, 1.0, 2)
+def test_choices_of_an_entry_override_common_ones(tmp_path: Path) -> None:
+    runs = {(run.objective_label, run.seed): run for run in read_study_file(write(tmp_path)).runs}
+    own, other = runs["smoothap", 0].recipe, runs["Triplet SH", 0].recipe
+    assert (own.batch_size, own.lr, own.epochs) == (4, 1.0, 2)
     assert (other.batch_size, other.lr, other.epochs) == (16, 0.01, 2)
+
+
+def test_seeds_may_be_given_instead_of_those_of_the_file(tmp_path: Path) -> None:
+    assert {run.seed for run in read_study_file(write(tmp_path), seeds=(7,)).runs} == {7}
+
+
+def test_an_entry_may_be_restricted_to_others(tmp_path: Path) -> None:
+    only = 'spec = "smoothap"\nonly = { data = ["scenes, ambiguity 0.5"] }'
+    runs = read_study_file(write(tmp_path, SMALL.replace('spec = "smoothap"', only))).runs
+    assert len(runs) == 2 * 2 + 2
+    assert {run.data for run in runs if run.objective_label == "smoothap"} == {"scenes, ambiguity 0.5"}
+    assert {run.data for run in runs if run.objective_label != "smoothap"} == {
+        "scenes, ambiguity 0.1", "scenes, ambiguity 0.5"
+    }  # fmt: skip
+
+
+def test_what_the_report_draws(tmp_path: Path) -> None:
+    assert read_study_file(write(tmp_path)).report == ReportConfig()
+    text = SMALL + '[report]\nobjectives = ["unified"]\nfigures = ["goal"]\n'
+    assert read_study_file(write(tmp_path, text)).report == ReportConfig(("unified",), ("goal",))
 
 
 def test_a_spec_may_name_the_files_of_this_machine(tmp_path: Path) -> None:
     name = "scenes, ambiguity 0.5"
-    grid = read_study_file(written(tmp_path), {name: "scenes:train=40,val=10,test=10,size=16"})
-    assert {cell.recipe.data.split(",")[0] for cell in grid.cells if cell.data == name} == {"scenes:train=40"}
+    grid = read_study_file(write(tmp_path), {name: "scenes:train=40,val=10,test=10,size=16"})
+    assert {run.recipe.data.split(",")[0] for run in grid.runs if run.data == name} == {"scenes:train=40"}
     with pytest.raises(InputError, match=r"--data must name one of scenes, ambiguity 0\.1.*got 'flickr'"):
-        read_study_file(written(tmp_path), {"flickr": "scenes"})
+        read_study_file(write(tmp_path), {"flickr": "scenes"})
 
 
-def test_features_are_named_in_full(tmp_path: Path) -> None:
+def test_features_have_all_their_options(tmp_path: Path) -> None:
     text = SMALL.replace('spec = "vsepp:width=4,dim=8,words=8"', 'spec = "vsrn:dim=8"\nfeatures = "hog-grid:rows=2"')
-    assert read_study_file(written(tmp_path, text)).cells[0].features == "hog_grid:rows=2,columns=6,cell=16"
+    assert read_study_file(write(tmp_path, text)).runs[0].features == "hog_grid:rows=2,columns=6,cell=16"
 
 
-def test_what_is_asked_of_runs(tmp_path: Path) -> None:
-    assert read_study_file(written(tmp_path)).examination == ExamineConfig()
+def test_what_is_computed_of_runs(tmp_path: Path) -> None:
+    assert read_study_file(write(tmp_path)).examine == ExamineConfig()
     text = SMALL + '[examine]\nsplit = "val"\nprobes = ["similarity"]\nwhat_if = ""\nbatch_size = 8\n'
-    asked = read_study_file(written(tmp_path, text)).examination
-    assert (asked.split, asked.probes, asked.what_if, asked.batch_size) == ("val", ("similarity",), "", 8)
+    config = read_study_file(write(tmp_path, text)).examine
+    assert (config.split, config.probes, config.what_if, config.batch_size) == ("val", ("similarity",), "", 8)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('name = "small"', 'naem = "small"', "keys of .*small.toml must be of .*; got naem"),
-        ("seeds = [0, 1]", "seeds = 3", "seeds of .* must be whole numbers"),
-        ("seeds = [0, 1]", "seeds = []", "seeds of .* must be whole numbers"),
-        ("epochs = 2", 'epochs = "two"', "epochs of .* must be int; got 'two'"),
+        ('name = "small"', 'naem = "small"', "keys of .*small.toml must be of .*; got 'naem'; did you mean 'name'"),
+        ("seeds = [0, 1]", "seeds = 3", "seeds of .*small.toml must be a list; got 3"),
+        ("seeds = [0, 1]", "seeds = []", "must have at least one seed and one combination of entries; it has none"),
+        ("epochs = 2", 'epochs = "two"', "epochs of .* must be a whole number; got 'two'"),
         ("epochs = 2", "epoch = 2", "got 'epoch'"),
-        ("[[encoders]]", "[[encoder]]", "keys of .*; got encoder"),
-        ('spec = "smoothap"', 'name = "smoothap"', "must have a spec"),
+        ("[[encoders]]", "[[encoder]]", "encoders of .* must be given; it is missing"),
+        ("[[encoders]]", "[encoder]\n[[encoders]]", "keys of .*; got 'encoder'; did you mean 'encoders'"),
+        ('spec = "smoothap"', 'name = "smoothap"', "spec of objectives 2 of .* must be given; it is missing"),
         ('spec = "smoothap"', 'name = "Triplet SH"\nspec = "smoothap"', "names in .* must differ; got 'Triplet SH'"),
+        ("each = { ambiguity = [0.1, 0.5] }", "each = { ambiguity = [] }", "must give lists, .*; got ambiguity = "),
         ("each = { ambiguity = [0.1, 0.5] }", "each = { blur = [1] }", "braces of .* must name keys of each"),
-        ("each = { ambiguity = [0.1, 0.5] }", "each = { ambiguity = 0.1 }", "must give lists"),
+        (
+            "each = { ambiguity = [0.1, 0.5] }",
+            "each = { ambiguity = 0.1 }",
+            "ambiguity of each of data 1 .* must be a list",
+        ),
         ("recipe = { batch_size = 4, lr = 1 }", 'recipe = { sampling = "pairs", frob = 1 }', "got 'frob'"),
         ('spec = "triplet-sh:margin=0.2"', 'spec = "triplet-sh"\nrecipe = { sampling = "images" }', "one positive"),
     ],
@@ -100,32 +126,41 @@ def test_what_is_asked_of_runs(tmp_path: Path) -> None:
 def test_a_file_that_is_no_study_says_why(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in SMALL
     with pytest.raises(InputError, match=message):
-        read_study_file(written(tmp_path, SMALL.replace(old, new)))
+        read_study_file(write(tmp_path, SMALL.replace(old, new)))
+
+
+@pytest.mark.parametrize(
+    "section",
+    ['[examine]\nprobes = ["nonsense"]', '[examine]\nwhat_if = "nonsense"', '[report]\nobjectives = ["nonsense"]'],
+)
+def test_specs_of_a_study_are_checked_when_it_is_read(tmp_path: Path, section: str) -> None:
+    with pytest.raises(SpecError, match="must be one of .*; got 'nonsense'"):
+        read_study_file(write(tmp_path, f"{SMALL}{section}\n"))
 
 
 def test_a_name_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="did you mean 'smoothap'"):
-        read_study_file(written(tmp_path, SMALL.replace('spec = "smoothap"', 'spec = "smoothapp"')))
+        read_study_file(write(tmp_path, SMALL.replace('spec = "smoothap"', 'spec = "smoothapp"')))
 
 
 def test_a_file_that_is_not_there_or_not_toml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be a readable TOML file of a study"):
         read_study_file(tmp_path / "none.toml")
     with pytest.raises(InputError, match="must be a readable TOML file of a study"):
-        read_study_file(written(tmp_path, "name = "))
+        read_study_file(write(tmp_path, "name = "))
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "studies").glob("*-small.toml")), ids=str)
 def test_the_studies_that_run_here_can_be_read(path: Path) -> None:
     grid = read_study_file(path)
-    assert grid.name == path.stem and grid.about and len({cell.key for cell in grid.cells}) == len(grid.cells)
+    assert grid.name == path.stem and grid.about and len({run.key for run in grid.runs}) == len(grid.runs)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('name = "small"', 'name = "../../elsewhere"', "as it names a folder"),
-        ('name = "small"', "name = 3", "name of .* must be words in quotes; got 3"),
+        ('name = "small"', "name = 3", "name of .* must be text in quotes; got 3"),
         (
             'paper = "bleeker2022"',
             'paper = "bleeker22"',
@@ -134,16 +169,32 @@ def test_the_studies_that_run_here_can_be_read(path: Path) -> None:
         (
             'spec = "smoothap"',
             'spec = "smoothap"\nfeatures = "hog-grid"',
-            "keys of .*objectives.*; got features",
+            "keys of objectives 2 of .*; got 'features'",
         ),
         ("each = { ambiguity = [0.1, 0.5] }", "each = [1]", "must be a table"),
         ('spec = "smoothap"', f'spec = "smoothap"\nname = "{"x" * 260}"', "at most 200 letters"),
-        ("[[data]]", '[examine]\nconventions = ["relased"]\n[[data]]', "conventions of .* got relased"),
-        ("[[data]]", "[examine]\nwhat_if = 3\n[[data]]", "what_if of .* must be words"),
-        ("[[data]]", "[examine]\nsplit = 3\n[[data]]", "split of .* must be words"),
+        (
+            "[[data]]",
+            '[examine]\nconventions = ["relased"]\n[[data]]',
+            "conventions 1 of examine of .* must be one of corrected, released, text; got 'relased'",
+        ),
+        ("[[data]]", "[examine]\nwhat_if = 3\n[[data]]", "what_if of .* must be text in quotes; got 3"),
+        ("[[data]]", "[examine]\nsplit = 3\n[[data]]", "split of .* must be text in quotes; got 3"),
         ("[[data]]", '[examine]\nprobes = "cocos"\n[[data]]', "probes of .* must be a list"),
+        ("[[data]]", "[examine]\nbatch_size = 1\n[[data]]", "batch_size of .* must be a number of at least 2; got 1"),
+        (
+            "[[data]]",
+            '[report]\nfigures = ["gaol"]\n[[data]]',
+            "figures 1 of report of .* must be one of goal; got 'gaol'",
+        ),
+        (
+            'spec = "smoothap"',
+            'spec = "smoothap"\nonly = { data = ["x"] }',
+            "only of 'smoothap' .* entries of data .*'x'",
+        ),
+        ('spec = "smoothap"', 'spec = "smoothap"\nonly = { seeds = ["0"] }', "only of objectives 2 of .* got 'seeds'"),
     ],
 )
-def test_values_of_a_wrong_kind_are_told_before_any_work(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_values_of_a_wrong_kind_are_refused_before_any_work(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_study_file(written(tmp_path, SMALL.replace(old, new)))
+        read_study_file(write(tmp_path, SMALL.replace(old, new)))

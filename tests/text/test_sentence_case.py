@@ -1,10 +1,10 @@
-"""Captions as sentences: what a tokeniser makes of them before it cuts them into parts."""
+"""Captions as sentences: what a tokeniser turns them into before it cuts them into parts."""
 
 from __future__ import annotations
 
 import pytest
 
-from lossscope.text.sentence_case import as_sentence, phrased
+from lossscope.text.sentence_case import add_sentence_case, as_sentence
 from lossscope.text.subwords import Subwords
 
 CAPTIONS = ["two men talk.", "a dog runs?", "was it a café!"] * 3
@@ -21,31 +21,31 @@ def learnt() -> Subwords:
 
 @pytest.fixture(scope="module")
 def cased(learnt: Subwords) -> Subwords:
-    """A tokeniser that changes nothing."""
+    """Return a tokeniser that changes no letters."""
     return Subwords(learnt.content.replace('"lowercase":true', '"lowercase":false'), 30)
 
 
 @pytest.mark.parametrize(
-    ("caption", "wanted"), [(" a dog ", "a dog."), ("why?", "why?"), ("no!", "no!"), ("end.", "end."), (" ", "")]
+    ("caption", "expected"), [(" a dog ", "a dog."), ("why?", "why?"), ("no!", "no!"), ("end.", "end."), (" ", "")]
 )
-def test_a_full_stop_is_put_where_there_is_no_end(learnt: Subwords, caption: str, wanted: str) -> None:
-    assert as_sentence(caption) == wanted
-    assert normal(phrased(learnt, sentence=True, lower=False), caption) == wanted
-    assert normal(phrased(learnt, sentence=True, lower=True), caption) == wanted
+def test_a_full_stop_is_put_where_there_is_no_end(learnt: Subwords, caption: str, expected: str) -> None:
+    assert as_sentence(caption) == expected
+    assert normal(add_sentence_case(learnt, sentence=True, lower=False), caption) == expected
+    assert normal(add_sentence_case(learnt, sentence=True, lower=True), caption) == expected
 
 
-def test_the_first_letter_is_a_capital_and_the_rest_small_unless_all_is_small(cased: Subwords) -> None:
+def test_the_first_letter_is_a_capital_and_the_rest_lower_case_unless_all_is_lower_case(cased: Subwords) -> None:
     assert normal(cased, "two MEN at the Café") == "two MEN at the Café"
-    assert normal(phrased(cased, sentence=True, lower=False), "two MEN at the Café") == "Two men at the café."
-    assert normal(phrased(cased, sentence=True, lower=True), "Two MEN at the Café") == "two men at the cafe."
-    assert normal(phrased(cased, sentence=False, lower=True), "Two MEN at the Café") == "two men at the cafe"
+    assert normal(add_sentence_case(cased, sentence=True, lower=False), "two MEN at the Café") == "Two men at the café."
+    assert normal(add_sentence_case(cased, sentence=True, lower=True), "Two MEN at the Café") == "two men at the cafe."
+    assert normal(add_sentence_case(cased, sentence=False, lower=True), "Two MEN at the Café") == "two men at the cafe"
 
 
 def test_without_either_a_tokeniser_stays_as_it_is(learnt: Subwords) -> None:
-    assert phrased(learnt, sentence=False, lower=False) is learnt
+    assert add_sentence_case(learnt, sentence=False, lower=False) is learnt
 
 
-def test_it_survives_being_stored(cased: Subwords) -> None:
-    words = phrased(cased, sentence=True, lower=True)
+def test_a_stored_tokeniser_is_read_back(cased: Subwords) -> None:
+    words = add_sentence_case(cased, sentence=True, lower=True)
     again = Subwords.from_json(words.to_json())
     assert again == words and again.encode("Two Men") == words.encode("two men.") != cased.encode("two men")

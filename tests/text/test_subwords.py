@@ -1,4 +1,4 @@
-"""Parts of words: transformers' own tokenisers give the same ids, files in every form, and what is kept as text."""
+"""Parts of words: ids equal those of transformers' own tokenisers, for all forms of files and stored text."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_a_saved_tokenizer_json_gives_the_same_ids_without_its_padding(bert: Pat
 def test_case_is_kept_where_the_folder_says_so(bert: Path) -> None:
     unknown = Subwords.from_folder(bert, lower=False).encode("Man")
     (bert / "tokenizer_config.json").write_text('{"do_lower_case": false, "model_max_length": 40}')
-    told = Subwords.from_folder(bert)
-    assert told.encode("Man") == unknown == [2, WORDS.index("[UNK]"), 3]
-    assert told.max_length == 40
+    words = Subwords.from_folder(bert)
+    assert words.encode("Man") == unknown == [2, WORDS.index("[UNK]"), 3]
+    assert words.max_length == 40
 
 
 def test_long_captions_are_cut_before_the_end(bert: Path) -> None:
@@ -82,14 +82,14 @@ def test_long_captions_are_cut_before_the_end(bert: Path) -> None:
         Subwords.from_folder(bert, max_length=2)
 
 
-def test_parts_that_go_on_with_a_word_are_known(bert: Path) -> None:
+def test_parts_that_continue_a_word_are_known(bert: Path) -> None:
     ours = Subwords.from_folder(bert)
     assert set(ours.continuing) == {row for row, word in enumerate(WORDS) if word.startswith("##")}
     assert ours.id_of("[MASK]") == 4
     assert ours.id_of("nothing such") is None
 
 
-def test_byte_pairs_do_not_mark_what_goes_on(clip: Path) -> None:
+def test_byte_pairs_do_not_mark_continuations(clip: Path) -> None:
     assert Subwords.from_folder(clip).continuing == ()
 
 
@@ -113,7 +113,7 @@ def test_training_is_the_same_in_every_process() -> None:
     assert len(runs) == 1
 
 
-def test_what_is_kept_as_text_comes_back(bert: Path) -> None:
+def test_a_stored_tokeniser_is_read_back(bert: Path) -> None:
     words = Subwords.from_folder(bert, max_length=9)
     again = Subwords.from_json(words.to_json())
     assert again == words
@@ -136,7 +136,7 @@ def test_damaged_texts_are_refused(text: str, fragment: str) -> None:
         Subwords.from_json(text)
 
 
-def test_folders_that_hold_none_or_a_damaged_one_are_refused(tmp_path: Path) -> None:
+def test_folders_without_a_tokeniser_or_with_a_damaged_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must hold tokenizer.json, vocab.txt, or vocab.json and merges.txt"):
         Subwords.from_folder(tmp_path)
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\na\n")

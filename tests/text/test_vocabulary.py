@@ -32,7 +32,7 @@ def fields(words: tuple[str, ...] = WORDS) -> dict[str, Any]:
 
 
 def write_pickle(path: Path, state: dict[str, Any], module: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the original code wrote: an object of `module`.Vocabulary, protocol 2."""
+    """Write what the original code wrote: an object of `module`.Vocabulary, protocol 2."""
     home = types.ModuleType(module)
     original = type("Vocabulary", (), {"__module__": module})
     home.__dict__["Vocabulary"] = original
@@ -107,7 +107,7 @@ def test_min_count_must_be_positive() -> None:
         Vocabulary.build([], min_count=0)
 
 
-def test_special_words_are_found_by_name(tmp_path: Path) -> None:
+def test_special_words_are_identified_by_name(tmp_path: Path) -> None:
     path = tmp_path / "words.json"
     path.write_text(json.dumps(fields(("dog", "<unk>", "<end>", "<pad>", "<start>"))))
     assert read_vocabulary(path).encode("dog cat") == [4, 0, 1, 2]
@@ -165,7 +165,7 @@ def test_pickles_by_hand_are_refused(harm: bytes, tmp_path: Path) -> None:
         read_vocabulary(path)
 
 
-def test_the_extension_registry_is_no_way_around(tmp_path: Path) -> None:
+def test_the_extension_registry_is_no_way_around_the_table(tmp_path: Path) -> None:
     path = tmp_path / "vocab.pkl"
     path.write_bytes(b"\x80\x02\x82\xf0.")
     copyreg.add_extension("os", "getcwd", 0xF0)
@@ -174,6 +174,22 @@ def test_the_extension_registry_is_no_way_around(tmp_path: Path) -> None:
             read_vocabulary(path)
     finally:
         copyreg.remove_extension("os", "getcwd", 0xF0)
+
+
+def test_references_to_objects_outside_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "vocab.pkl").write_bytes(b"Pname\n.")
+    with pytest.raises(InputError, match="no Python object but Vocabulary; got a reference to something outside"):
+        read_vocabulary(tmp_path / "vocab.pkl")
+
+
+def test_a_pickle_cannot_change_the_class_of_the_next_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = b"N}U\x08word2idxU\x01xs\x86"
+    (tmp_path / "harm.pkl").write_bytes(b"\x80\x02cvocab\nVocabulary\n" + state + b"b.")
+    with pytest.raises(InputError, match="must hold a Vocabulary; got type"):
+        read_vocabulary(tmp_path / "harm.pkl")
+    missing = {name: value for name, value in fields().items() if name != "word2idx"}
+    with pytest.raises(InputError, match="got no word2idx"):
+        read_vocabulary(write_pickle(tmp_path / "next.pkl", missing, "vocab", monkeypatch))
 
 
 @settings(deadline=None, max_examples=50)

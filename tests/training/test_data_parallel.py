@@ -1,4 +1,4 @@
-"""Every encoder, a batch shared by three processes: S, the further loss, gradients and buffers are those of one."""
+"""Every encoder, a batch shared by three processes: S, the extra loss, gradients and buffers are those of one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,14 @@ from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import backward
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.expert_inputs import shape_of
+from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import Items
 from lossscope.errors import InputError
-from lossscope.objectives.checks.spawn import group
+from lossscope.objectives.checks.spawn import join_file_group
 from lossscope.registry import build, names
-from lossscope.text.vocabulary import Vocabulary
 from lossscope.training.data_parallel import (
-    _seed,
+    StepSeed,
+    checksums,
     encode_shared,
     require_agreement,
     seed_per_rank,
@@ -74,27 +73,27 @@ def items(spec: str) -> tuple[Any, Items]:
     """The shape of an item, and N of them."""
     made = torch.Generator().manual_seed(1)
     if spec.startswith(("ce", "mmt")):
-        found: dict[str, Tensor] = {}
+        experts: dict[str, Tensor] = {}
         for name, width in WIDTHS.items():
-            found |= {name: torch.randn(N, 3, width, generator=made), f"{name}.length": torch.tensor([3, 2, 1, 3, 0])}
-            found |= {f"{name}.time": torch.rand(N, 3, generator=made)}
-        return shape_of(WIDTHS, 3), found
+            experts |= {name: torch.randn(N, 3, width, generator=made), f"{name}.length": torch.tensor([3, 2, 1, 3, 0])}
+            experts |= {f"{name}.time": torch.rand(N, 3, generator=made)}
+        return item_shape_of(WIDTHS, 3), experts
     if spec.startswith(PIXELS):
         side = 48 if "resnet" in spec else SIZE  # so that its last batch norms see more than a number of each picture
         return (3, side, side), torch.randint(0, 256, (N, 3, side, side), dtype=torch.uint8, generator=made)
     return (5, 7), torch.randn(N, 5, 7, generator=made)
 
 
-class Held:
-    """Images of a split that are at hand."""
+class StoredImages:
+    """Images of a split, in memory."""
 
-    def __init__(self, found: Items) -> None:
-        self.found = found
+    def __init__(self, stored: Items) -> None:
+        self.stored = stored
 
     def take(self, rows: Any) -> Any:
-        if isinstance(self.found, Tensor):
-            return self.found[rows].numpy()
-        return {name: column[rows].numpy() for name, column in self.found.items()}
+        if isinstance(self.stored, Tensor):
+            return self.stored[rows].numpy()
+        return {name: column[rows].numpy() for name, column in self.stored.items()}
 
 
 def captions() -> Tensor:
@@ -104,54 +103,49 @@ def captions() -> Tensor:
     return ids * (torch.arange(6) < LENGTHS[:, None])
 
 
-def job(model: nn.Module, here: ProcessGroup) -> tuple[Any, Any]:
-    """As much of a task and a state as sharing looks at."""
-    task = SimpleNamespace(processes=here, device=torch.device("cpu"), recipe=SimpleNamespace(seed=3))
-    return task, SimpleNamespace(model=model, epoch=0, step=4, upstream=None)
+CPU, SEED = torch.device("cpu"), StepSeed(3, 0, 4)
 
 
 def step(spec: str, pairs: int, here: ProcessGroup) -> dict[str, Any]:
-    """S and the further loss of a batch, and what one step leaves: gradients and buffers."""
+    """S and the extra loss of a batch, and what one step leaves: gradients and buffers."""
     torch.manual_seed(0)
-    shape, found = items(spec)
+    shape, stored = items(spec)
     model: Encoder = build("encoders", spec).build(shape, WORDS).train()
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
     sync_batch_norms(model, here)
-    task, state = job(model, here)
-    sentences: Any = SimpleNamespace(split=SimpleNamespace(images=Held(found)))
     rows = np.arange(pairs, dtype=np.int64)
     words = captions()[:pairs], LENGTHS[:pairs]
-    images, texts = encode_shared(task, state, sentences, Batch(rows, rows, "pairs"), words)
-    with shared_rng(task, state):
+    pixels: Any = StoredImages(stored)
+    images, texts = encode_shared(model, pixels, Batch(rows, rows, "pairs"), words, here)
+    with shared_rng(here, CPU, SEED):
         if here.size == 1:
-            torch.manual_seed(_seed(task, state, -1))  # what many draw there
+            torch.manual_seed(SEED.of(-1))  # what many draw there
         S = model.score(images, texts)
         assert isinstance(S, Tensor)
-        further = model.extra_loss(images, texts, S, pair_mask(torch.arange(pairs)), *words)
+        extra = model.extra_loss(images, texts, S, pair_mask(torch.arange(pairs)), *words)
     G = torch.randn(S.shape, generator=torch.Generator().manual_seed(9))
-    backward(S, G, 1 / here.size, further)
+    backward(S, G, 1 / here.size, extra)
     sum_gradients(here, list(model.parameters()))
     return {
         "S": S.detach(),
-        "further": None if further is None else further.detach(),
+        "extra loss": None if extra is None else extra.detach(),
         **{f"gradient of {name}": p.grad for name, p in model.named_parameters()},
         **dict(model.named_buffers()),
     }
 
 
-def dice(here: ProcessGroup) -> dict[str, list[int]]:
-    """Random numbers of one's own and of all, twice in the same step, then in the next."""
-    task, state = job(nn.Identity(), here)
-    found: dict[str, list[int]] = {"own": [], "same": []}
+def random_numbers(here: ProcessGroup) -> dict[str, list[int]]:
+    """Random numbers of one process and of all, twice in the same step, then in the next."""
+    drawn: dict[str, list[int]] = {"own": [], "same": []}
     for place in (4, 4, 5):
-        state.step = place
-        seed_per_rank(task, state)
-        with shared_rng(task, state):
-            found["same"].append(int(torch.randint(1 << 40, ())))
-        found["own"].append(int(torch.randint(1 << 40, ())))
-    return found
+        seed = StepSeed(3, 0, place)
+        seed_per_rank(here, seed)
+        with shared_rng(here, CPU, seed):
+            drawn["same"].append(int(torch.randint(1 << 40, ())))
+        drawn["own"].append(int(torch.randint(1 << 40, ())))
+    return drawn
 
 
 def disagreement(here: ProcessGroup) -> str:
@@ -159,16 +153,17 @@ def disagreement(here: ProcessGroup) -> str:
     model = nn.Linear(3, 3)
     nn.init.ones_(model.weight)
     nn.init.ones_(model.bias)
-    task, state = job(model, here)
-    task.main = SimpleNamespace(state=lambda: None)
-    task.train, task.words = SimpleNamespace(fingerprint="f"), Vocabulary.build(["a b"], 1)
-    task.run = SimpleNamespace(path="runs/x")
-    require_agreement(task, state)
+
+    def require() -> None:
+        values = {"parameters": checksums(dict(model.named_parameters())), "training data": "f"}
+        require_agreement(here, values, 0, Path("runs/x"))
+
+    require()
     if here.rank == 1:
         with torch.no_grad():
             model.weight[1, 1] = torch.nextafter(torch.tensor(1.0), torch.tensor(2.0))
     try:
-        require_agreement(task, state)
+        require()
     except InputError as error:
         return str(error)
     return ""
@@ -188,8 +183,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    """What each of three processes finds."""
+def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
+    """What each of three processes computes."""
     path = tmp_path_factory.mktemp("three")
     command = [sys.executable, __file__, str(path), str(folder)]
     running = [subprocess.Popen([*command, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(RANKS)]
@@ -205,9 +200,9 @@ def test_every_encoder_is_shared_here() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", BATCHES)
 @pytest.mark.parametrize("spec", EVERY)
-def test_a_batch_shared_by_three_gives_what_one_gives(spec: str, pairs: int, found: list[Mapping[str, Any]]) -> None:
-    alone = found[0][f"{spec} {pairs} alone"]
-    for mine in found:
+def test_a_batch_shared_by_three_gives_what_one_gives(spec: str, pairs: int, results: list[Mapping[str, Any]]) -> None:
+    alone = results[0][f"{spec} {pairs} alone"]
+    for mine in results:
         many = mine[f"{spec} {pairs}"]
         assert many.keys() == alone.keys()
         for name, expected in alone.items():
@@ -223,26 +218,26 @@ def far(x: Tensor | None, expected: Tensor | None) -> float:
 
 
 @pytest.mark.slow
-def test_all_processes_end_with_the_same_bits(found: list[Mapping[str, Any]]) -> None:
+def test_all_processes_end_with_the_same_bits(results: list[Mapping[str, Any]]) -> None:
     for spec in EVERY:
         for pairs in BATCHES:
-            first, *others = (mine[f"{spec} {pairs}"] for mine in found)
+            first, *others = (mine[f"{spec} {pairs}"] for mine in results)
             for other in others:
                 assert [n for n, x in first.items() if x is not None and not torch.equal(x, other[n])] == []
 
 
 @pytest.mark.slow
-def test_random_numbers_are_ones_own_or_of_all_and_a_step_repeats_them(found: list[Mapping[str, Any]]) -> None:
-    own, same = ([mine["dice"][kind] for mine in found] for kind in ("own", "same"))
+def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(results: list[Mapping[str, Any]]) -> None:
+    own, same = ([mine["random numbers"][kind] for mine in results] for kind in ("own", "same"))
     assert same[0] == same[1] == same[2]
     assert len({draws[0] for draws in own} | {draws[2] for draws in own} | {same[0][0], same[0][2]}) == 8
     assert all(draws[0] == draws[1] for draws in (*own, *same))
 
 
 @pytest.mark.slow
-def test_parameters_that_differ_by_a_bit_are_told_with_the_rank(found: list[Mapping[str, Any]]) -> None:
+def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(results: list[Mapping[str, Any]]) -> None:
     message = "parameters must be the same in all processes; rank 1's in epoch 0 are not rank 0's. "
-    assert [mine["disagreement"].startswith(message) for mine in found] == [True] * RANKS
+    assert [mine["disagreement"].startswith(message) for mine in results] == [True] * RANKS
 
 
 if __name__ == "__main__":
@@ -250,18 +245,18 @@ if __name__ == "__main__":
     torch.set_default_dtype(torch.float64)  # batch norms of two items magnify what rounding leaves
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
     path, given, rank = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    with group(path / "meeting", rank, RANKS):
-        told: dict[str, Any] = {
+    with join_file_group(path / "meeting", rank, RANKS):
+        results: dict[str, Any] = {
             f"{spec} {pairs}": step(spec.format(folder=given), pairs, process_group())
             for spec in EVERY
             for pairs in BATCHES
         }
         if rank == 0:
-            told |= {
+            results |= {
                 f"{spec} {pairs} alone": step(spec.format(folder=given), pairs, ProcessGroup())
                 for spec in EVERY
                 for pairs in BATCHES
             }
-        told |= {"dice": dice(process_group()), "disagreement": disagreement(process_group())}
-        torch.save(told, path / f"{rank}.pt")
+        results |= {"random numbers": random_numbers(process_group()), "disagreement": disagreement(process_group())}
+        torch.save(results, path / f"{rank}.pt")
     os._exit(0)  # threads of torch's may abort a process that takes its time

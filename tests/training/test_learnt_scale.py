@@ -37,10 +37,10 @@ def test_most_objectives_learn_nothing_beside_the_encoder() -> None:
 @pytest.mark.parametrize("spec", ["infonce:tau=0.1", "siglip:scale=5,bias=-2"])
 def test_gradients_are_those_of_autograd_through_the_scale_and_the_bias(spec: str) -> None:
     objective = build("objectives", spec)
-    upstream = LearntScale(objective).double()
+    learnt = LearntScale(objective).double()
     S = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     loss = reduce_weights(both(objective, S, pair_mask(torch.arange(B))), objective.directions, objective.reduction, B)
-    upstream.receive(S, loss.gradient, objective)
+    learnt.set_gradients(S, loss.gradient, objective)
 
     log_scale = torch.tensor(objective.learnable["scale"], dtype=torch.float64).log().requires_grad_()
     bias = torch.tensor(objective.learnable.get("bias", 0.0), dtype=torch.float64, requires_grad=True)
@@ -51,9 +51,9 @@ def test_gradients_are_those_of_autograd_through_the_scale_and_the_bias(spec: st
         value = (nn.functional.cross_entropy(z, y) + nn.functional.cross_entropy(z.T, y)) / 2
     value.backward()
     torch.testing.assert_close(loss.value, value.detach())
-    torch.testing.assert_close(upstream.log_scale.grad, log_scale.grad, rtol=1e-5, atol=1e-8)
-    if upstream.bias is not None:
-        torch.testing.assert_close(upstream.bias.grad, bias.grad, rtol=1e-5, atol=1e-8)
+    torch.testing.assert_close(learnt.log_scale.grad, log_scale.grad, rtol=1e-5, atol=1e-8)
+    if learnt.bias is not None:
+        torch.testing.assert_close(learnt.bias.grad, bias.grad, rtol=1e-5, atol=1e-8)
 
 
 def test_checkpoints_state_what_was_learnt(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Training: the same seed gives the same bits, broken off or not; what can not work says so before it starts."""
+"""Training: the same seed gives the same bits, broken off or not; what cannot work is refused before it starts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import torch
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.components import resolve
 from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe, write_recipe
@@ -47,9 +48,9 @@ def tensors(run: Run) -> dict[str, torch.Tensor]:
 
 
 def assert_same(run: Run, wanted: Run) -> None:
-    found, expected = tensors(run), tensors(wanted)
-    assert found.keys() == expected.keys()
-    assert [name for name, tensor in found.items() if not torch.equal(tensor, expected[name])] == []
+    ours, expected = tensors(run), tensors(wanted)
+    assert ours.keys() == expected.keys()
+    assert [name for name, tensor in ours.items() if not torch.equal(tensor, expected[name])] == []
     for name in ("metrics.csv", "trajectory.csv", "config.toml"):
         assert (run.path / name).read_bytes() == (wanted.path / name).read_bytes()
     adam, other = (Checkpoint.load(r.last).optimiser["adam"]["state"] for r in (run, wanted))  # type: ignore[index]
@@ -57,7 +58,7 @@ def assert_same(run: Run, wanted: Run) -> None:
 
 
 def stop_after(steps: int) -> Callable[[str, int, int], None]:
-    """A listener to progress that presses Ctrl-C after so many steps."""
+    """A progress function that presses Ctrl-C after so many steps."""
     done: list[str] = []
 
     def progress(label: str, _step: int, _total: int) -> None:
@@ -86,7 +87,7 @@ def test_a_run_folder_holds_what_it_should(unbroken: Run) -> None:
         "metrics.csv",
         "trajectory.csv",
     ]
-    assert read_recipe(unbroken.config) == recipe().canonical()
+    assert read_recipe(unbroken.config) == resolve(recipe()).recipe
     assert [row["epoch"] for row in table(unbroken.metrics)] == ["0", "1", "2"]
     steps = [(row["epoch"], row["step"]) for row in table(unbroken.trajectory)]
     assert steps == [(str(e), str(s)) for e in (1, 2) for s in range(1, STEPS + 1)]
@@ -373,7 +374,7 @@ def test_one_pair_left_over_is_no_step(tmp_path: Path) -> None:
         ({"data": "scenes:train=1,val=5,test=5,size=16"}, "must hold at least 2 images"),
     ],
 )
-def test_what_can_not_work_leaves_no_folder_behind(changes: dict[str, Any], fragment: str, tmp_path: Path) -> None:
+def test_what_cannot_work_leaves_no_folder_behind(changes: dict[str, Any], fragment: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=fragment):
         train(recipe(**changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -384,11 +385,11 @@ def test_a_used_folder_is_refused_before_any_work(tmp_path: Path, unbroken: Run)
         train(recipe(), unbroken.path)
 
 
-def test_a_listener_hears_every_row_of_the_metrics(tmp_path: Path) -> None:
-    heard: list[dict[str, Any]] = []
-    run = train(recipe(epochs=1), tmp_path / "run", listener=heard.append)
-    assert [row["epoch"] for row in heard] == [0, 1]
-    assert [str(row["rsum"]) for row in heard] == [row["rsum"] for row in table(run.metrics)]
+def test_on_epoch_is_called_with_every_row_of_the_metrics(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    run = train(recipe(epochs=1), tmp_path / "run", on_epoch=rows.append)
+    assert [row["epoch"] for row in rows] == [0, 1]
+    assert [str(row["rsum"]) for row in rows] == [row["rsum"] for row in table(run.metrics)]
 
 
 @pytest.mark.slow

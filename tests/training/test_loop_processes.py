@@ -52,7 +52,9 @@ RECIPES = {
 }  # fmt: skip
 # gradients that are 0 but for rounding, of which Adam makes steps: a bias before a batch norm, one of attention's keys
 ROUNDED = ("image.fc.bias", "image.bn.running_mean", "k_proj.bias")
-DICE = replace(PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3)  # random pictures
+RANDOM_CROP = replace(
+    PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3
+)  # random pictures
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -63,8 +65,8 @@ def table(path: Path) -> list[dict[str, str]]:
 def ranked(recipe: Recipe, folder: Path) -> Recipe:
     """The recipe with a ranking of its training split under random vectors."""
     split = build("datasets", recipe.data).split("train")
-    dice = torch.Generator().manual_seed(0)
-    vectors = [normalise(torch.randn(n, 6, generator=dice)) for n in (len(split.images), len(split.captions))]
+    generator = torch.Generator().manual_seed(0)
+    vectors = [normalise(torch.randn(n, 6, generator=generator)) for n in (len(split.images), len(split.captions))]
     ids = (split.image_ids, split.caption_ids)
     mine_candidates(SplitEmbeddings("model", *vectors, None, split.caption_image, *ids, "abc"), folder, 5)
     return replace(recipe, offline=str(folder))
@@ -84,12 +86,12 @@ def stop_after(steps: int) -> Callable[[str, int, int], None]:
 
 
 def broken_off(recipe: Recipe, out: Path) -> None:
-    """A run that only the last process is asked to stop, twice, and that goes on."""
+    """A run that that only the last process stops, twice, and that resumes."""
     here = process_group()
-    asked = here.rank == here.size - 1
+    stops = here.rank == here.size - 1
     for steps, start in ((3, train), (6, resume)):
         try:
-            start(*([recipe] if start is train else []), out, progress=stop_after(steps) if asked else None)  # type: ignore[operator]
+            start(*([recipe] if start is train else []), out, progress=stop_after(steps) if stops else None)  # type: ignore[operator]
         except Interrupted:
             continue
         raise AssertionError("it was not interrupted")
@@ -106,8 +108,8 @@ def work(folder: Path) -> None:
         if "aoq" in recipe.objective:
             recipe = ranked(recipe, folder / f"ranked-{size}-{process_group().rank}")
         train(recipe, folder / f"{name} {size}")
-    train(DICE, folder / f"dice {size}")
-    broken_off(DICE, folder / f"broken off {size}")
+    train(RANDOM_CROP, folder / f"random crop {size}")
+    broken_off(RANDOM_CROP, folder / f"broken off {size}")
     broken_off(RECIPES["outer step"], folder / f"broken off, outer step {size}")
 
 
@@ -143,11 +145,11 @@ def test_many_processes_give_the_numbers_of_one(name: str, size: int, runs: Path
                 want = pytest.approx(float(other[column]), rel=close, abs=close / 100, nan_ok=True)
                 assert float(row[column]) == want, (file, column, other)
     for path in sorted((one / "checkpoints").iterdir()):
-        found, checkpoint = Checkpoint.load(many / "checkpoints" / path.name), Checkpoint.load(path)
-        for held in ("weights", "objective_state"):
-            for key, tensor in (getattr(checkpoint, held) or {}).items():
+        ours, checkpoint = Checkpoint.load(many / "checkpoints" / path.name), Checkpoint.load(path)
+        for part in ("weights", "objective_state"):
+            for key, tensor in (getattr(checkpoint, part) or {}).items():
                 close = 1e-7 if key.endswith(ROUNDED) else 1e-11
-                torch.testing.assert_close(getattr(found, held)[key], tensor, rtol=close, atol=close, msg=key)
+                torch.testing.assert_close(getattr(ours, part)[key], tensor, rtol=close, atol=close, msg=key)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -163,10 +165,8 @@ def test_one_process_writes_the_folder_as_it_would_alone(size: int, runs: Path) 
 
 
 @pytest.mark.parametrize("size", [1, *SIZES])
-@pytest.mark.parametrize(("name", "other"), [("dice", "broken off"), ("outer step", "broken off, outer step")])
-def test_a_run_that_one_process_was_asked_to_stop_resumes_to_the_same_bits(
-    name: str, other: str, size: int, runs: Path
-) -> None:
+@pytest.mark.parametrize(("name", "other"), [("random crop", "broken off"), ("outer step", "broken off, outer step")])
+def test_a_run_that_one_process_stopped_resumes_to_the_same_bits(name: str, other: str, size: int, runs: Path) -> None:
     whole, broken = runs / f"{name} {size}", runs / f"{other} {size}"
     events = [json.loads(line)["event"] for line in (broken / "events.jsonl").read_text().splitlines()]
     assert events.count("interrupted") == 2 and events[-1] == "finished"
@@ -174,14 +174,16 @@ def test_a_run_that_one_process_was_asked_to_stop_resumes_to_the_same_bits(
         assert (whole / file).read_bytes() == (broken / file).read_bytes()
     for path in (whole / "best.pt", *(whole / "checkpoints").iterdir()):
         expected = Checkpoint.load(path).weights
-        found = Checkpoint.load(broken / path.relative_to(whole)).weights
-        assert [key for key, tensor in expected.items() if not torch.equal(tensor, found[key])] == []
+        ours = Checkpoint.load(broken / path.relative_to(whole)).weights
+        assert [key for key, tensor in expected.items() if not torch.equal(tensor, ours[key])] == []
 
 
 def test_random_pictures_are_drawn_anew_in_every_process(runs: Path) -> None:
-    losses = {size: [row["loss"] for row in table(runs / f"dice {size}" / "trajectory.csv")] for size in (1, *SIZES)}
+    losses = {
+        size: [row["loss"] for row in table(runs / f"random crop {size}" / "trajectory.csv")] for size in (1, *SIZES)
+    }
     assert losses[1][0] != losses[2][0] != losses[3][0]
-    first, last = (np.mean([float(loss) for loss in found]) for found in (losses[3][:5], losses[3][-5:]))
+    first, last = (np.mean([float(loss) for loss in part]) for part in (losses[3][:5], losses[3][-5:]))
     assert last < first
 
 
@@ -196,8 +198,8 @@ def test_the_command_gives_the_numbers_of_one_process_in_float32(tmp_path: Path)
     out = [tmp_path / "one", tmp_path / "three"]
     commands = [[sys.executable, *ARGUMENTS], torchrun(3, *ARGUMENTS)]
     for path, command in zip(out, commands, strict=True):
-        told = [*command, "--epochs", "2", "--out", str(path)]
-        done = subprocess.run(told, capture_output=True, text=True, timeout=200, check=False, env=environment())
+        arguments = [*command, "--epochs", "2", "--out", str(path)]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=200, check=False, env=environment())
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{path}\n"  # once, not three times
         assert done.stderr.count("epoch   1") == 1
@@ -241,8 +243,8 @@ def trains(process: subprocess.Popen[str], run: Path, steps: int = 3) -> None:
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the processes in /proc")
 def test_a_killed_process_ends_the_job_with_a_message(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    told = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
-    with started(*torchrun(2, *told)) as process:
+    arguments = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
+    with started(*torchrun(2, *arguments)) as process:
         trains(process, run)
         begun = time.monotonic()
         os.kill(children(process)[1], signal.SIGKILL)
@@ -256,8 +258,8 @@ def test_a_killed_process_ends_the_job_with_a_message(tmp_path: Path) -> None:
 
 def test_ctrl_c_stops_all_processes_at_one_step_and_resume_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    told = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
-    with started(*torchrun(2, *told)) as process:
+    arguments = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
+    with started(*torchrun(2, *arguments)) as process:
         trains(process, run)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
@@ -293,21 +295,29 @@ def loss(S):
 
 def test_an_error_of_one_process_ends_the_job_with_its_own_message(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(LOSS)
-    told = [*ARGUMENTS, "--objective", f"{tmp_path / 'own.py'}:loss", "--epochs", "5", "--out", str(tmp_path / "run")]
+    arguments = [
+        *ARGUMENTS,
+        "--objective",
+        f"{tmp_path / 'own.py'}:loss",
+        "--epochs",
+        "5",
+        "--out",
+        str(tmp_path / "run"),
+    ]
     begun = time.monotonic()
     done = subprocess.run(
-        torchrun(2, *told), capture_output=True, text=True, timeout=200, check=False, env=environment()
+        torchrun(2, *arguments), capture_output=True, text=True, timeout=200, check=False, env=environment()
     )
     assert done.returncode != 0 and time.monotonic() - begun < 60
     assert "rank 1: " in done.stderr and "no such similarity" in done.stderr
     assert "gloo" not in done.stderr.lower(), done.stderr
 
 
-def test_what_can_not_be_trained_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    told = [*ARGUMENTS, "--objective", "supcon", "--sampling", "single", "--epochs", "1", "--info", "none.npz"]
+    arguments = [*ARGUMENTS, "--objective", "supcon", "--sampling", "single", "--epochs", "1", "--info", "none.npz"]
     done = subprocess.run(
-        torchrun(2, *told, "--out", str(out)), capture_output=True, text=True, timeout=100, check=False,
+        torchrun(2, *arguments, "--out", str(out)), capture_output=True, text=True, timeout=100, check=False,
         env=environment(),
     )  # fmt: skip
     assert done.returncode != 0 and not out.exists()
@@ -317,14 +327,14 @@ def test_what_can_not_be_trained_is_refused_before_anything_is_written(tmp_path:
 
 def test_sources_are_read_and_kept_by_one_process_and_found_by_the_others(runs: Path, tmp_path: Path) -> None:
     source = runs / "float32 1" / "best.pt"
-    told = ["-m", "lossscope_cli", "cocos", str(source), "--format", "json", "--device", "cpu"]
-    found: list[str] = []
-    for name, command in (("one", [sys.executable, *told]), ("two", torchrun(2, *told))):
+    arguments = ["-m", "lossscope_cli", "cocos", str(source), "--format", "json", "--device", "cpu"]
+    outputs: list[str] = []
+    for name, command in (("one", [sys.executable, *arguments]), ("two", torchrun(2, *arguments))):
         cache = {**environment(), "LOSSSCOPE_CACHE": str(tmp_path / name)}
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=cache)
         assert done.returncode == 0, done.stderr
-        found.append(done.stdout)
-    assert found[0] == found[1]
+        outputs.append(done.stdout)
+    assert outputs[0] == outputs[1]
     files = [sorted(path.name for path in (tmp_path / name).rglob("*")) for name in ("one", "two")]
     assert files[0] == files[1] and len(files[0]) == 1
 
@@ -332,8 +342,8 @@ def test_sources_are_read_and_kept_by_one_process_and_found_by_the_others(runs: 
 def test_other_commands_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     from lossscope_cli import app
 
-    told = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_RANK": "1"}
-    for name, value in told.items():
+    variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1", "LOCAL_RANK": "1"}
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     done = CliRunner().invoke(app, ["list", "objectives"])
     assert done.exit_code == 2 and "leave torchrun out" in done.output

@@ -1,4 +1,4 @@
-"""Probes of batches in training: what they find is what the batch was, and what is trained never knows of them."""
+"""Probes of batches in training: their rows are of the batch as it was, and what is trained never knows of them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def equal(a: Run, b: Run) -> bool:
 @pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
 def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective=objective), tmp_path / "plain")
-    probed = train(recipe(objective=objective), tmp_path / "probed", probing=ProbeSchedule(WITHIN, 2))
+    probed = train(recipe(objective=objective), tmp_path / "probed", probe_schedule=ProbeSchedule(WITHIN, 2))
     assert equal(plain, probed)
     assert plain.trajectory.read_text() == probed.trajectory.read_text()
     assert plain.metrics.read_text() == probed.metrics.read_text()
-    assert not plain.probes.exists() and not plain.probing.exists()
+    assert not plain.probes.exists() and not plain.probe_schedule.exists()
     assert plain.config.read_text() == probed.config.read_text()
 
 
@@ -60,12 +60,12 @@ def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch
     seen: list[dict[str, float] | None] = []
     scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.forward.batch_loss
 
-    def noted(task: Any, objective: Any, S: torch.Tensor, *rest: Any) -> Any:
+    def noted(objective: Any, S: torch.Tensor, *rest: Any) -> Any:
         seen.append(scope.watch(S))
-        return weigh(task, objective, S, *rest)
+        return weigh(objective, S, *rest)
 
     monkeypatch.setattr(lossscope.training.step, "batch_loss", noted)
-    run = train(recipe(), tmp_path / "run", probing=ProbeSchedule(("cocos", "similarity"), 3))
+    run = train(recipe(), tmp_path / "run", probe_schedule=ProbeSchedule(("cocos", "similarity"), 3))
     rows = pd.read_csv(run.probes)
     steps = pd.read_csv(run.trajectory)
     last = int(steps["step"].max())
@@ -73,13 +73,13 @@ def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch
     assert list(zip(rows["epoch"], rows["step"], strict=True)) == wanted
     assert set(rows["objective"]) == {"ntxent"}
     for row, (epoch, step) in zip(rows.to_dict("records"), wanted, strict=True):
-        found = seen[(epoch - 1) * last + step - 1]
-        assert found is not None and found.pop("finite") == 1
-        assert row == pytest.approx({**found, "epoch": epoch, "step": step, "objective": "ntxent"}, nan_ok=True)
+        row_of_watch = seen[(epoch - 1) * last + step - 1]
+        assert row_of_watch is not None and row_of_watch.pop("finite") == 1
+        assert row == pytest.approx({**row_of_watch, "epoch": epoch, "step": step, "objective": "ntxent"}, nan_ok=True)
 
 
 def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
-    run = train(recipe(objective="ssp"), tmp_path / "run", probing=ProbeSchedule(("cocos",), 100))
+    run = train(recipe(objective="ssp"), tmp_path / "run", probe_schedule=ProbeSchedule(("cocos",), 100))
     rows = pd.read_csv(run.probes)
     warm, main = build("objectives", build("objectives", "ssp").warmup), build("objectives", "ssp")
     assert rows["objective"].tolist() == ["triplet", "ssp"]
@@ -91,7 +91,9 @@ def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
 
 def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
     run = train(
-        recipe(objective="smoothap", batch_size=6), tmp_path / "run", probing=ProbeSchedule(("cocos", "similarity"))
+        recipe(objective="smoothap", batch_size=6),
+        tmp_path / "run",
+        probe_schedule=ProbeSchedule(("cocos", "similarity")),
     )
     rows = pd.read_csv(run.probes)
     assert rows["i2t/s_pos"].notna().all() and rows["t2i/skipped"].tolist() == [0, 0]
@@ -102,8 +104,8 @@ def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
 def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    probing = ProbeSchedule(("cocos", "similarity"), 2)
-    whole = train(recipe(epochs=3), tmp_path / "whole", probing=probing)
+    schedule = ProbeSchedule(("cocos", "similarity"), 2)
+    whole = train(recipe(epochs=3), tmp_path / "whole", probe_schedule=schedule)
     count = {"n": 0}
     do = lossscope.training.forward.batch_loss
 
@@ -115,19 +117,19 @@ def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
 
     monkeypatch.setattr(lossscope.training.step, "batch_loss", stop)
     with pytest.raises(Interrupted):
-        train(recipe(epochs=3), tmp_path / "broken", save_every=3, probing=probing)
+        train(recipe(epochs=3), tmp_path / "broken", save_every=3, probe_schedule=schedule)
     monkeypatch.setattr(lossscope.training.step, "batch_loss", do)
     broken = Run(tmp_path / "broken")
     with open(broken.probes, "a", encoding="utf-8") as file:
         file.write("2,1,ntxent,0.1")  # cut off by the kill
     run = resume(tmp_path / "broken")
     assert run.probes.read_bytes() == whole.probes.read_bytes()
-    assert run.probing.read_bytes() == whole.probing.read_bytes()
+    assert run.probe_schedule.read_bytes() == whole.probe_schedule.read_bytes()
     assert equal(run, whole)
 
 
 def test_more_epochs_have_more_rows(tmp_path: Path) -> None:
-    train(recipe(epochs=1), tmp_path / "run", probing=ProbeSchedule(("cocos",), 1000))
+    train(recipe(epochs=1), tmp_path / "run", probe_schedule=ProbeSchedule(("cocos",), 1000))
     run = resume(tmp_path / "run", epochs=3)
     assert pd.read_csv(run.probes)["epoch"].tolist() == [1, 2, 3]
 
@@ -136,7 +138,7 @@ def test_the_command_says_it_all_once(tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     words = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--quiet"]
     done = CliRunner().invoke(
-        app, [*words, "--probe", "cocos:eps=0.1", "--probe", "similarity", "--every", "2", "--out", out]
+        app, [*words, "--probe", "cocos:eps=0.1", "--probe", "similarity", "--probe-every", "2", "--out", out]
     )
     assert done.exit_code == 0, done.output
     assert (
@@ -150,39 +152,39 @@ def test_the_command_says_it_all_once(tmp_path: Path) -> None:
     other = CliRunner().invoke(app, ["train", "--resume", out, "--probe", "cocos"])
     assert other.exit_code == 2
     assert "only --epochs may change; got --probe" in " ".join(re.sub(r"[│╭╮╰╯─]", " ", other.stderr).split())
-    assert CliRunner().invoke(app, [*words, "--every", "3"]).exit_code == 2
+    assert CliRunner().invoke(app, [*words, "--probe-every", "3"]).exit_code == 2
 
 
 @pytest.mark.parametrize(
-    ("probing", "told"),
+    ("probes", "message"),
     [
         (("cocos:convention=text",), "convention of Goal must be one of"),
         (("cocoa",), "did you mean 'cocos'"),
         (("parameter_gradients",), "must do without gradients of layers"),
     ],
 )
-def test_probes_that_can_not_look_are_told_of_before_anything_is_written(
-    probing: tuple[str, ...], told: str, tmp_path: Path
+def test_probes_that_cannot_run_are_refused_before_anything_is_written(
+    probes: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=told):
-        train(recipe(objective="goal", warmup=0), tmp_path / "run", probing=ProbeSchedule(probing))
+    with pytest.raises(InputError, match=message):
+        train(recipe(objective="goal", warmup=0), tmp_path / "run", probe_schedule=ProbeSchedule(probes))
     assert not os.path.exists(tmp_path / "run")
 
 
 def test_a_model_that_scores_pairs_has_no_embeddings_to_probe(tmp_path: Path) -> None:
     main = build("objectives", "ntxent")
-    assert ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=True).needs_embeddings
-    assert not ProbeSchedule(("cocos",)).watcher(Run(tmp_path), [main], embeddings=True).needs_embeddings
+    assert ProbeSchedule(("tangent",)).monitor(Run(tmp_path), [main], embeddings=True).needs_embeddings
+    assert not ProbeSchedule(("cocos",)).monitor(Run(tmp_path), [main], embeddings=True).needs_embeddings
     with pytest.raises(InputError, match="this probe needs embeddings"):
-        ProbeSchedule(("tangent",)).watcher(Run(tmp_path), [main], embeddings=False)
+        ProbeSchedule(("tangent",)).monitor(Run(tmp_path), [main], embeddings=False)
 
 
 @pytest.mark.parametrize(
     "text", ["", "every = 2", 'every = 2\nprobes = "cocos"', 'every = true\nprobes = ["cocos"]', "every = 2\nprobes ="]
 )
-def test_a_damaged_file_is_told(text: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error(text: str, tmp_path: Path) -> None:
     (tmp_path / "probes.toml").write_text(text)
-    with pytest.raises(InputError, match=r"probes\.toml must (be a TOML file|have probes)"):
+    with pytest.raises(InputError, match=r"(probes|every) of .*probes\.toml must be|probes\.toml must be a TOML file"):
         ProbeSchedule.read(tmp_path / "probes.toml")
 
 
@@ -193,17 +195,17 @@ def test_values_out_of_range_are_refused(probes: tuple[str, ...], every: int) ->
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    probing = ProbeSchedule(('./a b.py:Mine:word="x,y"', "cocos"), 7)
-    probing.write(tmp_path / "probes.toml")
-    assert ProbeSchedule.read(tmp_path / "probes.toml") == probing
+    schedule = ProbeSchedule(('./a b.py:Mine:word="x,y"', "cocos"), 7)
+    schedule.write(tmp_path / "probes.toml")
+    assert ProbeSchedule.read(tmp_path / "probes.toml") == schedule
 
 
 def test_a_batch_whose_embeddings_are_not_finite_has_a_row_without_numbers(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    watcher = ProbeSchedule(("effective_rank", "cocos")).watcher(run, [build("objectives", "ntxent")], True)
+    monitor = ProbeSchedule(("effective_rank", "cocos")).monitor(run, [build("objectives", "ntxent")], True)
     sides = torch.eye(4), torch.eye(4)
     sides[1][2, 2] = torch.nan
     mask = replace(pair_mask(torch.arange(4)), info=dict(zip(("queries", "candidates"), sides, strict=True)))
-    watcher.watch(0, 0, build("objectives", "ntxent"), torch.eye(4), mask)
+    monitor.record(0, 0, build("objectives", "ntxent"), torch.eye(4), mask)
     rows = pd.read_csv(run.probes)
-    assert (len(rows), int(rows[list(watcher.columns)].notna().sum().sum())) == (1, 0)
+    assert (len(rows), int(rows[list(monitor.columns)].notna().sum().sum())) == (1, 0)

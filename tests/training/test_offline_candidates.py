@@ -37,24 +37,24 @@ def made() -> SplitEmbeddings:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lossscope.training.offline_candidates._PART", 5)
+    monkeypatch.setattr("lossscope.training.offline_candidates._ROWS", 5)
 
 
 def test_the_lists_are_the_hardest_of_other_images_hardest_first(embedded: SplitEmbeddings, tmp_path: Path) -> None:
-    found = mine_candidates(embedded, tmp_path / "ranked", TOP)
+    candidates = mine_candidates(embedded, tmp_path / "ranked", TOP)
     assert embedded.images is not None and embedded.captions is not None
     S, owner = (embedded.images @ embedded.captions.T).numpy(), embedded.caption_image
     for image in range(IMAGES):
         others = [c for c in range(len(owner)) if owner[c] != image]
-        assert found.captions[image].tolist() == sorted(others, key=lambda c: -S[image, c])[:TOP]
+        assert candidates.captions[image].tolist() == sorted(others, key=lambda c: -S[image, c])[:TOP]
     for caption in range(len(owner)):
         others = [i for i in range(IMAGES) if i != owner[caption]]
-        assert found.images[caption].tolist() == sorted(others, key=lambda i: -S[i, caption])[:TOP]
+        assert candidates.images[caption].tolist() == sorted(others, key=lambda i: -S[i, caption])[:TOP]
 
 
 def test_lists_are_no_longer_than_there_are_candidates(embedded: SplitEmbeddings, tmp_path: Path) -> None:
-    found = mine_candidates(embedded, tmp_path / "ranked", 1000)
-    assert (found.captions.shape, found.images.shape) == ((IMAGES, 33), (36, IMAGES - 1))
+    candidates = mine_candidates(embedded, tmp_path / "ranked", 1000)
+    assert (candidates.captions.shape, candidates.images.shape) == ((IMAGES, 33), (36, IMAGES - 1))
 
 
 def test_a_ranking_that_was_stopped_goes_on(embedded: SplitEmbeddings, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_ranking_that_was_stopped_goes_on(embedded: SplitEmbeddings, tmp_path:
 
     with pytest.raises(Stopped):
         mine_candidates(embedded, tmp_path / "broken", TOP, stop)
-    with pytest.raises(InputError, match=r"7 of 11 parts are missing. Run the same lossscope rank again"):
+    with pytest.raises(InputError, match=r"7 of 11 parts are missing. Run the same lossscope mine again"):
         HardCandidates.read(tmp_path / "broken")
     first = tmp_path / "broken" / "captions-00000000.safetensors"
     before = first.stat().st_mtime_ns
@@ -110,7 +110,7 @@ def test_a_batch_is_extended_by_hard_items_and_their_partners(embedded: SplitEmb
     offline = mine_candidates(embedded, tmp_path / "ranked", TOP)
     owner = embedded.caption_image
     batch = next(Sampling("pairs", 8, seed=3).batches(owner))
-    longer = offline.extended(batch, owner, seed=3, epoch=2)
+    longer = offline.extend(batch, owner, seed=3, epoch=2)
     images, captions = longer.images.reshape(3, 8), longer.captions.reshape(3, 8)
     assert np.array_equal(images[0], batch.images)
     assert np.array_equal(captions[0], batch.captions)
@@ -128,7 +128,7 @@ def test_what_is_drawn_depends_on_seed_epoch_and_caption_alone(embedded: SplitEm
     two, *_ = Sampling("pairs", 36, seed=1).batches(owner)
 
     def drawn(batch: object, epoch: int) -> dict[int, int]:
-        longer = offline.extended(batch, owner, 0, epoch)  # type: ignore[arg-type]
+        longer = offline.extend(batch, owner, 0, epoch)  # type: ignore[arg-type]
         return dict(zip(longer.captions[:36].tolist(), longer.captions[36:72].tolist(), strict=True))
 
     assert drawn(one, 0) == drawn(two, 0)

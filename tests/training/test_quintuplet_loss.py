@@ -36,9 +36,9 @@ def test_value_and_gradient_are_those_of_the_loss_written_out(seed: int, m_off: 
     expected = written_out(S, m_off)
     (gradient,) = torch.autograd.grad(expected, S)
     aoq = build("objectives", f"aoq:offline_margin={m_off!r}")
-    found = weigh(aoq, S.detach(), pair_mask(torch.arange(B)), "sum", B)
-    torch.testing.assert_close(found.value, expected.detach())
-    torch.testing.assert_close(found.gradient, gradient)
+    loss = weigh(aoq, S.detach(), pair_mask(torch.arange(B)), "sum", B)
+    torch.testing.assert_close(loss.value, expected.detach())
+    torch.testing.assert_close(loss.gradient, gradient)
 
 
 def test_the_weight_turns_negative_once_off_is_alpha_beta_above_on() -> None:

@@ -119,7 +119,7 @@ def test_a_label_outside_its_range_is_refused(tmp_path: Path) -> None:
 def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_path: Path) -> None:
     other = "vsepp:dim=8,words=8,width=4"
     bad = [
-        (replace(TINY, objective="aoq"), "needs offline candidates: rank the training split"),
+        (replace(TINY, objective="aoq"), "needs offline candidates: mine those of the training split"),
         (replace(TINY, objective="ntxent", offline=str(ranked)), "--offline is for objectives with offline candidates"),
         (replace(TINY, objective="aoq", offline=str(tmp_path)), r"no manifest\.json"),
         (
@@ -137,8 +137,8 @@ def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_
         (replace(TINY, info=str(tmp_path / "gone.npz")), "must exist"),
     ]
     label = columns(tmp_path / "label.npz", label=np.ones(CAPTIONS))
-    bad.append((replace(TINY, objective="unified", info=label), "got 'label', and .* reads margin, weight"))
-    bad.append((replace(TINY, objective="ntxent", info=label), "got 'label', and .* reads none"))
+    bad.append((replace(TINY, objective="unified", info=label), "got 'label', and .* takes margin, weight"))
+    bad.append((replace(TINY, objective="ntxent", info=label), "got 'label', and .* takes none"))
     bad.append((replace(TINY, objective="siglip", sampling="images", info=label), "--info is of pairs"))
     (tmp_path / "text.npz").write_text("no")
     bad.append((replace(TINY, info=str(tmp_path / "text.npz")), "must be an .npz of number columns"))
@@ -162,9 +162,9 @@ def test_init_may_change_options_and_add_whole_parts(tmp_path: Path) -> None:
     first = train(replace(TINY, objective="infonce", encoder=f"{clip}none"), tmp_path / "first")
     begun = replace(TINY, objective="infonce", encoder=f"{clip}identity", init=str(first.best), epochs=0)
     run = train(begun, tmp_path / "second")
-    held, before = Checkpoint.load(run.last).weights, Checkpoint.load(first.best).weights
-    assert all(torch.equal(held[name], tensor) for name, tensor in before.items())
-    assert torch.equal(held["head.img.weight"], torch.eye(8))
+    stored, before = Checkpoint.load(run.last).weights, Checkpoint.load(first.best).weights
+    assert all(torch.equal(stored[name], tensor) for name, tensor in before.items())
+    assert torch.equal(stored["head.img.weight"], torch.eye(8))
     crop = replace(TINY, encoder="vsepp:dim=16,words=8,width=4,crop=16")
     plain = train(replace(TINY, objective="triplet"), tmp_path / "plain")
     assert train(replace(crop, init=str(plain.best)), tmp_path / "crop").best.is_file()
@@ -172,10 +172,10 @@ def test_init_may_change_options_and_add_whole_parts(tmp_path: Path) -> None:
 
 def test_a_run_begun_before_a_choice_existed_goes_on(tmp_path: Path) -> None:
     run = train(replace(TINY, objective="triplet"), tmp_path / "run")
-    held = torch.load(run.last, weights_only=True)
-    for name in ("optimiser", "weight_decay", "schedule", "rates", "steps", "select"):
-        del held["training"][name]
-    torch.save(held, run.last)
+    stored = torch.load(run.last, weights_only=True)
+    for name in ("optimiser", "weight_decay", "schedule", "lr_groups", "steps", "select_by"):
+        del stored["training"][name]
+    torch.save(stored, run.last)
     assert Checkpoint.load(resume(run.path, epochs=2).last).epoch == 2
 
 

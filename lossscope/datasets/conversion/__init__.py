@@ -1,1 +1,1 @@
-"""From the files that people have to the files that data sets read."""
+"""Convert and generate files that the data sets read."""

@@ -1,1 +1,1 @@
-"""One file per backbone that makes region features of pictures."""
+"""One file per backbone that extracts region features of pictures."""

@@ -1,4 +1,4 @@
-"""What makes features of pictures: a backbone with its options, opened for pictures of one size."""
+"""What a backbone is: it extracts features of pictures, and has options."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Pixels = npt.NDArray[Any]
-Features = npt.NDArray[np.float32]
+Pixels = npt.NDArray[Any]  # (n, 3, H, W) uint8
+Features = npt.NDArray[np.float32]  # (n, R, d) or (n, d)
 Extract = Callable[[Pixels], Features]
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation of each channel
 
 
 @runtime_checkable
@@ -22,20 +22,23 @@ class Backbone(Protocol):
 
     @property
     def identity(self) -> str:
-        """Its options and a fingerprint of its weights: features of equal identity are equal."""
+        """Options and a fingerprint of the weights; backbones of equal identity extract equal features."""
 
     def open(self, device: str) -> Extract:
-        """(n, 3, H, W) uint8 pixels -> (n, R, d) or (n, d) features. Raises InputError when it can not be opened."""
+        """Load the backbone and return the function that extracts features.
+
+        Raises InputError when it cannot be loaded.
+        """
 
 
-def normalised(pixels: Pixels, mean: tuple[float, ...], deviation: tuple[float, ...], device: str) -> Tensor:
-    """(x / 255 - mean) / deviation of each channel, float32 on the device."""
+def normalise_pixels(pixels: Pixels, mean: tuple[float, ...], deviation: tuple[float, ...], device: str) -> Tensor:
+    """Return (x / 255 - mean) / deviation of each channel, float32 on the device."""
     scaled = torch.from_numpy(np.ascontiguousarray(pixels)).to(device).float() / 255
     shift, scale = (scaled.new_tensor(values)[:, None, None] for values in (mean, deviation))
     return (scaled - shift) / scale
 
 
-def regions(states: Tensor) -> Features:
-    """Hidden states as rows of regions: (n, R, d) tokens as they are, (n, d, h, w) maps -> (n, h*w, d)."""
+def to_regions(states: Tensor) -> Features:
+    """Return hidden states as rows of regions: tokens (n, R, d) unchanged, maps (n, d, h, w) as (n, h*w, d)."""
     rows = states.flatten(2).transpose(1, 2) if states.ndim == 4 else states
     return np.ascontiguousarray(rows.float().cpu().numpy())

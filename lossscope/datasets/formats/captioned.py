@@ -1,4 +1,4 @@
-"""Picture files with captions -> a split, whatever format they were listed in."""
+"""Build a split of picture files and their captions, shared by the data sets of pictures."""
 
 from __future__ import annotations
 
@@ -18,90 +18,103 @@ from .pictures import PictureFiles, Resample
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
-__all__ = ["Captioned", "OnError", "PictureSplit", "Resample", "check_options", "picture_split"]
+__all__ = ["CaptionedPicture", "OnError", "PictureSplit", "Resample", "build_picture_split", "check_options"]
 
 
 @dataclass(frozen=True)
-class Captioned:
-    """One picture as a list names it, a file or one inside a tar. captions: (id, text) pairs, in the list's order."""
+class CaptionedPicture:
+    """One picture and its captions, as the files of a data set list them."""
 
     id: str
-    path: Path | TarMember
-    captions: tuple[tuple[str, str], ...]
+    path: Path | TarMember  # a file, or one in a tar
+    captions: tuple[tuple[str, str], ...]  # (id, text) pairs, in the order of the list
 
 
 @dataclass(frozen=True)
 class PictureSplit(Split):
-    """A split of picture files. skipped: paths left out, with their captions, as they could not be read."""
+    """A split of picture files."""
 
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()  # paths of pictures that could not be read and were left out with their captions
 
 
-def picture_split(
+def build_picture_split(
     name: str,
-    items: Sequence[Captioned],
+    items: Sequence[CaptionedPicture],
     size: int,
     captions: int,
     crop: bool,
     on_error: OnError,
     resample: Resample = "bilinear",
 ) -> PictureSplit:
-    """The split of `items`, with the first `captions` of each picture (0: all).
+    """Build the split of `items`.
 
-    on_error: `raise` stops at the first file that is missing, and when one is taken that can not be decoded;
-    `skip` decodes all files now and leaves out those that fail.
     The fingerprint covers names, ids, captions, options and the files' sizes in bytes, not their content.
-    Raises InputError when a picture has no caption, an id repeats, or nothing is left.
+
+    Args:
+        name: of the split.
+        items: the pictures, in the order of the split.
+        size: pixels of a side.
+        captions: number of captions of each picture, the first ones; 0: all.
+        crop: cut out the middle square, instead of squeezing the picture.
+        on_error: `raise` raises for a missing file now, and for a file that cannot be decoded when it is used; `skip`
+            decodes all files now and leaves out those that fail.
+        resample: bilinear or bicubic.
+
+    Raises:
+        InputError: a picture has no caption, an id repeats, or no picture is left.
     """
     for item in items:
         if not item.captions:
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
-    kept, images = _readable(items, size, crop, on_error, resample)
+    kept, images = _open_pictures(items, size, crop, on_error, resample)
     if not kept:
         raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
-    told = [item.captions[: captions or None] for item in kept]
-    ids = [caption for pairs in told for caption, _ in pairs]
-    texts = [text for pairs in told for _, text in pairs]
-    _unique("image ids", name, [item.id for item in kept])
-    _unique("caption ids", name, ids)
+    pairs_of = [item.captions[: captions or None] for item in kept]
+    ids = [caption for pairs in pairs_of for caption, _ in pairs]
+    texts = [text for pairs in pairs_of for _, text in pairs]
+    _require_unique("image ids", name, [item.id for item in kept])
+    _require_unique("caption ids", name, ids)
+    options = f"{size} {crop}{_resample_text(resample)}"
     return PictureSplit(
         name=name,
         images=images,
         captions=texts,
-        caption_image=np.repeat(np.arange(len(kept), dtype=np.int64), [len(pairs) for pairs in told]),
+        caption_image=np.repeat(np.arange(len(kept), dtype=np.int64), [len(pairs) for pairs in pairs_of]),
         image_ids=[item.id for item in kept],
         caption_ids=ids,
-        fingerprint=fingerprint_of(name, f"{size} {crop}{_told(resample)}", *_files(kept), *ids, *texts),
+        fingerprint=fingerprint_of(name, options, *_describe_files(kept), *ids, *texts),
         skipped=tuple(sorted({str(item.path) for item in items} - {str(item.path) for item in kept})),
     )
 
 
-def _told(resample: Resample) -> str:
-    """Nothing for bilinear, so that fingerprints of before there was a choice still hold."""
+def _resample_text(resample: Resample) -> str:
+    """Return nothing for bilinear, so that fingerprints from before there was a choice stay valid."""
     return "" if resample == "bilinear" else f" {resample}"
 
 
-def check_options(who: str, size: int, captions: int) -> None:
-    """Raises InputError when size < 1 or captions < 0."""
+def check_options(dataset: str, size: int, captions: int) -> None:
+    """Raise InputError, naming the data set, when size < 1 or captions < 0."""
     if size < 1:
-        raise InputError(f"{who}:size must be at least 1 pixel; got {size}")
+        raise InputError(f"{dataset}:size must be at least 1 pixel; got {size}")
     if captions < 0:
-        raise InputError(f"{who}:captions must be at least 1, or 0 for all; got {captions}")
+        raise InputError(f"{dataset}:captions must be at least 1, or 0 for all; got {captions}")
 
 
-def _readable(
-    items: Sequence[Captioned], size: int, crop: bool, on_error: OnError, resample: Resample
-) -> tuple[Sequence[Captioned], PictureFiles]:
+def _open_pictures(
+    items: Sequence[CaptionedPicture], size: int, crop: bool, on_error: OnError, resample: Resample
+) -> tuple[Sequence[CaptionedPicture], PictureFiles]:
+    """Return the pictures that are kept, and their files."""
     images = PictureFiles([item.path for item in items], size, crop, resample=resample)
     if on_error == "raise":
         return items, images
-    rows = images.readable()
+    rows = images.readable_rows()
     if len(rows) == len(items):
         return items, images
-    return [items[row] for row in rows], images.only(rows)
+    return [items[row] for row in rows], images.select(rows)
 
 
-def _files(items: Iterable[Captioned]) -> list[str]:
+def _describe_files(items: Iterable[CaptionedPicture]) -> list[str]:
+    """Return ids, file names, sizes in bytes and numbers of captions, for the fingerprint."""
     try:
         return [f"{item.id} {item.path.name} {item.path.stat().st_size} {len(item.captions)}" for item in items]
     except OSError as problem:
@@ -109,7 +122,7 @@ def _files(items: Iterable[Captioned]) -> list[str]:
         raise InputError(f"{problem.filename} must be a picture file; got {problem.strerror}: {advice}") from None
 
 
-def _unique(what: str, split: str, ids: Sequence[str]) -> None:
+def _require_unique(what: str, split: str, ids: Sequence[str]) -> None:
     for value, count in Counter(ids).most_common(1):
         if count > 1:
             raise InputError(f"{what} of {split!r} must be unique; got {value!r} {count} times")

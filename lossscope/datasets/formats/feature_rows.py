@@ -1,4 +1,4 @@
-"""Files of features: one row an image in a .npy, one line a caption beside it."""
+"""Files of precomputed features: a .npy with a row per image, and a text file with a line per caption."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..base import Split
 
 PER_IMAGE = 5
 SPLITS = ("train", "dev", "val", "test", "testall")
-TWINS = {"val": "dev", "dev": "val"}
-_SAMPLES = 16
+ALIASES = {"val": "dev", "dev": "val"}  # two names of one split
+_FINGERPRINT_ROWS = 16
 _Rows = npt.NDArray[np.int64]
 
 
 class FeatureRows:
-    """Rows (N, d) or (N, R, d) of a .npy file, left on disk; float32 and finite when taken."""
+    """Rows (N, d) or (N, R, d) of a .npy file, left on disk; read as float32 and checked to be finite."""
 
     def __init__(self, features: npt.NDArray[Any], file: Path) -> None:
         self._features, self._file = features, file
@@ -35,19 +35,24 @@ class FeatureRows:
         return len(self._features)
 
     def take(self, rows: _Rows) -> npt.NDArray[np.float32]:
-        """Features of `rows`. Raises InputError naming file and row when one is NaN or infinite."""
-        with np.errstate(over="ignore"):  # what float32 can not hold becomes infinite, and is reported
-            taken = np.asarray(self._features[rows], dtype=np.float32)
-        finite = np.isfinite(taken).reshape(len(taken), -1).all(axis=1)
+        """Return the features of `rows`. Raises InputError naming file and row when one is NaN or infinite."""
+        with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
+            features = np.asarray(self._features[rows], dtype=np.float32)
+        finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
         if not finite.all():
             row = int(np.asarray(rows)[~finite][0])
-            raise InputError(f"features of {self._file} must be finite; got NaN or infinity in row {row}: extract anew")
-        return taken
+            raise InputError(
+                f"features of {self._file} must be finite; got NaN or infinity in row {row}: extract again"
+            )
+        return features
 
 
 def read_features(file: Path) -> npt.NDArray[Any]:
-    """The memory-mapped floats of a file. Raises InputError when it is damaged or of another shape or type."""
-    features = mapped(file)
+    """Open the floats of a .npy file, memory-mapped.
+
+    Raises InputError when it is missing, damaged, or of another shape or type.
+    """
+    features = open_npy(file)
     if features.dtype.kind != "f":
         raise InputError(f"{file} must hold floats; got {features.dtype}: save the features as float32")
     if features.ndim not in (2, 3) or 0 in features.shape:
@@ -55,8 +60,8 @@ def read_features(file: Path) -> npt.NDArray[Any]:
     return features
 
 
-def mapped(file: Path) -> npt.NDArray[Any]:
-    """The memory-mapped array of a .npy file. Raises InputError when it is missing, cut off or no such file."""
+def open_npy(file: Path) -> npt.NDArray[Any]:
+    """Open the array of a .npy file, memory-mapped. Raises InputError when it is missing, cut off or no .npy file."""
     try:
         return np.lib.format.open_memmap(file, mode="r")
     except (OSError, ValueError, EOFError) as problem:
@@ -64,7 +69,7 @@ def mapped(file: Path) -> npt.NDArray[Any]:
 
 
 def read_lines(file: Path) -> list[str]:
-    """Lines of a text file, stripped. Raises InputError when it is missing or not UTF-8."""
+    """Read the lines of a text file, stripped. Raises InputError when it is missing or not UTF-8."""
     try:
         text = file.read_bytes().decode("utf-8")
     except OSError as problem:
@@ -74,39 +79,51 @@ def read_lines(file: Path) -> list[str]:
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 
-def present(root: Path, suffix: str) -> tuple[str, ...]:
-    """Names of the splits with features and captions (`{split}_{suffix}`), train first."""
+def available_splits(root: Path, suffix: str) -> tuple[str, ...]:
+    """Return the names of the splits with features and captions (`{split}_{suffix}`), train first."""
     files = ("ims.npy", suffix)
     return tuple(name for name in SPLITS if all((root / f"{name}_{file}").is_file() for file in files))
 
 
-def stem_of(name: str, root: Path, suffix: str) -> str:
-    """The split's name in file names: `val` may be called `dev`. Raises InputError when there is neither."""
-    known = present(root, suffix)
-    for stem in (name, TWINS.get(name, name)):
-        if stem in known:
+def find_stem(name: str, root: Path, suffix: str) -> str:
+    """Return the name of the split in file names: `val` may be `dev` there. Raises InputError when there is neither."""
+    available = available_splits(root, suffix)
+    for stem in (name, ALIASES.get(name, name)):
+        if stem in available:
             return stem
-    have = ", ".join(known) or f"those with {{split}}_ims.npy and {{split}}_{suffix}, of which there is none"
-    raise InputError(f"split of {root} must be one of {have}; got {name!r}")
+    splits = ", ".join(available) or f"those with {{split}}_ims.npy and {{split}}_{suffix}, of which there is none"
+    raise InputError(f"split of {root} must be one of {splits}; got {name!r}")
 
 
-def feature_split(
+def read_feature_split(
     name: str,
     stem: Path,
-    texts: Path,
+    captions_file: Path,
     captions: list[str],
     first: int = 0,
     tokens: Sequence[Sequence[int]] | None = None,
 ) -> Split:
-    """The split of `{stem}_ims.npy` with one or five of the captions of `texts` for each row, cut to the `first`."""
+    """Read the split of `{stem}_ims.npy` and captions, one or five for each row of features.
+
+    Args:
+        name: of the split.
+        stem: beginning of the paths of its files.
+        captions_file: file of the captions, for messages.
+        captions: texts, in the order of the rows.
+        first: number of captions to keep; 0: all.
+        tokens: captions as ids, where the data set has them.
+
+    Raises:
+        InputError: a file is missing or damaged, or the numbers of rows, captions and ids do not fit.
+    """
     file = stem.with_name(f"{stem.name}_ims.npy")
     features = read_features(file)
-    per_image = _per_image(len(features), len(captions), file, texts)
-    ids = _ids(stem.with_name(f"{stem.name}_ids.txt"), name, len(features), per_image)
+    per_image = _captions_per_image(len(features), len(captions), file, captions_file)
+    ids = _read_ids(stem.with_name(f"{stem.name}_ids.txt"), name, len(features), per_image)
     kept = captions[: first or None]
     rows = -(-len(kept) // per_image)
     owners = np.arange(len(kept), dtype=np.int64) // per_image
-    told = [] if tokens is None else [" ".join(map(str, row)) for row in tokens[: len(kept)]]
+    token_texts = [] if tokens is None else [" ".join(map(str, row)) for row in tokens[: len(kept)]]
     return Split(
         name=name,
         images=FeatureRows(features[:rows], file),
@@ -114,23 +131,24 @@ def feature_split(
         caption_image=owners,
         image_ids=ids[:rows],
         caption_ids=[f"{ids[owner]}-{line % per_image}" for line, owner in enumerate(owners.tolist())],
-        fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *told]),
+        fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *token_texts]),
         tokens=None if tokens is None else tokens[: len(kept)],
     )
 
 
-def _per_image(images: int, captions: int, file: Path, texts: Path) -> int:
-    """1 or 5. Raises InputError for numbers that do not fit."""
+def _captions_per_image(images: int, captions: int, file: Path, captions_file: Path) -> int:
+    """Return 1 or 5. Raises InputError for other numbers of captions."""
     if captions == images:
         return 1
     if captions != PER_IMAGE * images:
-        wanted = f"{images} or {PER_IMAGE * images} lines, for {images} rows in {file.name}"
-        raise InputError(f"{texts} must have {wanted}; got {captions}: one of the two files is cut off or foreign")
+        lines = f"{images} or {PER_IMAGE * images} lines, for {images} rows in {file.name}"
+        got = f"{captions}: one of the two files is cut off or of other data"
+        raise InputError(f"{captions_file} must have {lines}; got {got}")
     return PER_IMAGE
 
 
-def _ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
-    """One id per image from a file that has one line per image or per caption; counted rows where there is none."""
+def _read_ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
+    """Read one id per image from a file with a line per image or per caption; row numbers where there is no file."""
     if not file.is_file():
         return [f"{name}-{row:05d}" for row in range(images)]
     ids = read_lines(file)
@@ -141,7 +159,7 @@ def _ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
 
 
 def _fingerprint(features: npt.NDArray[Any], name: str, texts: Sequence[str]) -> str:
-    """Covers shape, type, sixteen rows spread over the array, ids and captions: not 33 GB of features."""
-    rows = np.linspace(0, len(features) - 1, _SAMPLES).astype(np.int64)
+    """Return a fingerprint of shape, type, sixteen rows spread over the array, ids and captions: not of 33 GB."""
+    rows = np.linspace(0, len(features) - 1, _FINGERPRINT_ROWS).astype(np.int64)
     sample = np.ascontiguousarray(features[rows]).tobytes()
     return fingerprint_of(name, f"{features.shape} {features.dtype.str}", sample, *texts)

@@ -1,4 +1,4 @@
-"""Features of videos in MMT's own files: one HDF5 for each video, read directly."""
+"""Features of videos in the files of MMT: one HDF5 file for each video."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from lossscope.io.files import fingerprint_of
 from .ragged import Floats
 
 T = TypeVar("T")
-_STEPS = {"rgb": 0.2, "scene": 1.0}  # seconds of one feature, of experts whose times are never stored
+_STEPS = {"rgb": 0.2, "scene": 1.0}  # seconds per feature, of experts whose times are never stored
 _FEATURES, _TIMES, _CAPTION = "features.", "features_t.", "raw_captions."
 
 
 @dataclass(frozen=True)
 class MultH5:
-    """The tree `{root}/{v[0]}/{v[1]}/{v[2]}/{v}.h5`; v is the video's id.
+    """The files `{root}/{v[0]}/{v[1]}/{v[2]}/{v}.h5`; v is the video's id.
 
-    Each file may hold `features.{expert}` (T, d), `features_t.{expert}` (T, 2) from and to in seconds, and
+    Each file may have `features.{expert}` (T, d), `features_t.{expert}` (T, 2) from and to in seconds, and
     `raw_captions.{i}`, words as bytes. An expert is missing when it is absent, empty, or its first number is NaN.
-    names: the experts wanted, all of the first files when empty. Raises InputError without h5py.
+    Raises InputError without h5py.
     Source: Gabeur et al. 2020 (MMT).
     """
 
     root: Path
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # experts to read; empty: all that any file has
 
     @functools.cached_property
     def widths(self) -> Mapping[str, int]:
-        """Expert -> d, sorted by name, read from as many files as it takes to see each."""
-        found: dict[str, int] = {}
+        """Expert -> d, sorted by name, read from files until each expert has been seen."""
+        widths: dict[str, int] = {}
         for path in sorted(self.root.glob("?/?/?/*.h5")):
-            found |= _reading(path, _widths)
-            if self.names and all(name in found for name in self.names):
+            widths |= _read_file(path, _read_widths)
+            if self.names and all(name in widths for name in self.names):
                 break
-        missing = [name for name in self.names if name not in found]
-        if missing or not found:
+        missing = [name for name in self.names if name not in widths]
+        if missing or not widths:
             what = f"no {', '.join(missing)}" if missing else "none"
             raise InputError(f"experts must be in files like {self.root}/v/i/d/video0.h5; got {what}")
-        return {name: found[name] for name in sorted(self.names or found)}
+        return {name: widths[name] for name in sorted(self.names or widths)}
 
     @property
     def fingerprint(self) -> str:
         return fingerprint_of(*(f"{name} {width}" for name, width in self.widths.items()))
 
     def file(self, video: str) -> Path:
-        """Where the features of a video are."""
+        """Return the file of a video."""
         return self.root / "/".join(video[:3]) / f"{video}.h5"
 
     def has(self, video: str) -> bool:
@@ -61,17 +61,17 @@ class MultH5:
         return self.file(video).is_file()
 
     def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
-        """Expert -> (T, d) features and (T,) seconds at their middles, the file opened once.
+        """Return expert -> (T, d) features and (T,) seconds at their middles; the file is opened once.
 
-        Raises InputError for what does not fit.
+        Raises InputError when shapes do not fit or features are not finite.
         """
         path, widths = self.file(video), self.widths
-        found = _reading(
-            path, lambda file: {e: (_array(file, _FEATURES + e), _array(file, _TIMES + e)) for e in widths}
+        arrays = _read_file(
+            path, lambda file: {e: (_read_array(file, _FEATURES + e), _read_array(file, _TIMES + e)) for e in widths}
         )
-        return {e: self._checked(path, e, values, spans) for e, (values, spans) in found.items()}
+        return {e: self._check(path, e, values, spans) for e, (values, spans) in arrays.items()}
 
-    def _checked(self, path: Path, expert: str, values: Floats | None, spans: Floats | None) -> tuple[Floats, Floats]:
+    def _check(self, path: Path, expert: str, values: Floats | None, spans: Floats | None) -> tuple[Floats, Floats]:
         width = self.widths[expert]
         if values is None or not values.size or np.isnan(values.flat[0]):
             return np.zeros((0, width), np.float32), np.zeros(0, np.float32)
@@ -82,14 +82,15 @@ class MultH5:
         return values, _middles(len(values), spans, _STEPS.get(expert))
 
     def captions(self) -> Mapping[str, list[str]]:
-        """Video -> its captions, for every file of the tree."""
+        """Return video -> its captions, for all files."""
         paths = sorted(self.root.glob("?/?/?/*.h5"))
         if not paths:
             raise InputError(f"captions must be in files like {self.root}/v/i/d/video0.h5; got none")
-        return {path.stem: _reading(path, _captions) for path in paths}
+        return {path.stem: _read_file(path, _read_captions) for path in paths}
 
 
 def _middles(count: int, spans: Floats | None, step: float | None) -> Floats:
+    """Return seconds (T,) at the middle of each feature; NaN without times and step."""
     if spans is not None:
         return np.asarray(spans.mean(1), dtype=np.float32)
     if step is not None:
@@ -97,7 +98,8 @@ def _middles(count: int, spans: Floats | None, step: float | None) -> Floats:
     return np.full(count, np.nan, dtype=np.float32)
 
 
-def _reading(path: Path, read: Callable[[Any], T]) -> T:
+def _read_file(path: Path, read: Callable[[Any], T]) -> T:
+    """Open an HDF5 file and return what `read` reads of it. Raises InputError naming the file."""
     try:
         import h5py
     except ImportError as error:
@@ -111,22 +113,22 @@ def _reading(path: Path, read: Callable[[Any], T]) -> T:
         raise InputError(f"{path} must be a whole HDF5 file; got {problem}: fetch the file again") from None
 
 
-def _array(file: Any, key: str) -> Floats | None:
+def _read_array(file: Any, key: str) -> Floats | None:
     return np.asarray(file[key][()], dtype=np.float32) if key in file else None
 
 
-def _widths(file: Any) -> dict[str, int]:
-    sets = {key.removeprefix(_FEATURES): file[key] for key in file if key.startswith(_FEATURES)}
-    return {name: int(found.shape[1]) for name, found in sets.items() if found.ndim == 2 and found.size}
+def _read_widths(file: Any) -> dict[str, int]:
+    arrays = {key.removeprefix(_FEATURES): file[key] for key in file if key.startswith(_FEATURES)}
+    return {name: int(array.shape[1]) for name, array in arrays.items() if array.ndim == 2 and array.size}
 
 
-def _captions(file: Any) -> list[str]:
+def _read_captions(file: Any) -> list[str]:
     numbers = sorted(int(key.removeprefix(_CAPTION)) for key in file if key.startswith(_CAPTION))
-    return [_sentence(np.asarray(file[f"{_CAPTION}{i}"][()]), i) for i in numbers]
+    return [_join_words(np.asarray(file[f"{_CAPTION}{i}"][()]), i) for i in numbers]
 
 
-def _sentence(words: npt.NDArray[Any], number: int) -> str:
-    found: Sequence[Any] = words.reshape(-1).tolist()
-    if not all(isinstance(word, bytes | str) for word in found):
+def _join_words(words: npt.NDArray[Any], number: int) -> str:
+    values: Sequence[Any] = words.reshape(-1).tolist()
+    if not all(isinstance(word, bytes | str) for word in values):
         raise InputError(f"{_CAPTION}{number} must hold words; got {words.dtype}")
-    return " ".join(word.decode("utf-8", "replace") if isinstance(word, bytes) else word for word in found)
+    return " ".join(word.decode("utf-8", "replace") if isinstance(word, bytes) else word for word in values)

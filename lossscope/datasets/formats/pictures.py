@@ -1,4 +1,4 @@
-"""Image files -> pixels: decoded by threads, made square, kept in memory when they fit."""
+"""Decode picture files to square arrays of pixels, in threads; pixels are kept in memory when they fit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ from PIL import Image
 
 from lossscope.errors import InputError
 
+from ..base import OnStep
 from .tar_index import TarMember
 
 T = TypeVar("T")
 Pixels = npt.NDArray[np.uint8]
-Progress = Callable[[int, int], None]
 _Rows = npt.NDArray[np.int64]
 Resample = Literal["bilinear", "bicubic"]
 _KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _CACHE_BYTES = 2 << 30
-_CHUNK = 256  # files between two calls of progress
+_CHUNK = 256  # files decoded between two calls of progress
 
 
 class PictureFiles:
-    """The images of some files, (3, size, size) uint8 RGB, decoded when taken.
+    """The images of some files, (3, size, size) uint8 RGB, decoded when they are used.
 
-    crop: cut the largest square out of the middle first; otherwise the whole picture is squeezed into the
-    square. Decoded pixels are kept when all of them take at most `cache_bytes` (2 GiB).
-    Raises InputError when size < 1, and naming the file when one is missing, cut off or no picture.
+    Args:
+        paths: the files, or members of tar files.
+        size: pixels of a side.
+        crop: cut out the largest square in the middle first; otherwise the whole picture is squeezed into the square.
+        cache_bytes: decoded pixels are kept when those of all pictures take at most this much memory (2 GiB).
+        resample: bilinear or bicubic.
+
+    Raises:
+        InputError: size < 1; in `take`, naming the file, when one is missing, cut off or no picture.
     """
 
     def __init__(
@@ -47,9 +53,9 @@ class PictureFiles:
         self.paths, self.size, self.crop, self.resample = tuple(paths), size, crop, resample
         self.keeps = len(self.paths) * 3 * size * size <= cache_bytes
         self._cache_bytes = cache_bytes
-        held = len(self.paths) if self.keeps else 0
-        self._pixels: Pixels = np.empty((held, *self.shape), dtype=np.uint8)
-        self._decoded = np.zeros(held, dtype=np.bool_)
+        kept = len(self.paths) if self.keeps else 0
+        self._pixels: Pixels = np.empty((kept, *self.shape), dtype=np.uint8)
+        self._decoded = np.zeros(kept, dtype=np.bool_)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -59,7 +65,7 @@ class PictureFiles:
         return len(self.paths)
 
     def take(self, rows: _Rows) -> Pixels:
-        """Pictures of `rows`, (n, 3, size, size) uint8."""
+        """Return the pictures of `rows`, (n, 3, size, size) uint8."""
         rows = np.asarray(rows, dtype=np.int64)
         if not self.keeps:
             return self._stack(self._decode(rows.tolist()))
@@ -69,29 +75,29 @@ class PictureFiles:
             self._decoded[missing] = True
         return self._pixels[rows]
 
-    def load_all(self, progress: Progress | None = None) -> None:
-        """Decode everything now, calling progress(done, total); does nothing when it would not be kept."""
+    def load_all(self, progress: OnStep | None = None) -> None:
+        """Decode all pictures now, calling progress(done, total); do nothing when they would not be kept."""
         for start in range(0, len(self) if self.keeps else 0, _CHUNK):
             rows = np.arange(start, min(start + _CHUNK, len(self)), dtype=np.int64)
             self.take(rows)
             if progress is not None:
                 progress(int(rows[-1]) + 1, len(self))
 
-    def readable(self) -> list[int]:
-        """Rows whose files can be decoded: tries them all, and keeps what it decodes if that fits."""
-        sound: list[int] = []
+    def readable_rows(self) -> list[int]:
+        """Decode all files and return the rows of those that succeed; pixels are kept if all of them fit."""
+        readable: list[int] = []
         for start in range(0, len(self), _CHUNK):
             rows = range(start, min(start + _CHUNK, len(self)))
-            for row, pixels in zip(rows, _threaded(self._attempt, rows), strict=True):
+            for row, pixels in zip(rows, _map_in_threads(self._try_decode, rows), strict=True):
                 if pixels is not None:
-                    sound.append(row)
+                    readable.append(row)
                     self._keep(row, pixels)
-        return sound
+        return readable
 
-    def only(self, rows: Sequence[int]) -> PictureFiles:
-        """The pictures of `rows` alone, with what has been decoded of them."""
-        chosen = [self.paths[row] for row in rows]
-        part = PictureFiles(chosen, self.size, self.crop, self._cache_bytes, self.resample)
+    def select(self, rows: Sequence[int]) -> PictureFiles:
+        """Return the pictures of `rows`, with those of their pixels that are decoded."""
+        paths = [self.paths[row] for row in rows]
+        part = PictureFiles(paths, self.size, self.crop, self._cache_bytes, self.resample)
         for new, old in enumerate(rows) if self.keeps else ():
             if self._decoded[old]:
                 part._keep(new, self._pixels[old])
@@ -102,27 +108,27 @@ class PictureFiles:
             self._pixels[row] = pixels
             self._decoded[row] = True
 
-    def _attempt(self, row: int) -> Pixels | None:
+    def _try_decode(self, row: int) -> Pixels | None:
         try:
             return decode(self.paths[row], self.size, self.crop, self.resample)
         except InputError:
             return None
 
     def _decode(self, rows: Sequence[int]) -> list[Pixels]:
-        return _threaded(lambda row: decode(self.paths[row], self.size, self.crop, self.resample), rows)
+        return _map_in_threads(lambda row: decode(self.paths[row], self.size, self.crop, self.resample), rows)
 
     def _stack(self, pictures: list[Pixels]) -> Pixels:
         return np.stack(pictures) if pictures else np.empty((0, *self.shape), dtype=np.uint8)
 
 
 def decode(path: Path | TarMember, size: int, crop: bool = True, resample: Resample = "bilinear") -> Pixels:
-    """One file as (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
+    """Decode one file to (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
     try:
         with path.open("rb") as file, Image.open(file) as image:
-            clear = "transparency" in image.info
-            colour = (image.convert("RGBA") if clear else image).convert("RGB")
-        square = colour.resize((size, size), _KERNELS[resample], box=_box(*colour.size, crop))
-    except Exception as problem:  # Pillow's readers of damaged files raise nearly anything
+            transparent = "transparency" in image.info
+            rgb = (image.convert("RGBA") if transparent else image).convert("RGB")
+        square = rgb.resize((size, size), _KERNELS[resample], box=_box(*rgb.size, crop))
+    except Exception as problem:  # Pillow can raise anything for a damaged file
         reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
         advice = "replace the file, or leave such files out with on_error=skip"
         raise InputError(f"{path} must be a whole picture; got {reason}: {advice}") from None
@@ -137,7 +143,7 @@ def _box(width: int, height: int, crop: bool) -> tuple[float, float, float, floa
     return (left, top, left + side, top + side)
 
 
-def _threaded(function: Callable[[int], T], rows: Sequence[int]) -> list[T]:
+def _map_in_threads(function: Callable[[int], T], rows: Sequence[int]) -> list[T]:
     if len(rows) < 2:
         return [function(row) for row in rows]
     with ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1)) as pool:

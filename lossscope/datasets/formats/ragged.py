@@ -1,8 +1,8 @@
-"""Arrays of one width and many lengths by name, in one memory-mapped file: frames of videos, words of captions.
+"""Arrays of one width and different lengths by name, in one memory-mapped file: frames of videos, words of captions.
 
-`{stem}.npy` holds all rows, (total, d) float32; `{stem}.json` says where each name's rows begin and how many there
-are; `{stem}.times.npy`, if present, is the time in seconds at the middle of each row, NaN where it is not known.
-The index is written last: a set without one is not finished.
+`{stem}.npy` has all rows, (total, d) float32; `{stem}.json` is the index: the first row and the number of rows of each
+name; `{stem}.times.npy`, if present, has the time in seconds at the middle of each row, NaN where it is not known.
+The index is written last: files without one are not complete.
 """
 
 from __future__ import annotations
@@ -20,129 +20,130 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of, write_atomically, write_text
 from lossscope.io.json_files import expect, member, read_json
 
-from .feature_rows import mapped
+from ..base import OnStep
+from .feature_rows import open_npy
 
 SCHEMA = "lossscope.ragged/1"
 Floats = npt.NDArray[np.float32]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Ragged:
-    """A set that was written. items: name -> (first row, number of rows). rows: (total, d), on disk."""
+class RaggedArrays:
+    """Ragged arrays that are read from disk."""
 
-    stem: Path
-    items: Mapping[str, tuple[int, int]]
-    rows: npt.NDArray[Any]
-    stamps: npt.NDArray[Any] | None
+    stem: Path  # beginning of the paths of the files
+    items: Mapping[str, tuple[int, int]]  # name -> (first row, number of rows)
+    rows: npt.NDArray[Any]  # (total, d), memory-mapped
+    row_times: npt.NDArray[Any] | None  # (total,) seconds
 
     @classmethod
-    def open(cls, stem: Path) -> Ragged:
-        """The set of a stem, `features/rgb`. Raises InputError when files are missing, damaged or do not fit."""
-        index = _beside(stem, ".json")
+    def open(cls, stem: Path) -> RaggedArrays:
+        """Open the files of a stem, `features/rgb`.
+
+        Raises InputError when files are missing, damaged or do not fit.
+        """
+        index = _path(stem, ".json")
         document = read_json(index)
         if document.get("schema") != SCHEMA:
             raise InputError(f"{index} must be an index of {SCHEMA}; got schema {document.get('schema')!r}")
-        rows = _floats(_beside(stem, ".npy"), 2)
-        times = _beside(stem, ".times.npy")
-        stamps = _floats(times, 1) if times.is_file() else None
-        if stamps is not None and len(stamps) != len(rows):
-            raise InputError(f"{times} must have {len(rows)} times, one for each row; got {len(stamps)}")
-        return cls(stem, _items(document, str(index), len(rows)), rows, stamps)
+        rows = _open_floats(_path(stem, ".npy"), 2)
+        times_file = _path(stem, ".times.npy")
+        row_times = _open_floats(times_file, 1) if times_file.is_file() else None
+        if row_times is not None and len(row_times) != len(rows):
+            raise InputError(f"{times_file} must have {len(rows)} times, one for each row; got {len(row_times)}")
+        return cls(stem, _read_items(document, str(index), len(rows)), rows, row_times)
 
     @property
     def width(self) -> int:
-        """d."""
+        """Width d of a row."""
         return int(self.rows.shape[1])
 
     @property
     def fingerprint(self) -> str:
-        """Covers names, lengths and shape, not the values."""
-        told = [f"{name} {first} {count}" for name, (first, count) in self.items.items()]
-        return fingerprint_of(f"{self.rows.shape}", *told)
+        """Fingerprint of names, lengths and shape, not of the values."""
+        items = [f"{name} {first} {count}" for name, (first, count) in self.items.items()]
+        return fingerprint_of(f"{self.rows.shape}", *items)
 
     def take(self, name: str) -> Floats:
-        """(T, d) rows of a name, T = 0 when there are none. Raises InputError when one is not finite."""
+        """Return the rows (T, d) of a name, T = 0 when there are none. Raises InputError when one is not finite."""
         first, count = self.items.get(name, (0, 0))
-        with np.errstate(over="ignore"):  # what float32 can not hold becomes infinite, and is reported
-            found = np.array(self.rows[first : first + count], dtype=np.float32)
-        if not np.isfinite(found).all():
-            raise InputError(f"rows of {name!r} in {self.stem}.npy must be finite; got NaN or infinity: extract anew")
-        return found
+        with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
+            rows = np.array(self.rows[first : first + count], dtype=np.float32)
+        if not np.isfinite(rows).all():
+            raise InputError(f"rows of {name!r} in {self.stem}.npy must be finite; got NaN or infinity: extract again")
+        return rows
 
     def times(self, name: str) -> Floats:
-        """(T,) times of a name's rows in seconds, NaN where not known."""
+        """Return the times (T,) of the rows of a name in seconds, NaN where not known."""
         first, count = self.items.get(name, (0, 0))
-        if self.stamps is None:
+        if self.row_times is None:
             return np.full(count, np.nan, dtype=np.float32)
-        return np.array(self.stamps[first : first + count], dtype=np.float32)
+        return np.array(self.row_times[first : first + count], dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Rows to write under names, made when asked for, so that all of them never have to be in memory.
+class RowsByName:
+    """Rows to write, computed one name at a time, so that all of them never have to be in memory."""
 
-    lengths: name -> number of rows. make: name -> (T, d) rows. times: name -> (T,) seconds, or None.
-    """
-
-    lengths: Mapping[str, int]
-    width: int
-    make: Callable[[str], npt.NDArray[Any]]
-    times: Callable[[str], npt.NDArray[Any]] | None = None
+    lengths: Mapping[str, int]  # name -> number of rows
+    width: int  # d
+    compute: Callable[[str], npt.NDArray[Any]]  # name -> (T, d) rows
+    times: Callable[[str], npt.NDArray[Any]] | None = None  # name -> (T,) seconds
 
 
-def write_ragged(stem: Path, what: Writing, progress: Progress | None = None) -> None:
-    """Write a set, its index last. Raises InputError when a made array has not the shape that was said."""
-    _beside(stem, ".json").unlink(missing_ok=True)
-    total = sum(what.lengths.values())
-    _fill(_beside(stem, ".npy"), (total, what.width), what.lengths, what.make, progress)
-    if what.times is not None:
-        _fill(_beside(stem, ".times.npy"), (total,), what.lengths, what.times, None)
+def write_ragged(stem: Path, rows: RowsByName, progress: OnStep | None = None) -> None:
+    """Write ragged arrays, the index last. Raises InputError when a computed array has another shape than stated."""
+    _path(stem, ".json").unlink(missing_ok=True)
+    total = sum(rows.lengths.values())
+    _write_rows(_path(stem, ".npy"), (total, rows.width), rows.lengths, rows.compute, progress)
+    if rows.times is not None:
+        _write_rows(_path(stem, ".times.npy"), (total,), rows.lengths, rows.times, None)
     else:
-        _beside(stem, ".times.npy").unlink(missing_ok=True)
-    items = {name: [first, count] for name, first, count in _places(what.lengths)}
-    write_text(_beside(stem, ".json"), json.dumps({"schema": SCHEMA, "width": what.width, "items": items}) + "\n")
+        _path(stem, ".times.npy").unlink(missing_ok=True)
+    items = {name: [first, count] for name, first, count in _slices(rows.lengths)}
+    write_text(_path(stem, ".json"), json.dumps({"schema": SCHEMA, "width": rows.width, "items": items}) + "\n")
 
 
-def _fill(
+def _write_rows(
     file: Path,
     shape: tuple[int, ...],
     lengths: Mapping[str, int],
-    make: Callable[[str], npt.NDArray[Any]],
-    progress: Progress | None,
+    compute: Callable[[str], npt.NDArray[Any]],
+    progress: OnStep | None,
 ) -> None:
     with write_atomically(file) as part:
         rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
-        for done, (name, first, count) in enumerate(_places(lengths), 1):
-            made = make(name)
-            if made.shape != (count, *shape[1:]):
-                raise InputError(f"{name!r} of {file} must be {(count, *shape[1:])}; got {made.shape}")
-            rows[first : first + count] = made
+        for done, (name, first, count) in enumerate(_slices(lengths), 1):
+            values = compute(name)
+            if values.shape != (count, *shape[1:]):
+                raise InputError(f"{name!r} of {file} must be {(count, *shape[1:])}; got {values.shape}")
+            rows[first : first + count] = values
             if progress is not None:
                 progress(done, len(lengths))
         rows.flush()
 
 
-def _places(lengths: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+def _slices(lengths: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Yield (name, first row, number of rows)."""
     first = 0
     for name, count in lengths.items():
         yield name, first, count
         first += count
 
 
-def _beside(stem: Path, suffix: str) -> Path:
-    return stem.with_name(stem.name + suffix)  # names of experts hold dots
+def _path(stem: Path, suffix: str) -> Path:
+    return stem.with_name(stem.name + suffix)  # with_suffix would cut names of experts at a dot
 
 
-def _floats(file: Path, axes: int) -> npt.NDArray[Any]:
-    found = mapped(file)
-    if found.dtype.kind != "f" or found.ndim != axes or (axes == 2 and found.shape[1] < 1):
-        wanted = "(total, d)" if axes == 2 else "(total,)"
-        raise InputError(f"{file} must hold floats, {wanted}; got {found.dtype} {found.shape}")
-    return found
+def _open_floats(file: Path, axes: int) -> npt.NDArray[Any]:
+    array = open_npy(file)
+    if array.dtype.kind != "f" or array.ndim != axes or (axes == 2 and array.shape[1] < 1):
+        shape = "(total, d)" if axes == 2 else "(total,)"
+        raise InputError(f"{file} must hold floats, {shape}; got {array.dtype} {array.shape}")
+    return array
 
 
-def _items(document: dict[str, Any], where: str, total: int) -> dict[str, tuple[int, int]]:
+def _read_items(document: dict[str, Any], where: str, total: int) -> dict[str, tuple[int, int]]:
     items: dict[str, tuple[int, int]] = {}
     for name, place in member(document, "items", dict, where).items():
         pair = expect(place, list, f"{name!r} of {where}")

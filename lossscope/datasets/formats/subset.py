@@ -1,4 +1,4 @@
-"""The first images of a split with their captions, as a split."""
+"""Cut a split to its first images and their captions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy.typing as npt
 
 from lossscope.io.files import fingerprint_of
 
-from ..base import CaptionVectors, Images, Items, Rows, Shape, Split
+from ..base import CaptionVectors, Images, Items, ItemShape, Rows, Split
 
 
 def first_images(split: Split, number: int) -> Split:
-    """The split's first `number` images with their captions (0, or more than there are: the split itself)."""
+    """Return the first `number` images with their captions; the split itself for 0, or more than there are."""
     if not 0 < number < len(split.images):
         return split
     rows = np.flatnonzero(split.caption_image < number)
-    words = split.words and _FirstWords(split.words, rows)
+    words = split.words and _WordsOfRows(split.words, rows)
     tokens = split.tokens and [split.tokens[row] for row in rows.tolist()]
     return Split(
         split.name,
-        _First(split.images, number),
+        _FirstImages(split.images, number),
         [split.captions[row] for row in rows],
         split.caption_image[rows],
         split.image_ids[:number],
@@ -32,14 +32,14 @@ def first_images(split: Split, number: int) -> Split:
     )
 
 
-class _First:
+class _FirstImages:
     """The first images of a split."""
 
     def __init__(self, images: Images, number: int) -> None:
         self._images, self._number = images, number
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ItemShape:
         return self._images.shape
 
     def __len__(self) -> int:
@@ -49,8 +49,8 @@ class _First:
         return self._images.take(rows)
 
 
-class _FirstWords:
-    """Vectors of some captions."""
+class _WordsOfRows:
+    """Word vectors of some captions."""
 
     def __init__(self, words: CaptionVectors, rows: Rows) -> None:
         self._words, self._rows = words, rows

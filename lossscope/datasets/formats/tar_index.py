@@ -1,4 +1,4 @@
-"""What is where in a tar file, so that a member can be read at once, in any order."""
+"""Index a tar file, so that its members can be read in any order."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ class _Size(NamedTuple):
 
 @dataclass(frozen=True)
 class TarMember:
-    """A file inside an uncompressed tar: `size` bytes from `offset`. It opens as a Path does."""
+    """A file in an uncompressed tar; it has the methods open, read and stat of a Path."""
 
-    shard: Path
+    shard: Path  # the tar file
     name: str
-    offset: int
-    size: int
+    offset: int  # first byte of the content in the tar
+    size: int  # in bytes
 
     def __str__(self) -> str:
         return f"{self.shard}:{self.name}"
 
     def open(self, mode: Literal["rb"] = "rb") -> io.BytesIO:
-        """Its bytes."""
+        """Return a stream of its bytes."""
         return io.BytesIO(self.read())
 
     def read(self) -> bytes:
-        """Its bytes. Raises OSError when the shard has gone, EOFError when it has become shorter."""
+        """Return its bytes. Raises OSError when the tar is missing, EOFError when it has become shorter."""
         with open(self.shard, "rb") as file:
             file.seek(self.offset)
-            found = file.read(self.size)
-        if len(found) != self.size:
-            raise EOFError(f"{self.size - len(found)} bytes less than the index says")
-        return found
+            content = file.read(self.size)
+        if len(content) != self.size:
+            raise EOFError(f"{self.size - len(content)} bytes less than the index says")
+        return content
 
     def stat(self) -> _Size:
-        """What is known of it without reading: st_size."""
+        """Return what is known without reading: st_size."""
         return _Size(self.size)
 
 
-def members(shard: Path) -> Iterator[TarMember]:
-    """The plain files of a tar, in its order; headers are read, contents skipped.
+def list_members(shard: Path) -> Iterator[TarMember]:
+    """Yield the plain files of a tar, in its order; headers are read, contents skipped.
 
     Raises InputError when it is missing, compressed, cut off, or no tar.
     """

@@ -1,4 +1,4 @@
-"""Videos as the features of several experts: frames picked, padded and stacked by name."""
+"""Videos as features of several experts: frames selected, padded and stacked by name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
-from .ragged import Floats, Ragged
+from .ragged import Floats, RaggedArrays
 
-Pick = Literal["even", "random", "first"]
+FramePick = Literal["even", "random", "first"]
 _Rows = npt.NDArray[np.int64]
 
 
-class Frames(Protocol):
+class VideoFeatures(Protocol):
     """Features of videos by expert and video."""
 
     @property
@@ -30,132 +30,142 @@ class Frames(Protocol):
     def fingerprint(self) -> str: ...
 
     def has(self, video: str) -> bool:
-        """Whether any expert has something of the video."""
+        """Whether any expert has features of the video."""
 
     def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
-        """Expert -> (T, d) features and (T,) times in seconds, NaN where not known; T = 0 where it has nothing."""
+        """Return expert -> (T, d) features and (T,) seconds, NaN where not known; T = 0 where it has none."""
 
 
 @dataclass(frozen=True)
 class ExpertFolder:
-    """Our own layout: one set of ragged.py for each expert, `{folder}/{expert}.npy` and `.json`, read from disk."""
+    """Features as `lossscope data` writes them: ragged arrays `{folder}/{expert}.npy` and `.json` of each expert."""
 
-    experts: Mapping[str, Ragged]
+    experts: Mapping[str, RaggedArrays]  # by name
 
     @classmethod
     def open(cls, folder: Path, names: Sequence[str] = ()) -> ExpertFolder:
-        """Experts of a folder, all when no names are given. Raises InputError when there are none of them."""
-        known = sorted(path.stem for path in folder.glob("*.json"))
-        missing = [name for name in names if name not in known]
-        if missing or not known:
+        """Open the experts of a folder, all of them without `names`. Raises InputError when one is missing."""
+        available = sorted(path.stem for path in folder.glob("*.json"))
+        missing = [name for name in names if name not in available]
+        if missing or not available:
             what = f"no {', '.join(missing)}" if missing else "none"
-            have = ", ".join(known) or "no EXPERT.json at all"
-            raise InputError(f"experts must be among those of {folder} ({have}); got {what}")
-        return cls({name: Ragged.open(folder / name) for name in sorted(names or known)})
+            experts = ", ".join(available) or "no EXPERT.json at all"
+            raise InputError(f"experts must be among those of {folder} ({experts}); got {what}")
+        return cls({name: RaggedArrays.open(folder / name) for name in sorted(names or available)})
 
     @property
     def widths(self) -> Mapping[str, int]:
-        return {name: found.width for name, found in self.experts.items()}
+        return {name: arrays.width for name, arrays in self.experts.items()}
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint_of(*(f"{name} {found.fingerprint}" for name, found in self.experts.items()))
+        return fingerprint_of(*(f"{name} {arrays.fingerprint}" for name, arrays in self.experts.items()))
 
     def has(self, video: str) -> bool:
-        return any(found.items.get(video, (0, 0))[1] for found in self.experts.values())
+        return any(arrays.items.get(video, (0, 0))[1] for arrays in self.experts.values())
 
     def take_all(self, video: str) -> Mapping[str, tuple[Floats, Floats]]:
         return {name: self.take(video, name) for name in self.experts}
 
     def take(self, video: str, expert: str) -> tuple[Floats, Floats]:
-        """(T, d) features and (T,) times of one expert."""
+        """Return features (T, d) and times (T,) of one expert."""
         return self.experts[expert].take(video), self.experts[expert].times(video)
 
 
 class Videos:
-    """The videos of a split: for each expert e arrays by name.
+    """The videos of a split; `take` returns these arrays for each expert e, by name.
 
-    `e`: (n, T, d) float32, zero behind the frames there are; `e.length`: (n,) int64, 0 where e is missing;
-    `e.time`: (n, T) float32, seconds at the middle of each frame, NaN where not known and behind; `e.max`: (n, d), the
-    maximum over all frames of the video, those not kept too, 0 where e is missing.
-    Of more than T frames, T are kept in order: `even` takes them evenly spread, `random` draws them without
+    - `e`: (n, T, d) float32, the frames, zero after the last one.
+    - `e.length`: (n,) int64, number of frames, 0 where e has none.
+    - `e.time`: (n, T) float32, seconds at the middle of each frame, NaN where not known and after the last one.
+    - `e.max`: (n, d), maximum over all frames of the video, also those left out; 0 where e has none.
+
+    Of more than T frames T are kept, in order: `even` takes evenly spaced ones; `random` draws them without
     replacement, always the same ones for a length (as numpy's RandomState(0) does in evaluations of MMT, which draws
-    anew at each visit in training), `first` takes the first (as CE).
+    others each time in training); `first` takes the first ones (as CE).
+
+    Args:
+        features: of the videos.
+        videos: ids, in the order of the split.
+        most_frames: T.
+        pick: which frames of a longer video.
     """
 
-    def __init__(self, frames: Frames, videos: Sequence[str], most: int, pick: Pick) -> None:
-        self._frames, self._videos, self._most, self._pick = frames, tuple(videos), most, pick
+    def __init__(self, features: VideoFeatures, videos: Sequence[str], most_frames: int, pick: FramePick) -> None:
+        self._features, self._videos, self._most_frames, self._pick = features, tuple(videos), most_frames, pick
 
     @property
     def shape(self) -> Mapping[str, tuple[int, ...]]:
         shapes: dict[str, tuple[int, ...]] = {}
-        for name, width in self._frames.widths.items():
-            shapes |= {
-                name: (self._most, width), f"{name}.length": (), f"{name}.time": (self._most,), f"{name}.max": (width,)
-            }  # fmt: skip
+        most = self._most_frames
+        for name, width in self._features.widths.items():
+            shapes |= {name: (most, width), f"{name}.length": (), f"{name}.time": (most,), f"{name}.max": (width,)}
         return shapes
 
     def __len__(self) -> int:
         return len(self._videos)
 
     def take(self, rows: _Rows) -> Mapping[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
-        """Arrays of the videos of `rows`, by name. Raises InputError when a feature is not finite."""
-        found = self._empty(len(rows))
+        """Return the arrays of the videos of `rows`, by name. Raises InputError when a feature is not finite."""
+        arrays = self._empty_arrays(len(rows))
         for place, row in enumerate(rows.tolist()):
-            for name, (values, seconds) in self._frames.take_all(self._videos[row]).items():
-                kept = picked(len(values), self._most, self._pick)
-                found[f"{name}.length"][place] = len(kept)
+            for name, (values, seconds) in self._features.take_all(self._videos[row]).items():
+                frames = select_frames(len(values), self._most_frames, self._pick)
+                arrays[f"{name}.length"][place] = len(frames)
                 if len(values):
-                    found[f"{name}.max"][place] = values.max(axis=0)
-                found[name][place, : len(kept)] = values[kept]
-                found[f"{name}.time"][place, : len(kept)] = seconds[kept]
-        return found
+                    arrays[f"{name}.max"][place] = values.max(axis=0)
+                arrays[name][place, : len(frames)] = values[frames]
+                arrays[f"{name}.time"][place, : len(frames)] = seconds[frames]
+        return arrays
 
-    def _empty(self, count: int) -> dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
-        """The arrays of `count` videos without a frame, by name."""
-        found: dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]] = {}
-        for name, width in self._frames.widths.items():
-            found |= {
-                name: np.zeros((count, self._most, width), dtype=np.float32),
+    def _empty_arrays(self, count: int) -> dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
+        """Return the arrays of `count` videos without frames, by name."""
+        arrays: dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]] = {}
+        for name, width in self._features.widths.items():
+            arrays |= {
+                name: np.zeros((count, self._most_frames, width), dtype=np.float32),
                 f"{name}.length": np.zeros(count, dtype=np.int64),
-                f"{name}.time": np.full((count, self._most), np.nan, dtype=np.float32),
+                f"{name}.time": np.full((count, self._most_frames), np.nan, dtype=np.float32),
                 f"{name}.max": np.zeros((count, width), dtype=np.float32),
             }
-        return found
+        return arrays
 
 
-class CaptionWords:
-    """Vectors of the words of captions, by caption id in a set of ragged.py."""
+class CaptionWordVectors:
+    """Vectors of the words of captions, by caption id in ragged arrays.
 
-    def __init__(self, stored: Ragged, ids: Sequence[str]) -> None:
-        missing = [id for id in ids if not stored.items.get(id, (0, 0))[1]]
+    Raises InputError when a caption has no words there.
+    """
+
+    def __init__(self, vectors: RaggedArrays, ids: Sequence[str]) -> None:
+        missing = [id for id in ids if not vectors.items.get(id, (0, 0))[1]]
         if missing:
             got = f"none for {missing[0]!r} ({len(missing)} of {len(ids)})"
-            raise InputError(f"{stored.stem} must hold the words of every caption; got {got}: convert them again")
-        self._stored, self._ids = stored, tuple(ids)
+            raise InputError(f"{vectors.stem} must hold the words of every caption; got {got}: convert them again")
+        self._vectors, self._ids = vectors, tuple(ids)
 
     @property
     def width(self) -> int:
-        return self._stored.width
+        return self._vectors.width
 
     def __len__(self) -> int:
         return len(self._ids)
 
     def take(self, rows: _Rows) -> list[Floats]:
-        return [self._stored.take(self._ids[row]) for row in rows.tolist()]
+        return [self._vectors.take(self._ids[row]) for row in rows.tolist()]
 
 
-def picked(count: int, most: int, how: Pick) -> _Rows:
-    """Which of `count` frames are kept, in order: all, or `most` of them.
+def select_frames(count: int, most: int, pick: FramePick) -> _Rows:
+    """Return the numbers of the frames to keep of `count`, in order: all, or `most` of them.
 
-    >>> picked(10, 4, "even").tolist()
+    >>> select_frames(10, 4, "even").tolist()
     [1, 3, 6, 8]
     """
     if count <= most:
         return np.arange(count, dtype=np.int64)
-    if how == "first":
+    if pick == "first":
         return np.arange(most, dtype=np.int64)
-    if how == "even":
+    if pick == "even":
         return (np.arange(most, dtype=np.int64) * 2 + 1) * count // (2 * most)
-    drawn = np.random.RandomState(0).permutation(count)[:most]  # its draws never change
-    return np.sort(drawn).astype(np.int64)
+    frames = np.random.RandomState(0).permutation(count)[:most]  # the stream of RandomState never changes
+    return np.sort(frames).astype(np.int64)

@@ -1,1 +1,1 @@
-"""The embedded data set: scenes, their rendering, their captions, and which captions are true of which scene."""
+"""The built-in data set: scenes, their rendering, their captions, and which captions are true of which scene."""

@@ -1,13 +1,13 @@
-"""Scenes -> captions: what one states (its claim) is chosen first, then put into words."""
+"""Write captions of scenes: what a caption states (its claim) is drawn first, then expressed in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .scene import MILLION, Dice, Scene, Thing
+from .scene import MILLION, RandomGenerator, Scene, SceneObject
 
-CAPTION_WORDS = 48  # random words one caption may use: 3 order, 21 claim, at most 19 wording
+CAPTION_WORDS = 48  # random words that one caption may use: 3 order, 21 claim, at most 19 wording
 
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "circle": ("circle", "disc"),
@@ -31,12 +31,12 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "bottom": ("at the bottom", "at the lower edge"),
     "bottom right": ("at the bottom right", "in the lower right corner"),
 }
-_GROUNDS = ("on a {} background", "against a {} backdrop", "in front of a {} wall")
+_BACKGROUND_PHRASES = ("on a {} background", "against a {} backdrop", "in front of a {} wall")
 
 
 @dataclass(frozen=True)
 class Mention:
-    """What a caption states of one thing; None is left open."""
+    """What a caption states of one object; None where it states nothing."""
 
     shape: str | None = None
     colour: str | None = None
@@ -46,74 +46,80 @@ class Mention:
 
 @dataclass(frozen=True)
 class Claim:
-    """The meaning of a caption: these things, each another one, on this background if stated."""
+    """The meaning of a caption: there is a different object for each mention, on this background if stated."""
 
     mentions: tuple[Mention, ...]
     background: str | None = None
 
 
-def tell(scene: Scene, dice: Dice, ambiguity: float) -> tuple[Claim, str]:
-    """A claim that is true of the scene, and a caption that states it; ambiguity in 0..1.
+def write_caption(scene: Scene, rng: RandomGenerator, ambiguity: float) -> tuple[Claim, str]:
+    """Draw a claim that is true of the scene, and write a caption that states it.
 
-    Each piece (a thing but the first, a size, a place, the shape or the colour, the background) is left out
-    with probability `ambiguity`. With the same dice more ambiguity only ever leaves out more.
+    Each piece (an object but the first, a size, a place, the shape or the colour, the background) is left out with
+    probability `ambiguity`. With the same random words more ambiguity only ever leaves out more.
+
+    Args:
+        scene: what the caption describes.
+        rng: with CAPTION_WORDS words.
+        ambiguity: 0..1.
     """
-    claim = _claim(scene, dice, round(ambiguity * MILLION))
-    return claim, _words(claim, dice)
+    claim = _draw_claim(scene, rng, round(ambiguity * MILLION))
+    return claim, _write(claim, rng)
 
 
-def _claim(scene: Scene, dice: Dice, open_: int) -> Claim:
-    things = dice.some(scene.things, len(scene.things))
-    told = [(not dice.chance(open_), _mention(thing, dice, open_)) for thing in things]
-    background = None if dice.chance(open_) else scene.background
-    return Claim(tuple(mention for row, (kept, mention) in enumerate(told) if kept or row == 0), background)
+def _draw_claim(scene: Scene, rng: RandomGenerator, omit: int) -> Claim:
+    """Draw a claim; each piece is left out with probability `omit` / 1,000,000."""
+    objects = rng.sample(scene.objects, len(scene.objects))
+    mentions = [(not rng.chance(omit), _draw_mention(item, rng, omit)) for item in objects]
+    background = None if rng.chance(omit) else scene.background
+    return Claim(tuple(mention for row, (kept, mention) in enumerate(mentions) if kept or row == 0), background)
 
 
-def _mention(thing: Thing, dice: Dice, open_: int) -> Mention:
-    """Every thing keeps its anchor: the shape, or one time in four the colour."""
-    anchored_by_shape = dice.below(4) > 0
-    no_anchor, no_size, no_place = dice.chance(open_), dice.chance(open_), dice.chance(open_)
+def _draw_mention(item: SceneObject, rng: RandomGenerator, omit: int) -> Mention:
+    """Draw what is stated of an object: always one of shape (three times in four) and colour, the rest by chance."""
+    keeps_shape = rng.below(4) > 0
+    omits_other, omits_size, omits_place = rng.chance(omit), rng.chance(omit), rng.chance(omit)
     return Mention(
-        shape=thing.shape if anchored_by_shape or not no_anchor else None,
-        colour=None if anchored_by_shape and no_anchor else thing.colour,
-        size=None if no_size else thing.size,
-        place=None if no_place else thing.place,
+        shape=item.shape if keeps_shape or not omits_other else None,
+        colour=None if keeps_shape and omits_other else item.colour,
+        size=None if omits_size else item.size,
+        place=None if omits_place else item.place,
     )
 
 
-def _words(claim: Claim, dice: Dice) -> str:
-    form = dice.below(4)
-    parts = [_phrase(mention, dice, " is " if form == 3 else " ") for mention in claim.mentions]
-    listed = _listed(parts)
-    ground = _ground(claim.background, dice)
+def _write(claim: Claim, rng: RandomGenerator) -> str:
+    form = rng.below(4)
+    phrases = [_phrase(mention, rng, " is " if form == 3 else " ") for mention in claim.mentions]
+    objects = _join_phrases(phrases)
+    background = _background_phrase(claim.background, rng)
     if form == 0:
-        return f"{listed}, {ground}" if ground else listed
+        return f"{objects}, {background}" if background else objects
     if form == 1:
-        return f"there is {listed} {ground}".rstrip()
+        return f"there is {objects} {background}".rstrip()
     if form == 2:
-        return f"{ground} there is {listed}" if ground else f"a picture of {listed}"
-    return f"{listed}, {ground}" if ground else f"here {listed}"
+        return f"{background} there is {objects}" if background else f"a picture of {objects}"
+    return f"{objects}, {background}" if background else f"here {objects}"
 
 
-def _phrase(mention: Mention, dice: Dice, link: str) -> str:
-    told = [mention.size, mention.colour, mention.shape or "thing"]
-    noun = _article(" ".join(_synonym(word, dice) for word in told if word))
+def _phrase(mention: Mention, rng: RandomGenerator, link: str) -> str:
+    words = [mention.size, mention.colour, mention.shape or "thing"]
+    noun = _with_article(" ".join(_synonym(word, rng) for word in words if word))
     if mention.place:
-        return f"{noun}{link}{_synonym(mention.place, dice)}"
+        return f"{noun}{link}{_synonym(mention.place, rng)}"
     return f"{noun} is seen" if link == " is " else noun
 
 
-def _ground(background: str | None, dice: Dice) -> str:
-    return dice.pick(_GROUNDS).format(_synonym(background, dice)) if background else ""
+def _background_phrase(background: str | None, rng: RandomGenerator) -> str:
+    return rng.choice(_BACKGROUND_PHRASES).format(_synonym(background, rng)) if background else ""
 
 
-def _synonym(word: str, dice: Dice) -> str:
-    return dice.pick(_SYNONYMS.get(word, (word,)))
+def _synonym(word: str, rng: RandomGenerator) -> str:
+    return rng.choice(_SYNONYMS.get(word, (word,)))
 
 
-def _article(noun: str) -> str:
+def _with_article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def _listed(parts: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+def _join_phrases(phrases: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(phrases[:-1]), phrases[-1])))

@@ -1,4 +1,4 @@
-"""Scenes -> pixels, with integers only: stencils of the shapes are stamped on a plain ground."""
+"""Render scenes to pixels, with integers only: masks of the shapes are filled on a plain background."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .scene import JITTER, PLACES, SHAPES, SIZES, Scene, Thing
+from .scene import JITTER, PLACES, SHAPES, SIZES, Scene, SceneObject
 
 Pixels = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.int64]
 _CACHE_BYTES = 2 << 30
 _SHADE = 4  # brightness of one jitter step, of 255
-_PAINTS: Mapping[str, tuple[int, int, int]] = {
+_RGB: Mapping[str, tuple[int, int, int]] = {
     "red": (214, 36, 36),
     "green": (40, 160, 44),
     "blue": (36, 76, 224),
@@ -31,7 +31,7 @@ _PAINTS: Mapping[str, tuple[int, int, int]] = {
 
 
 class ScenePictures:
-    """The images of scenes, (3, size, size) uint8. Painted at first use; kept if at most 2 GiB."""
+    """The images of scenes, (3, size, size) uint8; rendered at first use, and kept if they take at most 2 GiB."""
 
     def __init__(self, scenes: Sequence[Scene], size: int) -> None:
         self._scenes, self._size = scenes, size
@@ -44,43 +44,43 @@ class ScenePictures:
         return len(self._scenes)
 
     def take(self, rows: _Rows) -> Pixels:
-        """Pictures of `rows`, (n, 3, size, size) uint8."""
+        """Return the pictures of `rows`, (n, 3, size, size) uint8."""
         if len(self) * 3 * self._size**2 <= _CACHE_BYTES:
             return self._all[rows]
-        return paint([self._scenes[int(row)] for row in rows], self._size)
+        return render([self._scenes[int(row)] for row in rows], self._size)
 
     @functools.cached_property
     def _all(self) -> Pixels:
-        return paint(self._scenes, self._size)
+        return render(self._scenes, self._size)
 
 
-def paint(scenes: Sequence[Scene], size: int) -> Pixels:
-    """Scenes -> (n, 3, size, size) uint8, size at least 16."""
+def render(scenes: Sequence[Scene], size: int) -> Pixels:
+    """Render scenes to (n, 3, size, size) uint8, size at least 16."""
     pixels = np.empty((len(scenes), 3, size, size), dtype=np.uint8)
-    stencils = {(shape, scale): _stencil(shape, _radius(scale, size)) for shape in SHAPES for scale in SIZES}
+    masks = {(shape, scale): _shape_mask(shape, _radius(scale, size)) for shape in SHAPES for scale in SIZES}
     for picture, scene in zip(pixels, scenes, strict=True):
-        picture[...] = _paint(scene.background, scene.shade)
-        for thing in scene.things:
-            _stamp(picture, thing, stencils[thing.shape, thing.size])
+        picture[...] = _colour(scene.background, scene.shade)
+        for item in scene.objects:
+            _draw(picture, item, masks[item.shape, item.size])
     return pixels
 
 
-def _stamp(picture: Pixels, thing: Thing, stencil: npt.NDArray[np.bool_]) -> None:
-    size, side = picture.shape[1], len(stencil)
-    room = min((size - 1) // 6 - side // 2, size // 20)
-    row, column = divmod(PLACES.index(thing.place), 3)
-    top = _middle(row, size) - side // 2 + _step(thing.jitter[0], room)
-    left = _middle(column, size) - side // 2 + _step(thing.jitter[1], room)
+def _draw(picture: Pixels, item: SceneObject, mask: npt.NDArray[np.bool_]) -> None:
+    size, side = picture.shape[1], len(mask)
+    margin = min((size - 1) // 6 - side // 2, size // 20)
+    row, column = divmod(PLACES.index(item.place), 3)
+    top = _middle(row, size) - side // 2 + _shift(item.jitter[0], margin)
+    left = _middle(column, size) - side // 2 + _shift(item.jitter[1], margin)
     window = picture[:, top : top + side, left : left + side]
-    np.copyto(window, _paint(thing.colour, thing.jitter[2]), where=stencil)
+    np.copyto(window, _colour(item.colour, item.jitter[2]), where=mask)
 
 
 def _middle(third: int, size: int) -> int:
     return (2 * third + 1) * size // 6
 
 
-def _step(jitter: int, room: int) -> int:
-    return jitter * (2 * room + 1) // JITTER - room
+def _shift(jitter: int, margin: int) -> int:
+    return jitter * (2 * margin + 1) // JITTER - margin
 
 
 def _radius(scale: str, size: int) -> int:
@@ -88,17 +88,18 @@ def _radius(scale: str, size: int) -> int:
 
 
 @functools.cache
-def _paint(colour: str, shade: int) -> Pixels:
-    light = np.array(_PAINTS[colour], dtype=np.int64) + _SHADE * (shade - JITTER // 2)
-    return np.clip(light, 0, 255).astype(np.uint8).reshape(3, 1, 1)
+def _colour(name: str, shade: int) -> Pixels:
+    """Return RGB (3, 1, 1) of a colour at a brightness step."""
+    rgb = np.array(_RGB[name], dtype=np.int64) + _SHADE * (shade - JITTER // 2)
+    return np.clip(rgb, 0, 255).astype(np.uint8).reshape(3, 1, 1)
 
 
-def _stencil(shape: str, radius: int) -> npt.NDArray[np.bool_]:
+def _shape_mask(shape: str, radius: int) -> npt.NDArray[np.bool_]:
     down, right = np.mgrid[-radius : radius + 1, -radius : radius + 1]
     across, along = np.abs(right), np.abs(down)
     squared, disc = right**2 + down**2, radius * (radius + 1)
     hole, arm = radius * 3 // 5, radius // 3
-    forms: dict[str, npt.NDArray[np.bool_]] = {
+    masks: dict[str, npt.NDArray[np.bool_]] = {
         "circle": squared <= disc,
         "square": across + along >= 0,
         "triangle": 2 * across <= down + radius,
@@ -106,4 +107,4 @@ def _stencil(shape: str, radius: int) -> npt.NDArray[np.bool_]:
         "ring": (squared <= disc) & (squared > hole * hole),
         "diamond": across + along <= radius,
     }
-    return forms[shape]
+    return masks[shape]

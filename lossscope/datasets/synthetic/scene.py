@@ -1,4 +1,4 @@
-"""What a scene is, and how one is drawn by lot from a seed: in integers, the same on any machine."""
+"""What a scene is, and how a random scene is drawn from a seed: with integers, the same on any machine."""
 
 from __future__ import annotations
 
@@ -20,35 +20,45 @@ PLACES = (
     *("bottom left", "bottom", "bottom right"),
 )  # row-major, 3 x 3
 FEWEST, MOST = 2, 4
-JITTER = 9  # steps of each jitter
+JITTER = 9  # number of steps of each jitter
 MILLION = 1_000_000
-_SCENE_WORDS = 32  # 1 + 2 + 4 places + 4 things x 6, rounded up
+_SCENE_WORDS = 32  # random words of a scene: 1 + 2 + 4 places + 4 objects x 6, rounded up
 
 
 @dataclass(frozen=True)
-class Thing:
-    """One object. jitter: steps 0..8 of its place down, its place to the right, and its brightness."""
+class SceneObject:
+    """One object of a scene."""
 
-    shape: str
-    colour: str
-    size: str
-    place: str
-    jitter: tuple[int, int, int] = (4, 4, 4)
+    shape: str  # one of SHAPES
+    colour: str  # one of COLOURS
+    size: str  # one of SIZES
+    place: str  # one of PLACES
+    jitter: tuple[int, int, int] = (4, 4, 4)  # steps 0..8 of a shift down, a shift to the right, and brightness
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Two to four things in different places on a background of one colour, its brightness step 0..8."""
+    """Two to four objects in different places on a background of one colour."""
 
-    things: tuple[Thing, ...]
-    background: str
-    shade: int = 4
+    objects: tuple[SceneObject, ...]
+    background: str  # one of BACKGROUNDS
+    shade: int = 4  # brightness step 0..8 of the background
+
+    @property
+    def fingerprint_text(self) -> str:
+        """The scene as text, in the fixed form that fingerprints of splits are made from."""
+        objects = ", ".join(
+            f"Thing(shape={item.shape!r}, colour={item.colour!r}, size={item.size!r}, place={item.place!r}, "
+            f"jitter={item.jitter!r})"
+            for item in self.objects
+        )
+        return f"Scene(things=({objects}), background={self.background!r}, shade={self.shade!r})"
 
 
-class Dice:
-    """Throws made from given 64-bit words, one word each, by integer arithmetic alone.
+class RandomGenerator:
+    """A random generator that uses one given 64-bit word per draw, by integer arithmetic alone.
 
-    >>> Dice([0, 2**64 - 1]).below(6), Dice([2**64 - 1]).below(6)
+    >>> RandomGenerator([0, 2**64 - 1]).below(6), RandomGenerator([2**64 - 1]).below(6)
     (0, 5)
     """
 
@@ -56,28 +66,28 @@ class Dice:
         self._words = iter(words)
 
     def below(self, n: int) -> int:
-        """A whole number in 0..n-1: the word's upper half scaled to n."""
+        """Draw a whole number in 0..n-1: the upper half of the word, scaled to n."""
         return ((next(self._words) >> 32) * n) >> 32
 
-    def pick(self, options: Sequence[T]) -> T:
-        """One of `options`."""
+    def choice(self, options: Sequence[T]) -> T:
+        """Draw one of `options`."""
         return options[self.below(len(options))]
 
     def chance(self, millionths: int) -> bool:
-        """True in `millionths` of a million throws."""
+        """Return True with a probability of `millionths` / 1,000,000."""
         return self.below(MILLION) < millionths
 
-    def some(self, items: Sequence[T], count: int) -> list[T]:
-        """`count` different `items`, in a random order."""
+    def sample(self, items: Sequence[T], count: int) -> list[T]:
+        """Draw `count` different `items`, in random order."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in range(count)]
 
 
-def lots(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tuple[list[int], list[list[int]]]:
-    """Words of one image, as (words of its scene, words of each of its `blocks` captions).
+def random_words(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tuple[list[int], list[list[int]]]:
+    """Return the random words of one image: (words of its scene, words of each of its `blocks` captions).
 
-    Philox counts, so (seed, stream, row) is an address: no two splits or rows share a word. Only its raw
-    words are used: those are fixed for good, unlike numpy's distributions. All arguments are in 0..2^64-1.
+    Philox is counter-based, so (seed, stream, row) is an address: no two splits or rows share a word. Only its raw
+    words are used, which never change, unlike numpy's distributions. All arguments are in 0..2^64-1.
     """
     key = np.array([seed, stream], dtype=np.uint64)
     counter = np.array([0, row, 0, 0], dtype=np.uint64)
@@ -87,14 +97,14 @@ def lots(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tup
     return words[:_SCENE_WORDS], [words[start : start + block_words] for start in starts]
 
 
-def draw_scene(dice: Dice) -> Scene:
-    """A scene by lot: number of things, background, places, then each thing."""
-    count = FEWEST + dice.below(MOST - FEWEST + 1)
-    background, shade = dice.pick(BACKGROUNDS), dice.below(JITTER)
-    places = dice.some(PLACES, count)
-    return Scene(tuple(_thing(dice, place) for place in places), background, shade)
+def draw_scene(rng: RandomGenerator) -> Scene:
+    """Draw a scene: number of objects, background, places, then each object."""
+    count = FEWEST + rng.below(MOST - FEWEST + 1)
+    background, shade = rng.choice(BACKGROUNDS), rng.below(JITTER)
+    places = rng.sample(PLACES, count)
+    return Scene(tuple(_draw_object(rng, place) for place in places), background, shade)
 
 
-def _thing(dice: Dice, place: str) -> Thing:
-    shape, colour, size = dice.pick(SHAPES), dice.pick(COLOURS), dice.pick(SIZES)
-    return Thing(shape, colour, size, place, (dice.below(JITTER), dice.below(JITTER), dice.below(JITTER)))
+def _draw_object(rng: RandomGenerator, place: str) -> SceneObject:
+    shape, colour, size = rng.choice(SHAPES), rng.choice(COLOURS), rng.choice(SIZES)
+    return SceneObject(shape, colour, size, place, (rng.below(JITTER), rng.below(JITTER), rng.below(JITTER)))

@@ -1,4 +1,4 @@
-"""Is a caption true of an image? Decided exactly, from what the caption states and what the scene holds."""
+"""Is a caption true of an image? Decided exactly, from what the caption states and the objects of the scene."""
 
 from __future__ import annotations
 
@@ -11,70 +11,72 @@ import numpy.typing as npt
 
 from ..base import Split
 from .captions import Claim, Mention
-from .scene import BACKGROUNDS, COLOURS, MOST, PLACES, SHAPES, SIZES, Scene, Thing
+from .scene import BACKGROUNDS, COLOURS, MOST, PLACES, SHAPES, SIZES, Scene, SceneObject
 
 _Bits = npt.NDArray[np.uint32]
 _Flags = npt.NDArray[np.bool_]
-_ANY = 1  # the bit every thing has
+_ANY = 1  # the bit that every object has
 _BIT = {word: 2 << row for row, word in enumerate((*SHAPES, *COLOURS, *SIZES, *PLACES, *BACKGROUNDS))}
-_CHUNK = 1 << 21  # caption x image cells at a time
+_CHUNK = 1 << 21  # (caption, image) pairs at a time
 
 
 @dataclass(frozen=True)
 class SceneSplit(Split):
-    """A split that knows its meaning. scenes: N, one per image. claims: M, one per caption."""
+    """A split with the scenes of its images and the claims of its captions."""
 
-    scenes: tuple[Scene, ...]
-    claims: tuple[Claim, ...]
+    scenes: tuple[Scene, ...]  # N
+    claims: tuple[Claim, ...]  # M
 
     def is_true(self, caption_row: int, image_row: int) -> bool:
         """Whether the caption is true of the image."""
         return is_true(self.claims[caption_row], self.scenes[image_row])
 
     def truth(self) -> _Flags:
-        """(M, N) bool: `is_true` of every caption and image."""
+        """Return (M, N) bool: `is_true` of every caption and image."""
         return truth(self.claims, self.scenes)
 
 
 def is_true(claim: Claim, scene: Scene) -> bool:
-    """Whether each mention can be given a thing of its own that it fits, on the background if stated."""
+    """Whether the mentions fit different objects of the scene, on the background if stated."""
     if claim.background not in (None, scene.background):
         return False
-    choices = itertools.permutations(scene.things, len(claim.mentions))
-    return any(all(map(_fits, claim.mentions, things)) for things in choices)
+    assignments = itertools.permutations(scene.objects, len(claim.mentions))
+    return any(all(map(_fits, claim.mentions, objects)) for objects in assignments)
 
 
 def truth(claims: Sequence[Claim], scenes: Sequence[Scene]) -> _Flags:
-    """`is_true` for all claims x scenes, (M, N) bool.
+    """Return `is_true` for all claims x scenes, (M, N) bool.
 
-    Each word is a bit: a mention fits a thing when the thing has all its bits. Claims and scenes are filled
-    up to four with mentions of nothing and things that are not there, so that an assignment is a permutation.
+    Each word is a bit: a mention fits an object when the object has all its bits. Claims and scenes are padded to four
+    with empty mentions and empty objects, so that an assignment is a permutation.
     """
-    wanted = np.array([_row(claim.mentions, claim.background) for claim in claims], dtype=np.uint32)
-    there = np.array([_row(scene.things, scene.background) for scene in scenes], dtype=np.uint32)
+    stated = np.array([_row(claim.mentions, claim.background) for claim in claims], dtype=np.uint32)
+    present = np.array([_row(scene.objects, scene.background) for scene in scenes], dtype=np.uint32)
     step = max(1, _CHUNK // max(1, len(scenes)))
     result = np.zeros((len(claims), len(scenes)), dtype=np.bool_)
     for start in range(0, len(claims) if len(scenes) else 0, step):
-        result[start : start + step] = _assignable(wanted[start : start + step], there)
+        result[start : start + step] = _assignable(stated[start : start + step], present)
     return result
 
 
-def _assignable(wanted: _Bits, there: _Bits) -> _Flags:
-    fits = [[_has(wanted[:, m], there[:, t]) for t in range(MOST)] for m in range(MOST)]
-    found = np.zeros((len(wanted), len(there)), dtype=np.bool_)
+def _assignable(stated: _Bits, present: _Bits) -> _Flags:
+    """Return (m, n) bool of rows of bits (m, 5) and (n, 5): whether some permutation fits all mentions."""
+    fits = [[_has_bits(stated[:, m], present[:, t]) for t in range(MOST)] for m in range(MOST)]
+    result = np.zeros((len(stated), len(present)), dtype=np.bool_)
     for order in itertools.permutations(range(MOST)):
-        found |= np.logical_and.reduce([fits[m][t] for m, t in enumerate(order)])
-    found &= _has(wanted[:, MOST], there[:, MOST])
-    return found
+        result |= np.logical_and.reduce([fits[m][t] for m, t in enumerate(order)])
+    result &= _has_bits(stated[:, MOST], present[:, MOST])
+    return result
 
 
-def _has(wanted: _Bits, there: _Bits) -> _Flags:
-    fits: _Flags = (wanted[:, None] & ~there[None, :]) == 0
+def _has_bits(stated: _Bits, present: _Bits) -> _Flags:
+    fits: _Flags = (stated[:, None] & ~present[None, :]) == 0
     return fits
 
 
-def _row(parts: Sequence[Mention | Thing], background: str | None) -> list[int]:
-    bits = [_ANY | _bits(part.shape, part.colour, part.size, part.place) for part in parts]
+def _row(items: Sequence[Mention | SceneObject], background: str | None) -> list[int]:
+    """Return the bits of four mentions or objects, and of the background."""
+    bits = [_ANY | _bits(item.shape, item.colour, item.size, item.place) for item in items]
     return [*bits, *[0] * (MOST - len(bits)), _bits(background)]
 
 
@@ -82,6 +84,6 @@ def _bits(*words: str | None) -> int:
     return sum(_BIT[word] for word in words if word is not None)
 
 
-def _fits(mention: Mention, thing: Thing) -> bool:
-    pairs = ((getattr(mention, key), getattr(thing, key)) for key in ("shape", "colour", "size", "place"))
-    return all(told is None or told == is_ for told, is_ in pairs)
+def _fits(mention: Mention, item: SceneObject) -> bool:
+    pairs = ((getattr(mention, key), getattr(item, key)) for key in ("shape", "colour", "size", "place"))
+    return all(stated is None or stated == actual for stated, actual in pairs)

@@ -1,4 +1,4 @@
-"""A BERT body whose last layers also look at an image: texts alone, then many pairs of text and image at once."""
+"""A BERT whose last layers also attend to an image: first texts alone, then many pairs of text and image at once."""
 
 from __future__ import annotations
 
@@ -9,118 +9,126 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-HEAD = 64  # width of an attention head
+HEAD_WIDTH = 64  # width of an attention head
 _EPS = 1e-12
 
 
 @dataclass(frozen=True)
-class BodyPlan:
-    """Sizes. layers: in all, the last `fused` of them with attention to an image's tokens, `context` wide.
+class CrossEncoderConfig:
+    """Sizes of a cross encoder."""
 
-    words, positions: rows of the embeddings. dropout: after embeddings, attention weights and linear maps.
-    init: deviation of linear maps and embeddings at first, normal.
-    """
-
-    words: int
-    context: int
-    width: int = 768
-    layers: int = 12
-    fused: int = 6
-    positions: int = 512
-    dropout: float = 0.1
-    init: float = 0.02
+    words: int  # rows of the word embedding
+    context: int  # width of an image's tokens
+    width: int = 768  # of the states
+    layers: int = 12  # number of layers, fused ones included
+    fused: int = 6  # number of last layers that attend to an image's tokens
+    positions: int = 512  # rows of the position embedding
+    dropout: float = 0.1  # after embeddings, attention weights and linear maps
+    init: float = 0.02  # standard deviation of new linear maps and embeddings, normal
 
 
-class Body(nn.Module):
-    """Token ids -> states of a text; those and an image's tokens -> the fused state of [CLS].
+class CrossEncoder(nn.Module):
+    """Token ids -> states of a text; these states and an image's tokens -> the fused state of [CLS].
 
     Names: embeddings.{word, position, token_type}_embeddings, embeddings.LayerNorm,
     encoder.layer.{i}.{attention, crossattention}.{self.{query, key, value}, output.{dense, LayerNorm}},
-    encoder.layer.{i}.{intermediate, output}.dense, encoder.layer.{i}.output.LayerNorm. Every layer is
+    encoder.layer.{i}.{intermediate, output}.dense, encoder.layer.{i}.output.LayerNorm. Each layer is
     LayerNorm(x + f(x)), GELU is exact. Source: Devlin et al. 2019; Zeng et al. 2022 (X-VLM) for the fused layers.
     """
 
-    def __init__(self, plan: BodyPlan) -> None:
+    def __init__(self, config: CrossEncoderConfig) -> None:
         super().__init__()
-        self.alone = plan.layers - plan.fused
-        self.embeddings = _Embeddings(plan)
+        self.text_layers = config.layers - config.fused
+        self.embeddings = _Embeddings(config)
         self.encoder = nn.Module()
         self.encoder.layer = nn.ModuleList(
-            _Layer(plan, plan.context if place >= self.alone else 0) for place in range(plan.layers)
+            _Layer(config, config.context if index >= self.text_layers else 0) for index in range(config.layers)
         )
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=plan.init)
+                nn.init.normal_(module.weight, std=config.init)
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
 
     @property
     def layers(self) -> list[_Layer]:
-        """All of them, first one first."""
+        """All layers, in order."""
         return list(cast("nn.ModuleList", self.encoder.layer))  # type: ignore[arg-type]
 
-    def fusing(self) -> list[nn.Parameter]:
-        """Parameters of the fused layers."""
-        return [parameter for layer in self.layers[self.alone :] for parameter in layer.parameters()]
+    def fused_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters of the fused layers."""
+        return [parameter for layer in self.layers[self.text_layers :] for parameter in layer.parameters()]
 
-    def states(self, ids: Tensor, present: Tensor) -> Tensor:
-        """(m, L) ids and (m, L) bool -> (m, L, d) after the layers of texts alone."""
+    def encode_texts(self, ids: Tensor, present: Tensor) -> Tensor:
+        """Return the states after the layers of texts alone: (m, L) ids and (m, L) bool -> (m, L, d)."""
         states: Tensor = self.embeddings(ids)[None]
-        for layer in self.layers[: self.alone]:
+        for layer in self.layers[: self.text_layers]:
             states = layer(states, present[None])
         return states[0]
 
-    def seen(self, images: Tensor) -> Tensor:
-        """(n, T, C) tokens of images -> (n, F, 2, T, d) keys and values of the F fused layers, once for all texts."""
-        return torch.stack([layer.crossattention.read(images) for layer in self.layers[self.alone :]], 1)
+    def project_images(self, images: Tensor) -> Tensor:
+        """Return keys and values of the F fused layers, once for all texts: (n, T, C) tokens -> (n, F, 2, T, d)."""
+        return torch.stack([layer.crossattention.keys_values(images) for layer in self.layers[self.text_layers :]], 1)
 
-    def fused(self, states: Tensor, present: Tensor, seen: Tensor) -> Tensor:
-        """(1 or n, m, L, d) states and their (1 or n, m, L) bool, with (n, F, 2, T, d) -> (n, m, d), [CLS] alone.
+    def fuse(self, states: Tensor, present: Tensor, keys_values: Tensor) -> Tensor:
+        """Return the fused states of [CLS], (n, m, d).
 
-        One row of states meets every image; n rows meet an image each.
+        Args:
+            states: (1 or n, m, L, d) of texts; one row of texts is paired with all images, n rows with one image each.
+            present: (1 or n, m, L) bool.
+            keys_values: (n, F, 2, T, d) of images.
         """
-        for place in range(seen.shape[1]):
-            last = place == seen.shape[1] - 1
-            states = self.layers[self.alone + place](states, present, seen[:, place], last)
+        for index in range(keys_values.shape[1]):
+            last = index == keys_values.shape[1] - 1
+            states = self.layers[self.text_layers + index](states, present, keys_values[:, index], last)
         return states[:, :, 0]
 
 
 class _Embeddings(nn.Module):
     """LayerNorm(word + position + token type 0)."""
 
-    def __init__(self, plan: BodyPlan) -> None:
+    def __init__(self, config: CrossEncoderConfig) -> None:
         super().__init__()
-        self.word_embeddings = nn.Embedding(plan.words, plan.width)
-        self.position_embeddings = nn.Embedding(plan.positions, plan.width)
-        self.token_type_embeddings = nn.Embedding(2, plan.width)
-        self.LayerNorm = nn.LayerNorm(plan.width, eps=_EPS)
-        self.dropout = nn.Dropout(plan.dropout)
+        self.word_embeddings = nn.Embedding(config.words, config.width)
+        self.position_embeddings = nn.Embedding(config.positions, config.width)
+        self.token_type_embeddings = nn.Embedding(2, config.width)
+        self.LayerNorm = nn.LayerNorm(config.width, eps=_EPS)
+        self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
-        beside = self.position_embeddings.weight[: ids.shape[1]] + self.token_type_embeddings.weight[0]
-        return self.dropout(self.LayerNorm(self.word_embeddings(ids) + beside))  # type: ignore[no-any-return]
+        others = self.position_embeddings.weight[: ids.shape[1]] + self.token_type_embeddings.weight[0]
+        return self.dropout(self.LayerNorm(self.word_embeddings(ids) + others))  # type: ignore[no-any-return]
 
 
 class _Layer(nn.Module):
     crossattention: _Attention
 
-    def __init__(self, plan: BodyPlan, context: int) -> None:
+    def __init__(self, config: CrossEncoderConfig, context: int) -> None:
         super().__init__()
-        self.attention = _Attention(plan.width, plan.width, plan.dropout)
+        self.attention = _Attention(config.width, config.width, config.dropout)
         if context:
-            self.crossattention = _Attention(plan.width, context, plan.dropout)
+            self.crossattention = _Attention(config.width, context, config.dropout)
         self.intermediate = nn.Module()
-        self.intermediate.dense = nn.Linear(plan.width, 4 * plan.width)
-        self.output = _Output(4 * plan.width, plan.width, plan.dropout)
+        self.intermediate.dense = nn.Linear(config.width, 4 * config.width)
+        self.output = _Output(4 * config.width, config.width, config.dropout)
 
-    def forward(self, states: Tensor, present: Tensor, seen: Tensor | None = None, first: bool = False) -> Tensor:
-        """(a, m, L, d) -> the same, or (n, m, L, d) with the (n, 2, T, d) of images; first: only the first token's."""
-        asking = states[:, :, :1] if first else states
-        inside = present.expand(states.shape[:3]).flatten(0, 1)[:, None, None]
-        read = self.attention.read(states.flatten(0, 1))
-        x = self.attention(asking.flatten(0, 1), read, inside).unflatten(0, states.shape[:2])
-        if seen is not None:
-            x = self.crossattention(x.flatten(1, 2), seen).unflatten(1, x.shape[1:3])
+    def forward(
+        self, states: Tensor, present: Tensor, keys_values: Tensor | None = None, first: bool = False
+    ) -> Tensor:
+        """Return (a, m, L, d) states, or (n, m, L, d) with an image.
+
+        Args:
+            states: (a, m, L, d).
+            present: (a, m, L) bool.
+            keys_values: (n, 2, T, d) of images, for a fused layer.
+            first: compute the state of the first token only.
+        """
+        queries = states[:, :, :1] if first else states
+        allowed = present.expand(states.shape[:3]).flatten(0, 1)[:, None, None]
+        text_keys_values = self.attention.keys_values(states.flatten(0, 1))
+        x = self.attention(queries.flatten(0, 1), text_keys_values, allowed).unflatten(0, states.shape[:2])
+        if keys_values is not None:
+            x = self.crossattention(x.flatten(1, 2), keys_values).unflatten(1, x.shape[1:3])
         inner = self.intermediate.get_submodule("dense")(x)
         return self.output(nn.functional.gelu(inner), x)  # type: ignore[no-any-return]
 
@@ -135,17 +143,19 @@ class _Attention(nn.Module):
         self.add_module("self", nn.ModuleDict(maps))
         self.output = _Output(width, width, dropout)
 
-    def read(self, context: Tensor) -> Tensor:
-        """(b, T, C) -> (b, 2, T, d) keys and values."""
+    def keys_values(self, context: Tensor) -> Tensor:
+        """Return keys and values: (b, T, C) -> (b, 2, T, d)."""
         maps = self.get_submodule("self")
         return torch.stack([maps.get_submodule("key")(context), maps.get_submodule("value")(context)], 1)
 
-    def forward(self, asking: Tensor, read: Tensor, allowed: Tensor | None = None) -> Tensor:
-        """(1 or b, A, d), (b, 2, T, d), (b, 1, 1, T) bool -> (b, A, d)."""
-        query = _heads(self.get_submodule("self.query")(asking)).expand(len(read), -1, -1, -1)
-        share = self.dropout if self.training else 0.0
-        found = scaled_dot_product_attention(query, _heads(read[:, 0]), _heads(read[:, 1]), allowed, share)
-        return self.output(found.transpose(1, 2).flatten(2), asking)  # type: ignore[no-any-return]
+    def forward(self, queries: Tensor, keys_values: Tensor, allowed: Tensor | None = None) -> Tensor:
+        """(1 or b, A, d) queries, (b, 2, T, d) keys and values, (b, 1, 1, T) bool -> (b, A, d)."""
+        query = _split_heads(self.get_submodule("self.query")(queries)).expand(len(keys_values), -1, -1, -1)
+        dropout = self.dropout if self.training else 0.0
+        attended = scaled_dot_product_attention(
+            query, _split_heads(keys_values[:, 0]), _split_heads(keys_values[:, 1]), allowed, dropout
+        )
+        return self.output(attended.transpose(1, 2).flatten(2), queries)  # type: ignore[no-any-return]
 
 
 class _Output(nn.Module):
@@ -161,6 +171,6 @@ class _Output(nn.Module):
         return self.LayerNorm(x + self.dropout(self.dense(y)))  # type: ignore[no-any-return]
 
 
-def _heads(x: Tensor) -> Tensor:
+def _split_heads(x: Tensor) -> Tensor:
     """(b, L, d) -> (b, heads, L, 64)."""
-    return x.reshape(*x.shape[:2], -1, HEAD).transpose(1, 2)
+    return x.reshape(*x.shape[:2], -1, HEAD_WIDTH).transpose(1, 2)

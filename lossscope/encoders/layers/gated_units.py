@@ -1,4 +1,4 @@
-"""Units of video models with several experts: maps to a joint width, and gates of each number by the others."""
+"""Units of video models with several experts: maps to a joint width, and gates of each coordinate by the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 
-class Reduced(nn.Module):
+class UnitLinear(nn.Module):
     """unit(W x + b): the features of an expert at the joint width. Name: fc."""
 
     def __init__(self, width: int, dim: int) -> None:
@@ -18,7 +18,7 @@ class Reduced(nn.Module):
         return normalize(self.fc(x), dim=-1)
 
 
-class GatedUnit(nn.Module):
+class GatedEmbeddingUnit(nn.Module):
     """unit(y ∘ σ(BN(G y + g))), y = W x + b: (n, width) -> (n, dim). Names: fc, cg.fc, cg.batch_norm.
 
     Source: Miech et al. 2018 (gated embedding unit).
@@ -27,27 +27,29 @@ class GatedUnit(nn.Module):
     def __init__(self, width: int, dim: int) -> None:
         super().__init__()
         self.fc = nn.Linear(width, dim)
-        self.cg = _Context(dim)
+        self.cg = _ContextGating(dim)
 
     def forward(self, x: Tensor) -> Tensor:
         return normalize(self.cg(self.fc(x)), dim=-1)
 
 
-class MaskedUnit(nn.Module):
-    """unit(x ∘ σ(BN(mask) + BN₂(G x + g))): an expert gated by what the others make of it.
+class CollaborativeGatingUnit(nn.Module):
+    """unit(x ∘ σ(BN(mask) + BN₂(G x + g))): an expert gated by a mask computed from the other experts.
 
     Names: cg.fc, cg.batch_norm, cg.batch_norm2. Source: Liu et al. 2019 (collaborative gating).
     """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.cg = _MaskedContext(dim)
+        self.cg = _MaskedContextGating(dim)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         return normalize(self.cg(x, mask), dim=-1)
 
 
-class _Context(nn.Module):
+class _ContextGating(nn.Module):
+    """x ∘ σ(BN(G x + g))."""
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.fc = nn.Linear(dim, dim)
@@ -57,7 +59,9 @@ class _Context(nn.Module):
         return x * torch.sigmoid(self.batch_norm(self.fc(x)))
 
 
-class _MaskedContext(_Context):
+class _MaskedContextGating(_ContextGating):
+    """x ∘ σ(BN(mask) + BN₂(G x + g))."""
+
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.batch_norm2 = nn.BatchNorm1d(dim)

@@ -1,4 +1,4 @@
-"""The convolutional network under VSE-infinity's grids: how it runs, and the three sets of names its files have."""
+"""The convolutional network of VSE-infinity's grids, and the three naming schemes of its files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch
 
-from .pooled_resnet import load_torchvision, network_of
-from .residual_network import PLANS, GridNet
+from .pooled_resnet import identify_resnet, load_torchvision
+from .residual_network import RESNETS, ResidualNetwork
 
-_PARTS = {
+_DETECTOR_NAMES = {
     "base.0.": "conv1.", "base.1.": "bn1.", "base.4.": "layer1.", "base.5.": "layer2.", "base.6.": "layer3.",
     "top.0.": "layer4.",
 }  # fmt: skip
@@ -23,14 +23,16 @@ _PARTS = {
 class Backbone(nn.Module):
     """(n, 3, H, W) normalised pixels -> (n, cells, 2048), cells row by row; batch norms always as in eval.
 
-    name: one of gridnet.PLANS. weights: a file with torchvision's names, or with `base` and `top` (the detector's).
+    Args:
+        name: a key of RESNETS.
+        weights: a file with torchvision's names, or with `base` and `top` (the detector's).
     """
 
     def __init__(self, name: str, weights: Path | None = None) -> None:
         super().__init__()
-        self.resnet = GridNet(PLANS[name])
+        self.resnet = ResidualNetwork(RESNETS[name])
         self.width = self.resnet.width
-        self.detector = PLANS[name].caffe
+        self.detector = RESNETS[name].caffe
         if weights is not None:
             load_torchvision(self.resnet, read_backbone(weights))
 
@@ -45,58 +47,65 @@ class Backbone(nn.Module):
 
 
 def read_backbone(path: Path) -> dict[str, Tensor]:
-    """Tensors of a backbone's file under torchvision's names; base and top may be dicts of their own.
+    """Return the tensors of a backbone's file under torchvision's names; base and top may be nested dicts.
 
     Raises InputError when it holds no such tensors.
     """
-    found = read_safetensors(path) if path.suffix == ".safetensors" else read_torch(path)
-    if isinstance(found, Mapping) and isinstance(found.get("state_dict"), Mapping):
-        found = found["state_dict"]
-    if isinstance(found, Mapping) and {"base", "top"} <= found.keys():
-        found = {f"{part}.{k}": v for part in ("base", "top") for k, v in _named(found[part], path).items()}
-    return {torchvision_name(k.removeprefix("module.")): v for k, v in _named(found, path).items()}
+    content = read_safetensors(path) if path.suffix == ".safetensors" else read_torch(path)
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
+    if isinstance(content, Mapping) and {"base", "top"} <= content.keys():
+        content = {
+            f"{part}.{k}": v for part in ("base", "top") for k, v in _require_tensors(content[part], path).items()
+        }
+    return {torchvision_name(k.removeprefix("module.")): v for k, v in _require_tensors(content, path).items()}
 
 
 def torchvision_name(name: str) -> str:
-    """`base.4.0.conv1.weight` -> `layer1.0.conv1.weight`; other names as they are."""
-    for part, ours in _PARTS.items():
-        if name.startswith(part):
-            return ours + name.removeprefix(part)
+    """Return `layer1.0.conv1.weight` for `base.4.0.conv1.weight`; other names unchanged."""
+    for prefix, renamed in _DETECTOR_NAMES.items():
+        if name.startswith(prefix):
+            return renamed + name.removeprefix(prefix)
     return name
 
 
-def one_of_both(tower: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """Tensors of an original grid tower, each once, and the names left out.
+def drop_duplicate_backbone(tower: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Return the tensors of a released grid tower, each once, and the names left out.
 
     Files hold the backbone twice, as `backbone.resnet.*` and as `backbone.base.*` with `backbone.top.*`. Raises
     InputError unless the two sets have the same names and values; resnet's fc, which nothing reads, is left out.
     """
     names = {name.removeprefix("backbone.") for name in tower if name.startswith("backbone.")}
-    whole = {n.removeprefix("resnet."): n for n in names if n.startswith("resnet.") and ".fc." not in n}
-    parts = {torchvision_name(n): n for n in names if not n.startswith("resnet.")}
-    for name in sorted(whole.keys() ^ parts.keys()):
-        got = whole.get(name, parts.get(name))
+    resnet_names = {n.removeprefix("resnet."): n for n in names if n.startswith("resnet.") and ".fc." not in n}
+    split_names = {torchvision_name(n): n for n in names if not n.startswith("resnet.")}
+    for name in sorted(resnet_names.keys() ^ split_names.keys()):
+        got = resnet_names.get(name, split_names.get(name))
         raise InputError(f"the backbone must be in the file both as resnet and as base and top; only backbone.{got} is")
-    for name in sorted(whole):
-        if not torch.equal(tower[f"backbone.{whole[name]}"], tower[f"backbone.{parts[name]}"]):
-            raise InputError(f"backbone.{whole[name]} must equal backbone.{parts[name]}; the file is damaged")
-    left = {f"backbone.{n}" for n in names} - {f"backbone.{n}" for n in whole.values()}
-    return {k: v for k, v in tower.items() if k not in left}, tuple(sorted(left))
+    for name in sorted(resnet_names):
+        if not torch.equal(tower[f"backbone.{resnet_names[name]}"], tower[f"backbone.{split_names[name]}"]):
+            raise InputError(
+                f"backbone.{resnet_names[name]} must equal backbone.{split_names[name]}; the file is damaged"
+            )
+    left_out = {f"backbone.{n}" for n in names} - {f"backbone.{n}" for n in resnet_names.values()}
+    return {k: v for k, v in tower.items() if k not in left_out}, tuple(sorted(left_out))
 
 
-def name_of(tower: Mapping[str, Tensor], source: str) -> str:
-    """Which of gridnet.PLANS an original grid tower holds; source: its option, `detector` or another.
+def identify_backbone(tower: Mapping[str, Tensor], source: str) -> str:
+    """Return the key of RESNETS whose network a released grid tower holds. Raises InputError when there is none.
 
-    Raises InputError when its blocks are none of ours.
+    Args:
+        tower: its tensors.
+        source: its option backbone_source, `detector` or another.
     """
-    found = network_of(k.removeprefix("backbone.resnet.") for k in tower if k.startswith("backbone.resnet."))
+    name = identify_resnet(k.removeprefix("backbone.resnet.") for k in tower if k.startswith("backbone.resnet."))
     grouped = tower["backbone.resnet.layer1.0.conv1.weight"].shape[0] == 256
-    if found == "resnet101" and (grouped or source == "detector"):
+    if name == "resnet101" and (grouped or source == "detector"):
         return "resnext101" if grouped else "detector"
-    return found
+    return name
 
 
-def _named(found: object, path: Path) -> dict[str, Tensor]:
-    if not isinstance(found, Mapping) or not all(isinstance(v, Tensor) for v in found.values()):
+def _require_tensors(content: object, path: Path) -> dict[str, Tensor]:
+    """Return a dict of tensors. Raises InputError for anything else."""
+    if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
         raise InputError(f"{path} must hold a dict of tensors, or one each under base and top; it does not")
-    return {str(k): v for k, v in found.items()}
+    return {str(k): v for k, v in content.items()}

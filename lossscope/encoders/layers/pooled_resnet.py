@@ -1,4 +1,4 @@
-"""Residual networks pooled to one vector, and how files with torchvision's parameter names are read into them."""
+"""Residual networks pooled to one vector, and loading of files with torchvision's parameter names."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from lossscope.errors import InputError
 from lossscope.io.files import read_tensors
 
 from ..base import require_fit
-from .residual_network import PLANS, GridNet
+from .residual_network import RESNETS, ResidualNetwork
 
 DEPTHS: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {name: PLANS[name].depths for name in ("resnet18", "resnet50", "resnet101", "resnet152")}
+    {name: RESNETS[name].depths for name in ("resnet18", "resnet50", "resnet101", "resnet152")}
 )
 
 
-class Resnet(GridNet):
+class Resnet(ResidualNetwork):
     """(n, 3, H, W) normalised pixels -> (n, width) features averaged over the last map.
 
-    depths: one of DEPTHS. weights: a file with torchvision's names; `module.` in front and `fc` are dropped.
-    Raises InputError naming the first parameter that is missing, left over, or of another shape.
+    Raises InputError that names the first parameter that is missing, left over, or of another shape.
+
+    Args:
+        depths: one of DEPTHS.
+        weights: a file with torchvision's names; `module.` in front of names and `fc` are dropped.
     """
 
     def __init__(self, depths: tuple[int, ...], weights: Path | None = None) -> None:
-        super().__init__(PLANS[next(name for name, known in DEPTHS.items() if known == depths)])
+        super().__init__(RESNETS[next(name for name, entry in DEPTHS.items() if entry == depths)])
         if weights is not None:
             load_torchvision(self, read_tensors(weights))
 
@@ -41,21 +44,26 @@ class Resnet(GridNet):
         return super().forward(pixels)
 
 
-def load_torchvision(net: nn.Module, found: Mapping[str, Tensor], ignored: tuple[str, ...] = ("fc.",)) -> None:
-    """Put a file's tensors into `net`, strictly, but for names that start with one of `ignored`.
+def load_torchvision(net: nn.Module, weights: Mapping[str, Tensor], ignored: tuple[str, ...] = ("fc.",)) -> None:
+    """Load a file's tensors into `net`; all must fit, but for names that start with one of `ignored`.
 
-    `module.` in front of names is dropped. Raises InputError naming the first parameter that does not fit.
+    `module.` in front of names is dropped. Raises InputError that names the first parameter that does not fit.
     """
-    named = {key.removeprefix("module."): value for key, value in found.items()}
-    named = with_counters({k: v for k, v in named.items() if not k.startswith(ignored)}, net.state_dict())
+    named = {key.removeprefix("module."): value for key, value in weights.items()}
+    named = add_batch_counters({k: v for k, v in named.items() if not k.startswith(ignored)}, net.state_dict())
     require_fit(net.state_dict(), named, "a network of this depth")
     net.load_state_dict(named)
 
 
-def require_trained(weights: Path | None, what: str, instead: str = "") -> None:
-    """Raise InputError where a network that stays as it begins has no file of weights; instead: what else would do.
+def require_weights(weights: Path | None, what: str, instead: str = "") -> None:
+    """Raise InputError when a network that is not trained has no file of weights.
 
-    On the meta device, where only names and shapes are asked for, it needs none.
+    On the meta device, where only names and shapes matter, it needs none.
+
+    Args:
+        weights: the file.
+        what: the network, for the message.
+        instead: another way to satisfy the check, for the message.
     """
     if weights is None and torch.get_default_device().type != "meta":
         raise InputError(
@@ -64,20 +72,20 @@ def require_trained(weights: Path | None, what: str, instead: str = "") -> None:
         )
 
 
-def network_of(names: Iterable[str]) -> str:
-    """Which of DEPTHS has blocks of these parameter names. Raises InputError when none has."""
+def identify_resnet(names: Iterable[str]) -> str:
+    """Return the key of DEPTHS whose blocks have these parameter names. Raises InputError when there is none."""
     names = list(names)
-    found = {match[0] for name in names if (match := re.search(r"layer\d\.\d+\.", name))}
-    depths = tuple(sum(block.startswith(f"layer{stage}.") for block in found) for stage in range(1, 5))
-    third = any(".conv3." in name for name in names)
-    for name, known in DEPTHS.items():
-        if known == depths and PLANS[name].basic != third:
+    blocks = {match[0] for name in names if (match := re.search(r"layer\d\.\d+\.", name))}
+    depths = tuple(sum(block.startswith(f"layer{stage}.") for block in blocks) for stage in range(1, 5))
+    has_third = any(".conv3." in name for name in names)
+    for name, entry in DEPTHS.items():
+        if entry == depths and RESNETS[name].basic != has_third:
             return name
-    got = f"{depths} blocks of {3 if third else 2} convolutions"
+    got = f"{depths} blocks of {3 if has_third else 2} convolutions"
     raise InputError(f"a residual network must be one of {', '.join(DEPTHS)}; got {got}")
 
 
-def with_counters(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """`found` and, where files of before torch 0.4.1 have none, the batch counters of batch norms, as zero."""
-    absent = {k: v.new_zeros((), device="cpu") for k, v in wanted.items() if k.endswith("num_batches_tracked")}
-    return {**{k: v for k, v in absent.items() if k not in found}, **found}
+def add_batch_counters(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors and the batch counters of batch norms, zero where files from before torch 0.4.1 lack them."""
+    counters = {k: v.new_zeros((), device="cpu") for k, v in expected.items() if k.endswith("num_batches_tracked")}
+    return {**{k: v for k, v in counters.items() if k not in weights}, **weights}

@@ -1,4 +1,4 @@
-"""The text towers of VSE-infinity: words as a bidirectional GRU or BERT reads them, pooled by GPO."""
+"""The text towers of VSE-infinity: words read by a bidirectional GRU or by BERT, pooled by GPO."""
 
 from __future__ import annotations
 
@@ -10,72 +10,82 @@ from torch import Tensor, nn
 from lossscope.errors import InputError
 
 from .gpo import GPO
-from .initialisation import embedding
-from .scan_towers import states
-from .size_augmentation import perturbed_words
+from .initialisation import build_embedding
+from .scan_towers import gru_states
+from .size_augmentation import perturb_words
 
 
 @dataclass(frozen=True)
-class Marks:
-    """What word dropping must know of a tokeniser: the id of the mask, and the ids of parts that go on with a word."""
+class MaskingIds:
+    """The ids of a tokeniser that masking words needs."""
 
-    mask_id: int
-    continuing: tuple[int, ...] = ()
+    mask_id: int  # id of the mask
+    continuing: tuple[int, ...] = ()  # ids of parts that continue a word
 
 
-class GruWords(nn.Module):
+class PooledGruWords(nn.Module):
     """GPO of the mean of both directions of GRU(words); the last id of the vocabulary is `<mask>`."""
 
     def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float, drop: float) -> None:
         super().__init__()
         self.size, self.drop = vocabulary_size, drop
-        self.embed = embedding(vocabulary_size, words, word_init)
+        self.embed = build_embedding(vocabulary_size, words, word_init)
         self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=True)
         self.gpool = GPO()
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         if self.training and self.drop:
-            each = torch.ones_like(ids, dtype=torch.bool)
-            ids, lengths = perturbed_words(ids, lengths, each, ~each, self.size - 1, self.size, self.drop)
-        pooled: Tensor = self.gpool(states(self.rnn, self.embed(ids), lengths), lengths)
+            all_true = torch.ones_like(ids, dtype=torch.bool)
+            ids, lengths = perturb_words(ids, lengths, all_true, ~all_true, self.size - 1, self.size, self.drop)
+        pooled: Tensor = self.gpool(gru_states(self.rnn, self.embed(ids), lengths), lengths)
         return pooled
 
 
-class BertWords(nn.Module):
+class PooledBertWords(nn.Module):
     """GPO of a linear map of BERT's last states, start and end included.
 
-    marks: None when nothing is known of the tokeniser; then words can not be dropped. The pooler stays for its name
-    in files; nothing reads it, so it does not train.
+    The pooler exists for its name in files; nothing reads it, so it is not trained.
+
+    Args:
+        bert: a BertModel.
+        width: of its states.
+        size: number of ids.
+        dim: joint width.
+        drop: probability that a word is masked, replaced or deleted in training.
+        masking_ids: ids that masking needs; None when the tokeniser is unknown, and then words cannot be dropped.
     """
 
     continuing: Tensor
 
-    def __init__(self, bert: nn.Module, width: int, size: int, dim: int, drop: float, marks: Marks | None) -> None:
+    def __init__(
+        self, bert: nn.Module, width: int, size: int, dim: int, drop: float, masking_ids: MaskingIds | None
+    ) -> None:
         super().__init__()
         self.bert = bert
         self.bert.get_submodule("pooler").requires_grad_(False)
         self.linear = nn.Linear(width, dim)
         self.gpool = GPO()
-        self.size, self.drop, self.marks = size, drop, marks
-        goes_on = torch.zeros(size, dtype=torch.bool)
-        if marks is not None:
-            goes_on[list(marks.continuing)] = True
-        self.register_buffer("continuing", goes_on, persistent=False)
+        self.size, self.drop, self.masking_ids = size, drop, masking_ids
+        continues = torch.zeros(size, dtype=torch.bool)
+        if masking_ids is not None:
+            continues[list(masking_ids.continuing)] = True
+        self.register_buffer("continuing", continues, persistent=False)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         if self.training and self.drop:
-            ids, lengths = self._perturbed(ids, lengths)
+            ids, lengths = self._perturb(ids, lengths)
         present = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
         last = self.bert(input_ids=ids, attention_mask=present.long()).last_hidden_state
         pooled: Tensor = self.gpool(self.linear(last), lengths)
         return pooled
 
-    def _perturbed(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        if self.marks is None:
+    def _perturb(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ids and lengths after masking. Raises InputError without the ids that it needs."""
+        if self.masking_ids is None:
             raise InputError(
-                "dropping words in training needs to know where words begin: name the tokeniser's folder in the "
-                "encoder's spec, tokeniser=FOLDER, or train with drop=0"
+                "a model that drops words in training must have a tokeniser, which marks where words begin; got none. "
+                "Name its folder in the encoder's spec, tokeniser=FOLDER, or train with drop=0"
             )
-        place = torch.arange(ids.shape[1], device=ids.device)
-        ends = (place == 0) | (place == lengths.to(ids.device)[:, None] - 1)
-        return perturbed_words(ids, lengths, ~self.continuing[ids], ends, self.marks.mask_id, self.size, self.drop)
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        ends = (positions == 0) | (positions == lengths.to(ids.device)[:, None] - 1)
+        return perturb_words(ids, lengths, ~self.continuing[ids], ends, self.masking_ids.mask_id, self.size, self.drop)

@@ -8,8 +8,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lossscope.errors import InputError
 
-from ..types import EncodedBatch, Items, Shape
-from .initialisation import embedding, xavier
+from ..types import EncodedBatch, Items, ItemShape
+from .initialisation import build_embedding, init_xavier
 
 EPS = 1e-8
 
@@ -21,21 +21,26 @@ def unit(x: Tensor) -> Tensor:
     return x / (length + EPS)
 
 
-class Regions(nn.Module):
-    """v_r = unit(W f_r + b): region features (n, R, d) -> (n, R, D). Named `fc`, as in the original files.
+class RegionTower(nn.Module):
+    """v_r = unit(W f_r + b): region features (n, R, d) -> (n, R, D). Name: fc, as in the released files.
 
-    weight_norm: W = g V / |V| with one number g. Source: Lee et al. 2018.
+    Source: Lee et al. 2018.
+
+    Args:
+        width: of a region.
+        dim: joint width D.
+        weight_norm: W = g V / |V| with one number g.
     """
 
     def __init__(self, width: int, dim: int, weight_norm: bool = False) -> None:
         super().__init__()
-        self.fc = _Scaled(width, dim) if weight_norm else xavier(nn.Linear(width, dim))
+        self.fc = _WeightNormLinear(width, dim) if weight_norm else init_xavier(nn.Linear(width, dim))
 
     def forward(self, features: Tensor) -> Tensor:
         return unit(self.fc(features.to(self.fc.bias.dtype)))
 
 
-class _Scaled(nn.Module):
+class _WeightNormLinear(nn.Module):
     """x (g V / |V|)' + b, |V| over the whole matrix."""
 
     def __init__(self, width: int, dim: int) -> None:
@@ -50,42 +55,49 @@ class _Scaled(nn.Module):
         return nn.functional.linear(x, weight, self.bias)
 
 
-class Words(nn.Module):
-    """e_w = unit of the GRU's state at each word, (n, L) ids -> (n, L, D). Named `embed` and `rnn`, as in the files.
+class WordTower(nn.Module):
+    """e_w = unit of the GRU's state at each word, (n, L) ids -> (n, L, D). Names: embed and rnn, as in released files.
 
-    word_init: word vectors start uniform in ±word_init; 0.1 in the originals. Source: Lee et al. 2018.
+    Source: Lee et al. 2018.
+
+    Args:
+        vocabulary_size: number of ids.
+        words: width of a word vector.
+        dim: joint width D.
+        bi_gru: read words in both directions.
+        word_init: word vectors start uniform in ±word_init; 0.1 in the originals.
     """
 
     def __init__(self, vocabulary_size: int, words: int, dim: int, bi_gru: bool, word_init: float) -> None:
         super().__init__()
-        self.embed = embedding(vocabulary_size, words, word_init)
+        self.embed = build_embedding(vocabulary_size, words, word_init)
         self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=bi_gru)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        return unit(states(self.rnn, self.embed(ids), lengths))
+        return unit(gru_states(self.rnn, self.embed(ids), lengths))
 
 
-def states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
-    """States of a GRU at each word, the mean of the directions: words (n, L, d), lengths (n,) -> (n, L, D).
+def gru_states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
+    """Return the states of a GRU at each word, mean of the directions: words (n, L, d), lengths (n,) -> (n, L, D).
 
-    The backward direction begins at a caption's own last word; padded places are zero vectors.
+    The backward direction starts at a caption's own last word; padded places are zero vectors.
     """
     packed = pack_padded_sequence(words, lengths.cpu(), batch_first=True, enforce_sorted=False)
-    found, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=words.shape[1])
+    states, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=words.shape[1])
     if rnn.bidirectional:
-        forward, backward = found.chunk(2, dim=2)
-        found = (forward + backward) / 2
-    return found
+        forward, backward = states.chunk(2, dim=2)
+        states = (forward + backward) / 2
+    return states
 
 
-def word_side(words: Tensor, lengths: Tensor) -> EncodedBatch:
-    """Captions as a Side: words (n, L, D) with zero vectors behind `lengths`."""
-    places = torch.arange(words.shape[1], device=words.device)
-    return EncodedBatch(None, words, places < lengths.to(words.device)[:, None])
+def word_batch(words: Tensor, lengths: Tensor) -> EncodedBatch:
+    """Return captions as an EncodedBatch: words (n, L, D) with zero vectors behind `lengths`."""
+    positions = torch.arange(words.shape[1], device=words.device)
+    return EncodedBatch(None, words, positions < lengths.to(words.device)[:, None])
 
 
-def region_side(tower: nn.Module, images: Items) -> EncodedBatch:
-    """Images (n, R, d) as a Side of their regions, all of them there. Raises InputError for other items."""
+def encode_regions(tower: nn.Module, images: Items) -> EncodedBatch:
+    """Return images (n, R, d) as an EncodedBatch of their regions, all present. Raises InputError for other items."""
     if not isinstance(images, Tensor) or images.ndim != 3:
         what = tuple(images.shape) if isinstance(images, Tensor) else sorted(images)
         raise InputError(f"images must be region features, (n, regions, d); got {what}")
@@ -93,18 +105,18 @@ def region_side(tower: nn.Module, images: Items) -> EncodedBatch:
     return EncodedBatch(None, regions, torch.ones(regions.shape[:2], dtype=torch.bool, device=regions.device))
 
 
-def region_shape(item_shape: Shape, whose: str) -> tuple[int, int]:
-    """(regions, width) of an image. Raises InputError for anything else than region features."""
+def require_region_shape(item_shape: ItemShape, encoder: str) -> tuple[int, int]:
+    """Return (regions, width) of an image. Raises InputError for anything else than region features."""
     if not isinstance(item_shape, tuple) or len(item_shape) != 2 or min(item_shape) < 1:
         raise InputError(
-            f"{whose} must be given region features, (regions, d); the data set has items of shape {item_shape}. "
+            f"{encoder} must be given region features, (regions, d); the data set has items of shape {item_shape}. "
             "Use a data set of precomputed regions"
         )
     return item_shape[0], item_shape[1]
 
 
 def require_positive(**numbers: float) -> None:
-    """Raise InputError unless every named number is above 0 and finite."""
+    """Raise InputError unless all named numbers are above 0 and finite."""
     for name, value in numbers.items():
         if not 0 < value < float("inf"):
             raise InputError(f"{name} must be > 0 and finite; got {value}")

@@ -1,4 +1,4 @@
-"""Whether tensors of a file are those of a model: the same names, shapes, kinds of numbers, and numbers at all."""
+"""Whether tensors of a file are those of a model: the same names, shapes, kinds of numbers, and finite."""
 
 from __future__ import annotations
 
@@ -10,26 +10,33 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 
-def require_fit(wanted: Mapping[str, Tensor], found: Mapping[str, Tensor], whose: str) -> None:
-    """Raise InputError unless `found` has just the names, shapes and kinds of `wanted`, telling the first that differ.
+def require_fit(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor], whose: str) -> None:
+    """Raise InputError that names the first difference, unless the weights have the expected names, shapes and kinds.
 
-    A kind is floating, whole, true or false, complex or quantised, and dense or not: float16 may stand for float32.
+    A kind is floating, whole, true or false, complex or quantised, and dense or not: float16 may replace float32.
+
+    Args:
+        expected: the model's tensors.
+        weights: the file's tensors.
+        whose: the model, for the message.
     """
-    missing, extra = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
+    missing, extra = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
     if missing or extra:
         raise InputError(
             f"weights must be those of {whose}, no more and no fewer; missing {missing[:3]} ({len(missing)}), "
             f"left over {extra[:3]} ({len(extra)})"
         )
-    for name, tensor in wanted.items():
-        if tensor.shape != found[name].shape:
-            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(found[name].shape)}")
-        if _kind(tensor) != _kind(found[name]):
-            raise InputError(f"{name} must be of {_kind(tensor)} numbers; got {_kind(found[name])} ones")
+    for name, tensor in expected.items():
+        if tensor.shape != weights[name].shape:
+            raise InputError(f"{name} must be {tuple(tensor.shape)}; got {tuple(weights[name].shape)}")
+        if _number_kind(tensor) != _number_kind(weights[name]):
+            raise InputError(
+                f"{name} must be of {_number_kind(tensor)} numbers; got {_number_kind(weights[name])} ones"
+            )
 
 
 def require_finite(weights: Mapping[str, Tensor], whose: str) -> None:
-    """Raise InputError naming the first tensor that holds NaN or infinity, or, as on `meta`, no numbers at all."""
+    """Raise InputError that names the first tensor with NaN or infinity, or (on the device `meta`) without numbers."""
     for name, tensor in weights.items():
         if tensor.is_meta or not bool(torch.isfinite(tensor).all()):
             got = "none" if tensor.is_meta else "NaN or infinity"
@@ -38,7 +45,8 @@ def require_finite(weights: Mapping[str, Tensor], whose: str) -> None:
             )
 
 
-def _kind(tensor: Tensor) -> str:
+def _number_kind(tensor: Tensor) -> str:
+    """Return the kind of a tensor's numbers and layout, as words."""
     dense = "dense" if tensor.layout is torch.strided else "sparse"
     if tensor.is_quantized:
         return f"{dense} quantised"

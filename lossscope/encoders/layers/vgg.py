@@ -12,14 +12,16 @@ from lossscope.io.files import read_tensors
 from .pooled_resnet import load_torchvision
 
 _STAGES = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
-_CELLS = 7  # along each side of what the linear layers read
+_CELLS = 7  # along each side of the map that the linear layers read
 
 
 class Vgg19(nn.Module):
     """(n, 3, H, W) normalised pixels -> (n, 4096): sixteen 3x3 convolutions, 7 x 7 cells, two linear layers with ReLU.
 
-    weights: a file with torchvision's names, `classifier.6` (the 1000 classes) dropped. Dropout 0.5 in training.
-    Source: Simonyan & Zisserman 2015, configuration E.
+    Dropout 0.5 in training. Source: Simonyan & Zisserman 2015, configuration E.
+
+    Args:
+        weights: a file with torchvision's names, of which `classifier.6` (the 1000 classes) is dropped.
     """
 
     width = 4096
@@ -33,22 +35,22 @@ class Vgg19(nn.Module):
             load_torchvision(self, read_tensors(weights), ("classifier.6.",))
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.classifier(averaged(self.features(pixels), _CELLS).flatten(1))  # type: ignore[no-any-return]
+        return self.classifier(adaptive_average(self.features(pixels), _CELLS).flatten(1))  # type: ignore[no-any-return]
 
 
-def averaged(maps: Tensor, cells: int) -> Tensor:
-    """Means over cells x cells windows, row i of them from ⌊i H / cells⌋ to ⌈(i + 1) H / cells⌉: (n, C, H, W) maps.
+def adaptive_average(maps: Tensor, cells: int) -> Tensor:
+    """Return means over cells x cells windows, row i from ⌊i H / cells⌋ to ⌈(i + 1) H / cells⌉: (n, C, H, W) maps.
 
-    What adaptive average pooling computes, as two matrix products, whose gradient is deterministic on every device.
+    The result of adaptive average pooling, as two matrix products whose gradient is deterministic on every device.
     """
     if maps.shape[-2:] == (cells, cells):
         return maps
-    rows, columns = (_windows(size, cells).to(maps) for size in maps.shape[-2:])
+    rows, columns = (_window_weights(size, cells).to(maps) for size in maps.shape[-2:])
     return rows @ maps @ columns.T
 
 
-def _windows(size: int, cells: int) -> Tensor:
-    """(cells, size) shares of each place in each window."""
+def _window_weights(size: int, cells: int) -> Tensor:
+    """Return (cells, size): the weight of each place in each window."""
     first = torch.arange(cells)[:, None]
     begin, end = first * size // cells, -(-(first + 1) * size // cells)
     inside = (torch.arange(size) >= begin) & (torch.arange(size) < end)
@@ -57,10 +59,10 @@ def _windows(size: int, cells: int) -> Tensor:
 
 def _convolutions() -> list[nn.Module]:
     layers: list[nn.Module] = []
-    before = 3
+    channels = 3
     for width, count in _STAGES:
         for _ in range(count):
-            layers += [nn.Conv2d(before, width, 3, padding=1), nn.ReLU()]
-            before = width
+            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.ReLU()]
+            channels = width
         layers.append(nn.MaxPool2d(2, 2))
     return layers

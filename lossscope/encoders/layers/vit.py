@@ -1,4 +1,4 @@
-"""Vision transformers in plain torch whose parameters have timm's names."""
+"""Vision transformers in plain torch with timm's parameter names."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from .pooled_resnet import load_torchvision
 
 
 @dataclass(frozen=True)
-class VitPlan:
-    """Width, depth and heads; patches are 16 x 16 pixels, MLPs four times as wide."""
+class VitConfig:
+    """Sizes of a Vit; patches are 16 x 16 pixels, MLPs four times as wide."""
 
-    width: int
-    depth: int
-    heads: int
+    width: int  # of the tokens
+    depth: int  # number of blocks
+    heads: int  # of a block
 
 
-VITS: Mapping[str, VitPlan] = MappingProxyType({"vit-small": VitPlan(384, 12, 6), "vit-base": VitPlan(768, 12, 12)})
+VITS: Mapping[str, VitConfig] = MappingProxyType(
+    {"vit-small": VitConfig(384, 12, 6), "vit-base": VitConfig(768, 12, 12)}
+)
 PATCH = 16
 
 
@@ -34,21 +36,26 @@ class Vit(nn.Module):
     """(n, 3, H, W) normalised pixels of one size -> (n, width) the class token after the last norm.
 
     Names: cls_token, pos_embed, patch_embed.proj, blocks.{i}.{norm1, attn.qkv, attn.proj, norm2, mlp.fc1, mlp.fc2},
-    norm. weights: a file with these names; `head.` is dropped. Raises InputError when the size is no multiple of 16.
+    norm. Raises InputError when the size is no multiple of 16.
     Source: Dosovitskiy et al. 2021; DeiT's small size, Touvron et al. 2021.
+
+    Args:
+        config: its sizes.
+        size: height and width of the pictures.
+        weights: a file with these names, of which `head.` is dropped.
     """
 
-    def __init__(self, plan: VitPlan, size: tuple[int, ...], weights: Path | None = None) -> None:
+    def __init__(self, config: VitConfig, size: tuple[int, ...], weights: Path | None = None) -> None:
         super().__init__()
         if any(side % PATCH for side in size):
             raise InputError(f"vision transformers must be given sides that are multiples of {PATCH}; got {size}")
-        self.width, width = plan.width, plan.width
+        self.width, width = config.width, config.width
         patches = (size[0] // PATCH) * (size[1] // PATCH)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.pos_embed = nn.Parameter(torch.zeros(1, 1 + patches, width))
         self.patch_embed = nn.Module()
         self.patch_embed.proj = nn.Conv2d(3, width, PATCH, PATCH)
-        self.blocks = nn.ModuleList(_Block(width, plan.heads) for _ in range(plan.depth))
+        self.blocks = nn.ModuleList(_Block(width, config.heads) for _ in range(config.depth))
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self._initialise()
         if weights is not None:
@@ -92,9 +99,9 @@ class _Attention(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         n, length, width = tokens.shape
-        three = self.qkv(tokens).view(n, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        read = scaled_dot_product_attention(*three.unbind(0))
-        return self.proj(read.transpose(1, 2).reshape(n, length, width))  # type: ignore[no-any-return]
+        q_k_v = self.qkv(tokens).view(n, length, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        attended = scaled_dot_product_attention(*q_k_v.unbind(0))
+        return self.proj(attended.transpose(1, 2).reshape(n, length, width))  # type: ignore[no-any-return]
 
 
 class _Mlp(nn.Module):

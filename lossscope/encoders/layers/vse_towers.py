@@ -1,4 +1,4 @@
-"""The towers of VSE++ and its descendants: pictures or features, and captions, to one vector each."""
+"""The towers of VSE++ and its descendants: pictures, features or captions to one vector each."""
 
 from __future__ import annotations
 
@@ -11,15 +11,24 @@ from torch import Tensor, nn
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 
-from .image_augmentation import imagenet_scaled
-from .initialisation import embedding, xavier
+from .image_augmentation import normalise_imagenet
+from .initialisation import build_embedding, init_xavier
 
 BatchNorms = Literal["frozen", "ecir", "original"]
 
 
 class SmallCNN(nn.Module):
-    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid
-    cells. A batch norm on the output takes away what all images share, which holds similarities together at first."""
+    """Four 3x3 convolutions of stride 2 with batch norm; the last map is averaged over grid x grid cells.
+
+    A batch norm on the output removes what all images share, which makes all similarities alike at first.
+
+    Args:
+        size: height and width of the pictures, at least 16 x 16.
+        width: channels of the first convolution.
+        grid: cells along each side.
+        dim: joint width.
+        centre: use that batch norm.
+    """
 
     def __init__(self, size: tuple[int, ...], width: int, grid: int, dim: int, centre: bool) -> None:
         super().__init__()
@@ -27,20 +36,20 @@ class SmallCNN(nn.Module):
             raise InputError(f"cnn-small must be given pictures of at least 16 x 16; got {size[0]} x {size[1]}")
         sizes = [3, width, 2 * width, 4 * width, 4 * width]
         layers: list[nn.Module] = []
-        for before, after in pairwise(sizes):
-            convolution = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)
-            layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
-        self.features = nn.Sequential(*layers, Grid(grid), nn.Flatten())
-        self.fc = xavier(nn.Linear(sizes[-1] * grid**2, dim))
+        for channels_in, channels_out in pairwise(sizes):
+            convolution = nn.Conv2d(channels_in, channels_out, 3, stride=2, padding=1, bias=False)
+            layers += [convolution, nn.BatchNorm2d(channels_out), nn.ReLU()]
+        self.features = nn.Sequential(*layers, GridAverage(grid), nn.Flatten())
+        self.fc = init_xavier(nn.Linear(sizes[-1] * grid**2, dim))
         self.bn = nn.BatchNorm1d(dim) if centre else nn.Identity()
 
     def forward(self, images: Tensor) -> Tensor:
-        pixels = imagenet_scaled(images).contiguous(memory_format=torch.channels_last)
+        pixels = normalise_imagenet(images).contiguous(memory_format=torch.channels_last)
         return self.bn(self.fc(self.features(pixels)))  # type: ignore[no-any-return]
 
 
-class Grid(nn.Module):
-    """Average over an n x n grid of cells, whatever the size of the map."""
+class GridAverage(nn.Module):
+    """Average over an n x n grid of cells, for maps of any size."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -56,11 +65,11 @@ class Grid(nn.Module):
 
 
 class LinearTower(nn.Module):
-    """W f + b of a precomputed vector (n, d), or of each region (n, R, d) and then the maximum or mean over them."""
+    """W f + b of a precomputed vector (n, d), or of each region (n, R, d) and then their maximum or mean."""
 
     def __init__(self, width: int, dim: int, pool: str, unit_input: bool) -> None:
         super().__init__()
-        self.fc = xavier(nn.Linear(width, dim))
+        self.fc = init_xavier(nn.Linear(width, dim))
         self.pool = pool
         self.unit_input = unit_input
 
@@ -73,14 +82,19 @@ class LinearTower(nn.Module):
 
 
 class CnnTower(nn.Module):
-    """fc(norm(cnn(pixels))), the network frozen or fine-tuned.
+    """fc(norm(cnn(pixels))), with the network frozen or fine-tuned.
 
-    batch_norms: what layers that differ between training and eval (batch norm, dropout) of the network do while the
-    rest trains: `frozen`, eval in a network that is not fine-tuned; `ecir`, training in both; `original`, training
-    until a step of training whose number, counted from 1 since the tower was made, is a multiple of 500 (there the
-    original validated and forgot to switch back), and eval from there until the evaluation behind the epoch, which is
-    when pictures are next read in eval mode. Only with `original` the state has `steps` and `leaked`, so that a run
-    that is resumed within an epoch goes on in the mode it was in.
+    Args:
+        cnn: the network, pixels -> (n, width).
+        width: of its output.
+        dim: joint width.
+        finetune: train the network too.
+        batch_norms: mode of the network's layers that differ between training and eval (batch norm, dropout) while the
+            rest trains. `frozen`: eval, unless fine-tuned. `ecir`: training. `original`: training up to a training step
+            whose number, counted from 1 since the tower was built, is a multiple of 500 (where the original validated
+            and did not switch back), and eval from there to the evaluation after the epoch, which is when pictures are
+            next encoded in eval mode. Only with `original` the state dict has `steps` and `leaked`, so that a run
+            resumed within an epoch continues in the same mode.
     """
 
     LEAK_EVERY = 500
@@ -94,14 +108,14 @@ class CnnTower(nn.Module):
         self.finetune = finetune
         self.batch_norms = batch_norms
         self.cnn.requires_grad_(finetune)
-        self.fc = xavier(nn.Linear(width, dim))
+        self.fc = init_xavier(nn.Linear(width, dim))
         counts = batch_norms == "original"
         self.register_buffer("steps", torch.zeros((), dtype=torch.long), persistent=counts)
         self.register_buffer("leaked", torch.zeros((), dtype=torch.bool), persistent=counts)
 
     @staticmethod
-    def uncounted(prefix: str) -> dict[str, Tensor]:
-        """What the state of a tower with batch_norms=original has beside an original file's: no steps, no leak."""
+    def initial_counters(prefix: str) -> dict[str, Tensor]:
+        """Return the state with batch_norms=original that released files lack: no steps, no leak."""
         return {f"{prefix}steps": torch.tensor(0), f"{prefix}leaked": torch.tensor(False)}
 
     def train(self, mode: bool = True) -> CnnTower:
@@ -112,7 +126,7 @@ class CnnTower(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.finetune):
-            pooled = normalise(self.cnn(imagenet_scaled(images)))
+            pooled = normalise(self.cnn(normalise_imagenet(images)))
         if self.batch_norms == "original":
             self._count()
         return self.fc(pooled)  # type: ignore[no-any-return]
@@ -127,7 +141,7 @@ class CnnTower(nn.Module):
             self.cnn.eval()
 
 
-class LastWord(nn.Module):
+class GruTower(nn.Module):
     """GRU(words) at the last token of each caption: (n, L) ids, (n,) lengths -> (n, dim).
 
     Word vectors start uniform in ±word_init. Source: Faghri et al. 2018.
@@ -135,7 +149,7 @@ class LastWord(nn.Module):
 
     def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float) -> None:
         super().__init__()
-        self.embed = embedding(vocabulary_size, words, word_init)
+        self.embed = build_embedding(vocabulary_size, words, word_init)
         self.rnn = nn.GRU(words, dim, batch_first=True)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:

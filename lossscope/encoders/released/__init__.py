@@ -1,1 +1,1 @@
-"""The authors' files: what is in them, and which options they were trained with."""
+"""The authors' files: what they contain, and which options their models were trained with."""

@@ -1,4 +1,4 @@
-"""CE's original files: the experts, sizes and settings that the weights and the configuration in them tell."""
+"""CE's released files: the experts, sizes and settings that follow from their weights and configuration."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from ..layers.expert_inputs import keys_of, shape_of
+from ..layers.expert_inputs import item_shape_of, module_keys
 from ..types import OpenedModel, ReleasedFile
-from . import options as told
-from .expert_config import inside, margin_of, require_settings, whole
+from .expert_config import nested_options, read_count, read_margin, require_settings
+from .options import fit_weights, read_flag, require_tensor
 
 _EXPERTS: Mapping[str, int] = MappingProxyType({
     "audio": 128, "face": 512, "i3d.i3d.0": 1024, "imagenet.resnext101_32x48d.0": 2048, "imagenet.senet154.0": 2048,
@@ -28,77 +28,83 @@ _ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
 })  # fmt: skip
 
 
-def opened_ce(encoder: Callable[..., Any], original: ReleasedFile) -> OpenedModel | None:
-    """A file whose one state dict has a `ce.moe_fc`; None for others.
+def open_ce(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel | None:
+    """Return the model of a file whose one state dict has a `ce.moe_fc`; None for other files.
 
     Raises InputError for a file that does not fit, or that was trained as another model.
     """
-    tower = original.towers[0]
-    if len(original.towers) != 1 or "ce.moe_fc.weight" not in tower:
+    tower = released.towers[0]
+    if len(released.towers) != 1 or "ce.moe_fc.weight" not in tower:
         return None
-    arch = inside(original.options, "arch", "args")
+    arch = nested_options(released.options, "arch", "args")
     require_settings(arch, _ARCHITECTURE)
-    most = inside(original.options, "data_loader", "args", "max_tokens")
-    clusters = _clusters(tower)
-    rows = {name: whole(most, name, _ROWS.get(name, 1)) for name in clusters}
-    spec = encoder(**_options(tower, clusters), rows=_written(rows), length=whole(most, "text", _WORDS),
-                   keep_missing=told.flag(arch, "keep_missing_modalities", False))  # fmt: skip
+    max_tokens = nested_options(released.options, "data_loader", "args", "max_tokens")
+    clusters = _infer_clusters(tower)
+    rows = {name: read_count(max_tokens, name, _ROWS.get(name, 1)) for name in clusters}
+    options = encoder(
+        **_infer_options(tower, clusters),
+        rows=_format_counts(rows),
+        length=read_count(max_tokens, "text", _WORDS),
+        keep_missing=read_flag(arch, "keep_missing_modalities", False),
+    )
     frames = max(rows.values(), default=1)
-    shape = shape_of(_widths(tower, clusters, _names(original.options, tower)), frames)
+    shape = item_shape_of(_infer_widths(tower, clusters, _expert_names(released.options, tower)), frames)
     return OpenedModel(
-        spec,
-        told.fitted(spec, shape, 0, tower),
+        options,
+        fit_weights(options, shape, 0, tower),
         shape,
         0,
-        f"triplet:margin={margin_of(original.options, 0.09381):g}",
+        f"triplet:margin={read_margin(released.options, 0.09381):g}",
         notices=(f"data: videos of frames={frames}, captions as vectors of words (msrvtt:words=STEM)",),
     )
 
 
-def _options(tower: Mapping[str, Tensor], clusters: Mapping[str, int]) -> dict[str, Any]:
-    words = told.tensor_of(tower, "text_pooling.clusters2", 3)
+def _infer_options(tower: Mapping[str, Tensor], clusters: Mapping[str, int]) -> dict[str, Any]:
+    """Return the options of the encoder that follow from the shapes of the weights."""
+    words = require_tensor(tower, "text_pooling.clusters2", 3)
     return {
-        "dim": len(told.tensor_of(tower, "ce.g_reason_1.weight", 2)),
-        "clusters": _written(clusters),
+        "dim": len(require_tensor(tower, "ce.g_reason_1.weight", 2)),
+        "clusters": _format_counts(clusters),
         "text_clusters": words.shape[2],
-        "ghosts": told.tensor_of(tower, "text_pooling.clusters", 2).shape[1] - words.shape[2],
+        "ghosts": require_tensor(tower, "text_pooling.clusters", 2).shape[1] - words.shape[2],
         "word_dim": words.shape[1],
         "padded": True,
     }
 
 
-def _clusters(tower: Mapping[str, Tensor]) -> dict[str, int]:
-    """Expert -> clusters of its NetVLAD. Raises InputError for a name that could not be written in a spec."""
+def _infer_clusters(tower: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return expert -> clusters of its NetVLAD. Raises InputError for a name that cannot be written in a spec."""
     start, end = "pooling.", ".clusters2"
     names = sorted(k[len(start) : -len(end)] for k in tower if k.startswith(start) and k.endswith(end))
     for name in names:
         if not name.isidentifier():
-            raise InputError(f"experts that are pooled must have plain names; the file has {name!r}")
-    return {name: told.tensor_of(tower, f"{start}{name}{end}", 3).shape[2] for name in names}
+            raise InputError(f"experts that are pooled must have plain names; got {name!r}")
+    return {name: require_tensor(tower, f"{start}{name}{end}", 3).shape[2] for name in names}
 
 
-def _names(options: Mapping[str, Any], tower: Mapping[str, Tensor]) -> list[str]:
-    """The experts, sorted, as the configuration lists them; without one, the nine of MSR-VTT if there are nine."""
-    number = len(told.tensor_of(tower, "ce.moe_fc.weight", 2))
-    told_names = inside(options, "experts").get("modalities", sorted(_EXPERTS))
-    texts = isinstance(told_names, list) and all(isinstance(name, str) for name in told_names)
-    if not texts or len(set(told_names)) != number or len(told_names) != number:
-        raise InputError(f"experts.modalities of the file must name {number} experts, each once; got {told_names!r}")
-    keys_of(told_names)
-    return sorted(told_names)
+def _expert_names(options: Mapping[str, Any], tower: Mapping[str, Tensor]) -> list[str]:
+    """Return the experts in the configuration, sorted; without one, those of MSR-VTT if their number fits."""
+    number = len(require_tensor(tower, "ce.moe_fc.weight", 2))
+    experts = nested_options(options, "experts").get("modalities", sorted(_EXPERTS))
+    valid = isinstance(experts, list) and all(isinstance(name, str) for name in experts)
+    if not valid or len(set(experts)) != number or len(experts) != number:
+        raise InputError(f"experts.modalities of the file must name {number} experts, each once; got {experts!r}")
+    module_keys(experts)
+    return sorted(experts)
 
 
-def _widths(tower: Mapping[str, Tensor], clusters: Mapping[str, int], names: list[str]) -> dict[str, int]:
-    """Expert -> width of its frames, before pooling. Raises InputError when a pooled expert is none of them."""
+def _infer_widths(tower: Mapping[str, Tensor], clusters: Mapping[str, int], names: list[str]) -> dict[str, int]:
+    """Return expert -> width of its frames before pooling. Raises InputError when a pooled expert is not in `names`."""
     unknown = sorted(clusters.keys() - set(names))
     if unknown:
         raise InputError(f"experts that are pooled must be among {', '.join(names)}; got {', '.join(unknown)}")
     widths = {}
-    for place, name in enumerate(names):
-        pooled = told.tensor_of(tower, f"ce.video_dim_reduce.{place}.fc.weight", 2).shape[1]
+    for index, name in enumerate(names):
+        pooled = require_tensor(tower, f"ce.video_dim_reduce.{index}.fc.weight", 2).shape[1]
         widths[name] = pooled // clusters.get(name, 1)
     return widths
 
 
-def _written(numbers: Mapping[str, int]) -> str:
+def _format_counts(numbers: Mapping[str, int]) -> str:
+    """Return counts as in a spec, `audio=8+ocr=43`."""
     return "+".join(f"{name}={number}" for name, number in numbers.items())

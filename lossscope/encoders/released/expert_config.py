@@ -1,4 +1,4 @@
-"""The nested configurations in files of MMT and CE, read with care."""
+"""The nested configurations in files of MMT and CE, with checks."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import Any
 from lossscope.errors import InputError
 
 
-def inside(options: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """The part of a configuration below these names, {} where there is none. Raises InputError when it is no part."""
+def nested_options(options: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the options below these names, {} where there are none. Raises InputError when they are no mapping."""
     for name in names:
-        found = options.get(name, {})
-        if not isinstance(found, Mapping):
-            raise InputError(f"option {name} of the file must hold further options; got {found!r}")
-        options = found
+        value = options.get(name, {})
+        if not isinstance(value, Mapping):
+            raise InputError(f"option {name} of the file must hold further options; got {value!r}")
+        options = value
     return options
 
 
-def whole(options: Mapping[str, Any], name: str, absent: int) -> int:
-    """A whole number of at least 1; `absent` where the file has none. Raises InputError when it is none."""
-    value = options.get(name, absent)
+def read_count(options: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an option that is a whole number >= 1, `default` where the file has none. Raises InputError otherwise."""
+    value = options.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"option {name} of the file must be a whole number of at least 1; got {value!r}")
     return value
 
 
 def require_settings(options: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise InputError when an option that leaves no trace in the weights says that the file is of another model."""
-    for name, wanted in settings.items():
-        if name in options and options[name] != wanted:
-            raise InputError(f"option {name} of the file must be {wanted!r} to be opened; got {options[name]!r}")
+    """Raise InputError when an option without any trace in the weights says that the file is of another model."""
+    for name, expected in settings.items():
+        if name in options and options[name] != expected:
+            raise InputError(f"option {name} of the file must be {expected!r} to be opened; got {options[name]!r}")
 
 
-def counts(what: str, text: str) -> dict[str, int]:
-    """`audio=8+ocr=43` as a dict, {} for nothing. Raises InputError, telling `what`, for anything else.
+def parse_counts(option: str, text: str) -> dict[str, int]:
+    """Return `audio=8+ocr=43` as a dict, {} for an empty text. Raises InputError for any other text.
 
-    >>> counts("clusters", "audio=8+ocr=43")
+    >>> parse_counts("clusters", "audio=8+ocr=43")
     {'audio': 8, 'ocr': 43}
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in filter(None, text.split("+")):
         name, _, number = part.partition("=")
-        if not name or name in found or not (number.isascii() and number.isdigit()) or int(number) < 1:
-            raise InputError(f"{what} must be EXPERT=NUMBER+..., each expert once and from 1 on; got {text!r}")
-        found[name] = int(number)
-    return found
+        if not name or name in counts or not (number.isascii() and number.isdigit()) or int(number) < 1:
+            raise InputError(f"{option} must be EXPERT=NUMBER+..., each expert once and from 1 on; got {text!r}")
+        counts[name] = int(number)
+    return counts
 
 
-def margin_of(options: Mapping[str, Any], absent: float) -> float:
-    """The margin of the loss. Raises InputError when it is no finite number >= 0."""
-    value = inside(options, "loss", "args").get("margin", absent)
+def read_margin(options: Mapping[str, Any], default: float) -> float:
+    """Return the margin of the loss. Raises InputError when it is no finite number >= 0."""
+    value = nested_options(options, "loss", "args").get("margin", default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise InputError(f"option margin of the file must be a finite number >= 0; got {value!r}")
     return float(value)

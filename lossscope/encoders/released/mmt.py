@@ -1,4 +1,4 @@
-"""MMT's original files: the experts, sizes and settings that the weights and the configuration in them tell."""
+"""MMT's released files: the experts, sizes and settings that follow from their weights and configuration."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch.nn.functional import pad
 
 from lossscope.errors import InputError
 
-from ..layers.bert import HEAD
-from ..layers.expert_inputs import shape_of
+from ..layers.bert import HEAD_WIDTH
+from ..layers.expert_inputs import item_shape_of
 from ..types import OpenedModel, ReleasedFile
-from . import options as told
-from .expert_config import inside, margin_of, require_settings, whole
+from .expert_config import nested_options, read_count, read_margin, require_settings
+from .options import fit_weights, read_flag, read_number, read_text, require_tensor
 
 _TYPES: Mapping[str, int] = MappingProxyType(
     {"s3d": 1, "vggish": 2, "face": 3, "audio": 4, "rgb": 5, "speech": 6, "ocr": 7, "flow": 8, "scene": 9}
 )
-_FURTHER = 10  # the first type that no known expert has
+_FIRST_NEW_TYPE = 10  # type of the first expert that the original does not have
 _ROWS, _FRAMES, _LENGTH = 32, 30, 30
 _IGNORED = frozenset({"txt_bert.embeddings.position_ids"})
 _ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
@@ -30,114 +30,122 @@ _ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
 })  # fmt: skip
 
 
-def types_of(experts: Sequence[str], types: int) -> list[int]:
-    """The type of each expert: the original's, and further ones, from 10 on, for experts it does not know.
+def expert_types(experts: Sequence[str], types: int) -> list[int]:
+    """Return the type of each expert: the original's, and numbers from 10 on for experts that the original lacks.
 
     Raises InputError when there are more than `types`.
     """
-    further = [name for name in experts if name not in _TYPES]
-    known = {**_TYPES, **{name: _FURTHER + place for place, name in enumerate(further)}}
-    found = [known[name] for name in experts]
-    if max(found) >= types:
-        raise InputError(f"types must be more than {max(found)} for the experts {', '.join(experts)}; got {types}")
-    return found
+    new = [name for name in experts if name not in _TYPES]
+    types_by_name = {**_TYPES, **{name: _FIRST_NEW_TYPE + index for index, name in enumerate(new)}}
+    result = [types_by_name[name] for name in experts]
+    if max(result) >= types:
+        raise InputError(f"types must be more than {max(result)} for the experts {', '.join(experts)}; got {types}")
+    return result
 
 
-def opened_mmt(encoder: Callable[..., Any], original: ReleasedFile) -> OpenedModel | None:
-    """A file whose one state dict has a `vid_bert`; None for others.
+def open_mmt(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel | None:
+    """Return the model of a file whose one state dict has a `vid_bert`; None for other files.
 
-    Fewer position embeddings than the configuration says (files trained on HowTo100M) are filled up with zeros, as
-    the original does. Raises InputError for a file that does not fit, or that was trained as another model.
+    Where the configuration states more position embeddings than the file has (files trained on HowTo100M), the others
+    are zeros, as in the original. Raises InputError for a file that does not fit, or that was trained as another model.
     """
-    tower = original.towers[0]
-    if len(original.towers) != 1 or not any(name.startswith("vid_bert.") for name in tower):
+    tower = released.towers[0]
+    if len(released.towers) != 1 or not any(name.startswith("vid_bert.") for name in tower):
         return None
-    arch = inside(original.options, "arch", "args")
-    plan = inside(arch, "vid_bert_params")
-    _check(arch, plan)
+    arch = nested_options(released.options, "arch", "args")
+    video_options = nested_options(arch, "vid_bert_params")
+    _require_architecture(arch, video_options)
     ignored = tuple(sorted(_IGNORED & tower.keys()))
     tower = {name: tensor for name, tensor in tower.items() if name not in _IGNORED}
-    tower, notices = _filled(tower, whole(plan, "max_position_embeddings", _ROWS))
-    mix = _mix(original.options)
-    spec = encoder(**_options(tower, arch, plan, mix))
-    shape = shape_of(_widths(tower), whole(mix, "max_expert_tokens", _FRAMES))
-    rows = len(told.tensor_of(tower, "txt_bert.embeddings.word_embeddings.weight", 2))
+    tower, notices = _pad_positions(tower, read_count(video_options, "max_position_embeddings", _ROWS))
+    data_options = _data_options(released.options)
+    options = encoder(**_infer_options(tower, arch, video_options, data_options))
+    shape = item_shape_of(_infer_widths(tower), read_count(data_options, "max_expert_tokens", _FRAMES))
+    rows = len(require_tensor(tower, "txt_bert.embeddings.word_embeddings.weight", 2))
     return OpenedModel(
-        spec,
-        told.fitted(spec, shape, rows, tower),
+        options,
+        fit_weights(options, shape, rows, tower),
         shape,
         rows,
-        f"triplet:margin={margin_of(original.options, 0.05):g}",
+        f"triplet:margin={read_margin(released.options, 0.05):g}",
         ignored,
         notices,
-        context=spec.length,
+        context_length=options.length,
     )
 
 
-def _check(arch: Mapping[str, Any], plan: Mapping[str, Any]) -> None:
+def _require_architecture(arch: Mapping[str, Any], video_options: Mapping[str, Any]) -> None:
+    """Raise InputError when the configuration is of another model."""
     require_settings(arch, _ARCHITECTURE)
-    require_settings(plan, {"hidden_act": "gelu", "layer_norm_eps": 1e-12})
-    read = told.text(arch, "txt_agg", "bertftn")
-    if not re.fullmatch(r"bert(ftn|frz)\d*(cls)?", read):
-        raise InputError(f"option txt_agg of the file must be a BERT's first state (bertftn); got {read!r}")
+    require_settings(video_options, {"hidden_act": "gelu", "layer_norm_eps": 1e-12})
+    text_output = read_text(arch, "txt_agg", "bertftn")
+    if not re.fullmatch(r"bert(ftn|frz)\d*(cls)?", text_output):
+        raise InputError(f"option txt_agg of the file must be a BERT's first state (bertftn); got {text_output!r}")
 
 
-def _options(
-    tower: Mapping[str, Tensor], arch: Mapping[str, Any], plan: Mapping[str, Any], mix: Mapping[str, Any]
+def _infer_options(
+    tower: Mapping[str, Tensor],
+    arch: Mapping[str, Any],
+    video_options: Mapping[str, Any],
+    data_options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    positions = told.tensor_of(tower, "vid_bert.embeddings.position_embeddings.weight", 2)
+    """Return the options of the encoder from the shapes of the weights and the configuration."""
+    positions = require_tensor(tower, "vid_bert.embeddings.position_embeddings.weight", 2)
     return {
         "dim": positions.shape[1],
-        "layers": _layers(tower, "vid_bert"),
-        "heads": whole(plan, "num_attention_heads", 4),
-        "ffn": len(told.tensor_of(tower, "vid_bert.encoder.layer.0.intermediate.dense.weight", 2)),
+        "layers": _count_layers(tower, "vid_bert"),
+        "heads": read_count(video_options, "num_attention_heads", 4),
+        "ffn": len(require_tensor(tower, "vid_bert.encoder.layer.0.intermediate.dense.weight", 2)),
         "positions": len(positions),
-        "types": len(told.tensor_of(tower, "vid_bert.embeddings.token_type_embeddings.weight", 2)),
-        "window": told.number(mix, "temporal_encoding_window", 1.0),
-        "dropout": told.number(plan, "hidden_dropout_prob", 0.1),
-        "bert": _bert(tower),
-        "length": whole(mix, "max_text_words", _LENGTH),
+        "types": len(require_tensor(tower, "vid_bert.embeddings.token_type_embeddings.weight", 2)),
+        "window": read_number(data_options, "temporal_encoding_window", 1.0),
+        "dropout": read_number(video_options, "hidden_dropout_prob", 0.1),
+        "bert": _infer_bert(tower),
+        "length": read_count(data_options, "max_text_words", _LENGTH),
         "lower": True,
-        "keep_missing": told.flag(arch, "keep_missing_modalities", True),
+        "keep_missing": read_flag(arch, "keep_missing_modalities", True),
     }
 
 
-def _widths(tower: Mapping[str, Tensor]) -> dict[str, int]:
-    """Expert -> width of its features. Raises InputError for one whose type the original does not tell."""
+def _infer_widths(tower: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return expert -> width of its features. Raises InputError for an expert without a type in the original."""
     start, end = "video_dim_reduce.", ".fc.weight"
     names = [k[len(start) : -len(end)] for k in tower if k.startswith(start) and k.endswith(end)]
     unknown = sorted(set(names) - _TYPES.keys())
     if unknown or not names:
         got = ", ".join(unknown) or "none"
         raise InputError(f"experts of the file must be among {', '.join(sorted(_TYPES))}; got {got}")
-    return {name: told.tensor_of(tower, f"{start}{name}{end}", 2).shape[1] for name in names}
+    return {name: require_tensor(tower, f"{start}{name}{end}", 2).shape[1] for name in names}
 
 
-def _filled(tower: Mapping[str, Tensor], rows: int) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def _pad_positions(tower: Mapping[str, Tensor], rows: int) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Return the weights with at least `rows` position embeddings, and a notice when zeros were added."""
     name = "vid_bert.embeddings.position_embeddings.weight"
-    held = told.tensor_of(tower, name, 2)
-    if len(held) >= rows:
+    embeddings = require_tensor(tower, name, 2)
+    if len(embeddings) >= rows:
         return dict(tower), ()
-    notice = f"position embeddings: {len(held)} in the file, {rows - len(held)} of zeros behind them"
-    return {**tower, name: pad(held, (0, 0, 0, rows - len(held)))}, (notice,)
+    notice = f"position embeddings: {len(embeddings)} in the file, {rows - len(embeddings)} of zeros behind them"
+    return {**tower, name: pad(embeddings, (0, 0, 0, rows - len(embeddings)))}, (notice,)
 
 
-def _layers(tower: Mapping[str, Tensor], part: str) -> int:
+def _count_layers(tower: Mapping[str, Tensor], part: str) -> int:
+    """Return the number of layers of a transformer."""
     start = f"{part}.encoder.layer."
     return len({name.removeprefix(start).split(".")[0] for name in tower if name.startswith(start)})
 
 
-def _bert(tower: Mapping[str, Tensor]) -> str:
-    width = told.tensor_of(tower, "txt_bert.embeddings.word_embeddings.weight", 2).shape[1]
-    layers = _layers(tower, "txt_bert")
-    if width % HEAD or not layers:
-        raise InputError(f"the BERT must have layers, and a width that is a multiple of {HEAD}; got {width}")
+def _infer_bert(tower: Mapping[str, Tensor]) -> str:
+    """Return the option `bert` that fits the text tower."""
+    width = require_tensor(tower, "txt_bert.embeddings.word_embeddings.weight", 2).shape[1]
+    layers = _count_layers(tower, "txt_bert")
+    if width % HEAD_WIDTH or not layers:
+        raise InputError(f"the BERT must have layers, and a width that is a multiple of {HEAD_WIDTH}; got {width}")
     return "base" if (layers, width) == (12, 768) else f"{layers}x{width}"
 
 
-def _mix(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the training data were read: that of the last training set, on which a model was fine-tuned."""
+def _data_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how the training data were read: options of the last training set, on which the model was fine-tuned."""
     sets = options.get("train_sets")
     last = sets[-1] if isinstance(sets, list) and sets and isinstance(sets[-1], Mapping) else {}
-    mix = inside(last, "args").get("mix")
+    mix = nested_options(last, "args").get("mix")
     return mix[0] if isinstance(mix, list) and mix and isinstance(mix[0], Mapping) else {}

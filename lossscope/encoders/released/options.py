@@ -1,4 +1,4 @@
-"""What an original file of the VSE family says, read with care: options of known types, tensors that fit a model."""
+"""Options and tensors of released files, with checks: options of known types, tensors that fit a model."""
 
 from __future__ import annotations
 
@@ -11,66 +11,65 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..base import EncoderSpec, require_fit
-from ..layers.pooled_resnet import with_counters
-from ..types import Shape
+from ..layers.pooled_resnet import add_batch_counters
+from ..types import ItemShape
 
 
-def flag(options: Mapping[str, Any], name: str, absent: bool) -> bool:
-    """A switch; `absent` where the file has none. Raises InputError when it is no bool."""
-    value = options.get(name, absent)
+def read_flag(options: Mapping[str, Any], name: str, default: bool) -> bool:
+    """Return an option that is a bool, `default` where the file has none. Raises InputError when it is no bool."""
+    value = options.get(name, default)
     if not isinstance(value, bool):
         raise InputError(f"option {name} of the file must be true or false; got {value!r}")
     return value
 
 
-def text(options: Mapping[str, Any], name: str, absent: str | None = None) -> str:
-    """A text; `absent` where the file has none. Raises InputError when it is no text, or missing without one."""
-    value = options.get(name, absent)
+def read_text(options: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """Return an option that is text, `default` where the file has none. Raises InputError when there is no text."""
+    value = options.get(name, default)
     if not isinstance(value, str):
         raise InputError(f"option {name} of the file must be text; got {value!r}")
     return value
 
 
-def number(options: Mapping[str, Any], name: str, absent: float) -> float:
-    """A finite number; `absent` where the file has none. Raises InputError when it is none."""
-    value = options.get(name, absent)
+def read_number(options: Mapping[str, Any], name: str, default: float) -> float:
+    """Return an option that is a finite number, `default` where the file has none. Raises InputError otherwise."""
+    value = options.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
         raise InputError(f"option {name} of the file must be a finite number; got {value!r}")
     return float(value)
 
 
 def triplet_spec(options: Mapping[str, Any]) -> str:
-    """The family's objective: `triplet_sh` with max_violation, else `triplet`, at the margin the file says; empty when
-    it says neither.
+    """Return the objective of VSE's family at the margin in the options: `triplet_sh` with max_violation, or `triplet`.
 
-    Raises InputError when the margin is no number >= 0.
+    Empty when the options name neither margin nor max_violation. Raises InputError when the margin is no number >= 0.
     """
     if "margin" not in options and "max_violation" not in options:
         return ""
-    margin = number(options, "margin", 0.2)
+    margin = read_number(options, "margin", 0.2)
     if margin < 0:
         raise InputError(f"option margin of the file must be >= 0; got {margin}")
-    return f"{'triplet_sh' if flag(options, 'max_violation', False) else 'triplet'}:margin={margin:g}"
+    return f"{'triplet_sh' if read_flag(options, 'max_violation', False) else 'triplet'}:margin={margin:g}"
 
 
-def fitted(
-    encoder: EncoderSpec, item_shape: Shape, vocabulary_size: int, weights: Mapping[str, Tensor]
+def fit_weights(
+    encoder: EncoderSpec, item_shape: ItemShape, vocabulary_size: int, weights: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """`weights`, which must be those of the encoder at these sizes, with batch counters where old files have none.
+    """Return the weights with the batch counters that old files lack, after a check that they fit the encoder.
 
-    Raises InputError naming the first tensor that is missing, left over or of another shape.
+    Raises InputError that names the first tensor that is missing, left over or of another shape at these sizes.
     """
     with torch.device("meta"):
-        wanted = encoder.rebuild(item_shape, vocabulary_size, {}).state_dict()
-    found = with_counters(weights, wanted)
-    require_fit(wanted, found, type(encoder).__name__)
-    return found
+        expected = encoder.rebuild(item_shape, vocabulary_size, {}).state_dict()
+    completed = add_batch_counters(weights, expected)
+    require_fit(expected, completed, type(encoder).__name__)
+    return completed
 
 
-def tensor_of(tower: Mapping[str, Tensor], name: str, dimensions: int) -> Tensor:
-    """The tensor of that name and number of dimensions. Raises InputError when there is none."""
-    found = tower.get(name)
-    if found is None or found.ndim != dimensions:
-        got = "none" if found is None else f"one of shape {tuple(found.shape)}"
+def require_tensor(tower: Mapping[str, Tensor], name: str, dimensions: int) -> Tensor:
+    """Return the tensor of that name and number of dimensions. Raises InputError when there is none."""
+    tensor = tower.get(name)
+    if tensor is None or tensor.ndim != dimensions:
+        got = "none" if tensor is None else f"one of shape {tuple(tensor.shape)}"
         raise InputError(f"{name} of the file must be a tensor of {dimensions} dimensions; got {got}")
-    return found
+    return tensor

@@ -1,4 +1,4 @@
-"""What stands in an original checkpoint beside its form: state dicts, options, numbers; each checked before use."""
+"""The contents of a released checkpoint, each checked before use: state dicts, options, numbers."""
 
 from __future__ import annotations
 
@@ -11,82 +11,85 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.pickles.stubs import plain
+from lossscope.io.pickles.stubs import to_plain
 
-_BITS = 64  # of the greatest whole number that an option or a metric can be
+_MAX_BITS = 64  # of the greatest whole number that an option or a metric can be
 
 
-def is_state(tower: Any) -> bool:
-    """Whether it is a dict of tensors under texts, with one at least."""
+def is_state_dict(tower: Any) -> bool:
+    """Return whether it is a dict of tensors under texts, with at least one."""
     tensors = isinstance(tower, dict) and bool(tower)
     return tensors and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in dict.items(tower))
 
 
 def require_dense(tower: Mapping[str, Tensor], path: Path) -> None:
-    """Raise InputError naming the first tensor that is no ordinary one, as sparse and quantised ones are not."""
-    for name, tensor in _named(tower).items():
-        known = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested and not tensor.is_quantized
-        if not known or tensor.layout is not torch.strided or tensor.device.type != "cpu":
+    """Raise InputError that names the first tensor that is not an ordinary one, such as a sparse or quantised one."""
+    for name, tensor in _to_dict(tower).items():
+        ordinary = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested and not tensor.is_quantized
+        if not ordinary or tensor.layout is not torch.strided or tensor.device.type != "cpu":
             got = f"one of {tensor.dtype}, {tensor.layout} on {tensor.device}"
             raise InputError(f"{name} of {path} must be an ordinary tensor with its numbers; got {got}")
 
 
-def without_module(tower: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """The same without `module.` in front of the names, where every name has it."""
-    named = _named(tower)
+def strip_module_prefix(tower: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Return the tensors without `module.` in front of their names, where all names have it."""
+    named = _to_dict(tower)
     if all(name.startswith("module.") for name in named):
         return {name.removeprefix("module."): tensor for name, tensor in named.items()}
     return named
 
 
-def _named(tower: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """As a plain dict; a file can hang values on the methods of other kinds."""
+def _to_dict(tower: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a plain dict: a file can replace the methods of other classes."""
     return dict(dict.items(tower)) if isinstance(tower, dict) else dict(tower)
 
 
-def options_of(found: Mapping[Any, Any], path: Path) -> Mapping[str, Any]:
-    """`opt` or `config` of a checkpoint as plain values, {} when it has none. Raises InputError as plain_options."""
-    options = plain_options(found.get("opt", found.get("config", {})), path)
+def read_options(content: Mapping[Any, Any], path: Path) -> Mapping[str, Any]:
+    """Return `opt` or `config` of a checkpoint as plain values, {} when it has none.
+
+    Raises InputError as to_plain_options does.
+    """
+    options = to_plain_options(content.get("opt", content.get("config", {})), path)
     inner = options.get("_config") if isinstance(options, dict) else None
     if isinstance(inner, dict):
         return inner
     return options if isinstance(options, dict) else {}
 
 
-def plain_options(options: Any, path: Path) -> Any:
-    """Options as plain values under texts. Raises InputError for endless depth, and numbers that no option is."""
+def to_plain_options(options: Any, path: Path) -> Any:
+    """Return options as plain values under texts. Raises InputError for endless nesting and for oversized numbers."""
     try:
-        return plain(options, _value, _name)
+        return to_plain(options, _require_value, _to_name)
     except InputError as error:
         raise InputError(f"options of {path} must be ordinary ones; {error}") from None
 
 
-def epoch_of(found: Mapping[Any, Any]) -> int:
-    """The epoch that a checkpoint tells, 0 when it tells none that could be."""
-    epoch = found.get("epoch", 0)
-    whole = isinstance(epoch, int) and not isinstance(epoch, bool)
-    return epoch if whole and 0 <= epoch < 1 << 31 else 0
+def read_epoch(content: Mapping[Any, Any]) -> int:
+    """Return the epoch of a checkpoint, 0 when it has no valid one."""
+    epoch = content.get("epoch", 0)
+    is_integer = isinstance(epoch, int) and not isinstance(epoch, bool)
+    return epoch if is_integer and 0 <= epoch < 1 << 31 else 0
 
 
-def metrics_of(found: Mapping[Any, Any]) -> Mapping[str, float]:
-    """Metrics of a checkpoint that are finite numbers; what diverged or is damaged is not told."""
+def read_metrics(content: Mapping[Any, Any]) -> Mapping[str, float]:
+    """Return the metrics of a checkpoint that are finite numbers; others (of diverged or damaged ones) are left out."""
     named = {"best_rsum": "rsum", "monitor_best": "monitor_best"}
-    return {ours: float(found[theirs]) for theirs, ours in named.items() if _finite(found.get(theirs))}
+    return {ours: float(content[theirs]) for theirs, ours in named.items() if _is_finite(content.get(theirs))}
 
 
-def _value(value: Any) -> Any:
-    if isinstance(value, int) and value.bit_length() > _BITS:
+def _require_value(value: Any) -> Any:
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise InputError(f"it holds a whole number of {value.bit_length()} bits")
     return value
 
 
-def _name(key: Any) -> str:
+def _to_name(key: Any) -> str:
     if not isinstance(key, str | int | float | None):
         raise InputError(f"it holds a {type(key).__name__} as a name")
-    return str(_value(key))
+    return str(_require_value(key))
 
 
-def _finite(value: Any) -> bool:
+def _is_finite(value: Any) -> bool:
     if isinstance(value, int):
-        return value.bit_length() <= _BITS
+        return value.bit_length() <= _MAX_BITS
     return isinstance(value, float) and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""X-VLM's files: which tensors are the model's, what their shapes tell, and bias tables for another window."""
+"""X-VLM's files: which tensors are the model's, the sizes that follow from them, and bias tables for another window."""
 
 from __future__ import annotations
 
@@ -12,93 +12,99 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from ..layers.cross_encoder import HEAD
-from ..layers.swin import HEAD as SWIN_HEAD
+from ..layers.cross_encoder import HEAD_WIDTH
+from ..layers.swin import HEAD_WIDTH as SWIN_HEAD
 from ..types import ReleasedFile
-from .options import tensor_of
+from .options import require_tensor
 
 _CROSS = re.compile(r"text_encoder\.(bert\.)?encoder\.layer\.\d+\.crossattention\.self\.key\.weight")
-_REBUILT = ("position_ids", "relative_position_index", "attn_mask")
+_DERIVED = ("position_ids", "relative_position_index", "attn_mask")
 _HEADS = ("text_encoder.cls.", "bbox_head.")
 _TABLE = "relative_position_bias_table"
 _PROJ = "vision_encoder.patch_embed.proj.weight"
 
 
-def is_xvlm(original: ReleasedFile) -> bool:
-    """Whether a file holds an image tower under X-VLM's name and a text body with cross attention."""
-    tower = original.towers[0]
-    seeing = any(name.startswith("vision_encoder.") for name in tower)
-    return len(original.towers) == 1 and seeing and any(_CROSS.fullmatch(name) for name in tower)
+def is_xvlm(released: ReleasedFile) -> bool:
+    """Return whether a file holds an image tower under X-VLM's name and a text encoder with cross attention."""
+    tower = released.towers[0]
+    has_images = any(name.startswith("vision_encoder.") for name in tower)
+    return len(released.towers) == 1 and has_images and any(_CROSS.fullmatch(name) for name in tower)
 
 
-def weights_of(original: ReleasedFile) -> tuple[dict[str, Tensor], tuple[str, ...]]:
-    """The model's tensors by name, without the `bert.` of pretrained files, and the names left out on purpose.
+def select_weights(released: ReleasedFile) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Return the model's tensors by name, without the `bert.` of pretrained files, and the names that are left out.
 
-    Left out: heads of pretraining (masked words, boxes), and buffers that follow from the sizes. Raises InputError
+    Left out are heads of pretraining (masked words, boxes), and buffers that follow from the sizes. Raises InputError
     when the image tower is no Swin (X-VLM with CLIP's or DeiT's vision transformer).
     """
-    tower = original.towers[0]
-    named = {name.replace("text_encoder.bert.", "text_encoder.", 1): name for name in tower}
-    ignored = {ours for ours in named if ours.startswith(_HEADS) or ours.rpartition(".")[2] in _REBUILT}
+    tower = released.towers[0]
+    file_names = {name.replace("text_encoder.bert.", "text_encoder.", 1): name for name in tower}
+    ignored = {name for name in file_names if name.startswith(_HEADS) or name.rpartition(".")[2] in _DERIVED}
     if not any(_TABLE in name for name in tower):
-        raise InputError(f"the image tower of {original.path} must be a Swin; X-VLM's others can not be opened")
-    found = {ours: tower[theirs] for ours, theirs in named.items() if ours not in ignored}
-    return found, tuple(named[ours] for ours in sorted(ignored))
+        raise InputError(f"the image tower of {released.path} must be a Swin; X-VLM's others cannot be opened")
+    weights = {name: tower[file_name] for name, file_name in file_names.items() if name not in ignored}
+    return weights, tuple(file_names[name] for name in sorted(ignored))
 
 
-def sizes(weights: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The options of the encoder that shapes tell. Raises InputError when one is missing or of an unknown kind."""
-    embed, _, patch, _ = tensor_of(weights, _PROJ, 4).shape
-    word = tensor_of(weights, "text_encoder.embeddings.word_embeddings.weight", 2)
-    layers = _counted(weights, r"text_encoder\.encoder\.layer\.(\d+)\..+")
-    fused = _counted(weights, r"text_encoder\.encoder\.layer\.(\d+)\.crossattention\..+")
-    stages = range(_counted(weights, r"vision_encoder\.layers\.(\d+)\..+"))
-    depths = [_counted(weights, rf"vision_encoder\.layers\.{i}\.blocks\.(\d+)\..+") for i in stages]
-    if embed % SWIN_HEAD or word.shape[1] % HEAD or not 0 < fused < layers:
+def infer_sizes(weights: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the options that follow from shapes. Raises InputError when a tensor is missing or of an unknown kind."""
+    embed, _, patch, _ = require_tensor(weights, _PROJ, 4).shape
+    word = require_tensor(weights, "text_encoder.embeddings.word_embeddings.weight", 2)
+    layers = _count_groups(weights, r"text_encoder\.encoder\.layer\.(\d+)\..+")
+    fused = _count_groups(weights, r"text_encoder\.encoder\.layer\.(\d+)\.crossattention\..+")
+    stages = range(_count_groups(weights, r"vision_encoder\.layers\.(\d+)\..+"))
+    depths = [_count_groups(weights, rf"vision_encoder\.layers\.{i}\.blocks\.(\d+)\..+") for i in stages]
+    if embed % SWIN_HEAD or word.shape[1] % HEAD_WIDTH or not 0 < fused < layers:
         got = f"{embed}, {word.shape[1]}, {layers} and {fused}"
-        raise InputError(f"widths of the file must be multiples of {SWIN_HEAD} and {HEAD}, with layers; got {got}")
+        raise InputError(
+            f"widths of the file must be multiples of {SWIN_HEAD} and {HEAD_WIDTH}, with layers; got {got}"
+        )
     return {
-        "embed": embed, "patch": patch, "depths": "/".join(map(str, depths)), "window": window_of(weights),
+        "embed": embed, "patch": patch, "depths": "/".join(map(str, depths)), "window": infer_window(weights),
         "width": word.shape[1], "layers": layers, "fused": fused,
-        "positions": tensor_of(weights, "text_encoder.embeddings.position_embeddings.weight", 2).shape[0],
-        "dim": tensor_of(weights, "text_proj.weight", 2).shape[0],
+        "positions": require_tensor(weights, "text_encoder.embeddings.position_embeddings.weight", 2).shape[0],
+        "dim": require_tensor(weights, "text_proj.weight", 2).shape[0],
     }  # fmt: skip
 
 
-def window_of(weights: Mapping[str, Tensor]) -> int:
-    """Tokens of the side of a window, w, from the (2 w − 1)² rows of the first bias table."""
-    rows = tensor_of(weights, f"vision_encoder.layers.0.blocks.0.attn.{_TABLE}", 2).shape[0]
+def infer_window(weights: Mapping[str, Tensor]) -> int:
+    """Return the tokens of a window's side, w, from the (2 w − 1)² rows of the first bias table."""
+    rows = require_tensor(weights, f"vision_encoder.layers.0.blocks.0.attn.{_TABLE}", 2).shape[0]
     window = (math.isqrt(rows) + 1) // 2
     if (2 * window - 1) ** 2 != rows:
         raise InputError(f"a bias table must have (2 w - 1)² rows for windows of w; got {rows}")
     return window
 
 
-def whole(options: Mapping[str, Any], name: str, absent: int) -> int:
-    """A whole number; `absent` where the file has none. Raises InputError when it is none."""
-    value = options.get(name, absent)
+def read_whole_number(options: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an option that is a whole number, `default` where the file has none. Raises InputError otherwise."""
+    value = options.get(name, default)
     if type(value) is not int:
         raise InputError(f"option {name} of the file must be a whole number; got {value!r}")
     return value
 
 
-def pixels_of(original: ReleasedFile, patch: int, stages: int, window: int) -> int:
-    """Side of the pictures: from the mask of the first stage's windows; without one, the last stage is one window."""
-    mask = original.towers[0].get("vision_encoder.layers.0.blocks.1.attn_mask")
+def infer_image_size(released: ReleasedFile, patch: int, stages: int, window: int) -> int:
+    """Return the side of the pictures, from the mask of the first stage's windows.
+
+    Without that mask, the last stage is taken to be a single window.
+    """
+    mask = released.towers[0].get("vision_encoder.layers.0.blocks.1.attn_mask")
     across = math.isqrt(mask.shape[0]) if mask is not None and mask.ndim == 3 else 1 << (stages - 1)
     return across * window * patch
 
 
-def resized(weights: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same, bias tables stretched (bicubic) to the windows of the model whose tensors are `wanted`."""
+def resize_bias_tables(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights with bias tables resized (bicubic) to the windows of the model with the `expected` tensors."""
     return {
-        name: _stretched(x, wanted[name]) if name in wanted and _TABLE in name else x for name, x in weights.items()
+        name: _resize_table(x, expected[name]) if name in expected and _TABLE in name else x
+        for name, x in weights.items()
     }
 
 
-def _stretched(table: Tensor, wanted: Tensor) -> Tensor:
+def _resize_table(table: Tensor, expected: Tensor) -> Tensor:
     """((2 w − 1)², heads) -> a table for windows of another size."""
-    old, new = (math.isqrt(len(one)) for one in (table, wanted))
+    old, new = (math.isqrt(len(rows)) for rows in (table, expected))
     if old == new or old * old != len(table):
         return table
     grid = table.float().T.reshape(1, -1, old, old)
@@ -106,6 +112,6 @@ def _stretched(table: Tensor, wanted: Tensor) -> Tensor:
     return grid.reshape(-1, new * new).T.to(table.dtype).contiguous()
 
 
-def _counted(weights: Mapping[str, Tensor], pattern: str) -> int:
-    """How many numbers the group of the pattern takes among the names."""
-    return len({found[1] for name in weights if (found := re.fullmatch(pattern, name))})
+def _count_groups(weights: Mapping[str, Tensor], pattern: str) -> int:
+    """Return the number of different values that the group of the pattern has among the names."""
+    return len({match[1] for name in weights if (match := re.fullmatch(pattern, name))})

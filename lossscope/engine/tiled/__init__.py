@@ -1,1 +1,1 @@
-"""Batches larger than memory: one pass over tiles of S that are never held together."""
+"""Batches larger than memory: one pass over tiles of S, which is never in memory as a whole."""

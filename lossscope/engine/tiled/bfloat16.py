@@ -1,4 +1,4 @@
-"""S in tiles of bfloat16 products, with every cell that their error leaves undecided made again exactly."""
+"""S in tiles of bfloat16 products, where every entry that their error leaves undecided is computed again exactly."""
 
 from __future__ import annotations
 
@@ -13,45 +13,48 @@ from torch import Tensor
 from lossscope.core.pair import Pair
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import Undecided
+from lossscope.objectives.counting.base import UndecidedRange
 from lossscope.objectives.counting.buffers import Buffers
 
 from .matrix import Tile, TiledMatrix, row_slices
 from .sparse_mask import SparseMask
 
-_SHARE = 128  # one cell in so many is made again at most: more takes as long as a float32 product
-_LONGEST = 64  # tiles that are made in float32 at most before bfloat16 is tried again
-_TIED = 4  # one query in so many may be tied at most
-_BLOCK = 1 << 16  # numbers of one side that exact cells are made of at once: their float64 copies stay in a cache
+_SHARE = 128  # at most 1 entry in 128 is computed again: more takes as long as a float32 product
+_MAX_PAUSE = 64  # at most 64 tiles are computed in float32 before bfloat16 is tried again
+_TIED = 4  # at most 1 query in 4 may be tied
+_BLOCK = (
+    1 << 16
+)  # numbers of one side that exact entries are computed from at once: their float64 copies stay in a cache
 
 
 @dataclass(frozen=True)
-class Rounded:
-    """(n, d) vectors in bfloat16 and the lengths, (n,), of these, of the vectors, and of what rounding took."""
+class RoundedVectors:
+    """Vectors in bfloat16, and the norms that bound the error of their products."""
 
-    values: Tensor
-    kept: Tensor
-    whole: Tensor
-    lost: Tensor
+    values: Tensor  # (n, d) bfloat16
+    rounded_norm: Tensor  # (n,) of the rounded vectors
+    norm: Tensor  # (n,) of the vectors before rounding
+    error_norm: Tensor  # (n,) of the difference
 
     @classmethod
-    def of(cls, x: Tensor) -> Rounded:
-        """Of float32 vectors."""
-        values, length = x.bfloat16(), partial(torch.linalg.vector_norm, dim=1)
-        parts = torch.split(values, 1024)
-        lost = [length(a - b) for a, b in zip(torch.split(x, 1024), parts, strict=True)]
-        kept = [length(part.float()) for part in parts]
-        return cls(values, torch.cat(kept), length(x), torch.cat(lost))
+    def of(cls, x: Tensor) -> RoundedVectors:
+        """Round float32 vectors, (n, d)."""
+        values, norm = x.bfloat16(), partial(torch.linalg.vector_norm, dim=1)
+        blocks = torch.split(values, 1024)
+        error_norm = [norm(a - b) for a, b in zip(torch.split(x, 1024), blocks, strict=True)]
+        rounded_norm = [norm(block.float()) for block in blocks]
+        return cls(values, torch.cat(rounded_norm), norm(x), torch.cat(error_norm))
 
 
 class Bfloat16Tiles:
-    """A matrix whose tiles are bfloat16 products; float32 ones for a while where these left too much undecided.
+    """A matrix whose tiles are bfloat16 products, or float32 products for a while after too many were undecided.
 
-    A cell v·t is off by at most |v − v'||t| + |v'||t − t'| + d 2⁻²³ |v'||t'|, v' and t' the rounded vectors, before it
-    is rounded itself, which keeps the order of cells. Raises InputError for what is not float32 vectors on a CPU.
+    An entry v·t is off by at most |v − v'||t| + |v'||t − t'| + d 2⁻²³ |v'||t'|, with v' and t' the rounded vectors,
+    before it is rounded itself, which keeps the order of entries.
+    Raises InputError unless the matrix has float32 embeddings on a CPU.
     """
 
-    def __init__(self, matrix: TiledMatrix, space: Buffers) -> None:
+    def __init__(self, matrix: TiledMatrix, buffers: Buffers) -> None:
         if matrix.images is None or matrix.captions is None:
             raise InputError("--precision bf16 must be given embeddings; got similarities. Use --precision float32")
         kind = (matrix.images.device.type, matrix.images.dtype)
@@ -60,119 +63,142 @@ class Bfloat16Tiles:
                 f"--precision bf16 must be given float32 embeddings on a CPU; got {kind[1]} on {kind[0]}. "
                 "Use --precision float32"
             )
-        self.matrix, self.space = matrix, space
+        self.matrix, self.buffers = matrix, buffers
         self.images, self.captions = matrix.images, matrix.captions
-        self._rounded = Rounded.of(self.images), Rounded.of(self.captions)
-        self._wait = self._left = 0
+        self._rounded = RoundedVectors.of(self.images), RoundedVectors.of(self.captions)
+        self._pause = 0  # float32 tiles after the last tile with too many undecided entries
+        self._pause_left = 0  # those of them that are still to come
 
-    def positives(self, relation: SparseMask) -> Tensor:
-        """(k,) similarities of the positive cells."""
-        return self.exact(relation.positives.rows, relation.positives.columns)
+    def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) exact similarities of the positive entries."""
+        return self.exact(mask.positives.rows, mask.positives.columns)
 
     def exact(self, rows: Tensor, columns: Tensor) -> Tensor:
-        """(k,) similarities of some cells: sums in float64, rounded once; of equal vectors they are equal."""
-        found, size = self.images.new_empty(len(rows)), max(_BLOCK // max(self.images.shape[1], 1), 1)
+        """(k,) similarities of some entries: sums in float64, rounded once, so that equal vectors give equal ones."""
+        exact, size = self.images.new_empty(len(rows)), max(_BLOCK // max(self.images.shape[1], 1), 1)
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
-            found[part] = self.images[rows[part]].double().mul_(self.captions[columns[part]]).sum(1)
-        return found
+            exact[part] = self.images[rows[part]].double().mul_(self.captions[columns[part]]).sum(1)
+        return exact
 
-    def tiles(self, rows: list[slice], columns: list[slice], space: Buffers) -> Iterator[Tile]:
-        """Every tile of some runs of rows, row by row; rounded ones are to be settled before they are looked at."""
-        v, t = (side.values for side in self._rounded)
-        for part in rows:
-            for run in columns:
-                if self._left:
-                    self._left -= 1
-                    yield self.product(part, run)
+    def tiles(self, rows: list[slice], columns: list[slice], buffers: Buffers) -> Iterator[Tile]:
+        """Yield every tile, row by row; rounded tiles must pass `make_exact` before they are used."""
+        v, t = (vectors.values for vectors in self._rounded)
+        for row_slice in rows:
+            for column_slice in columns:
+                if self._pause_left:
+                    self._pause_left -= 1
+                    yield self.product(row_slice, column_slice)
                     continue
-                shape = (part.stop - part.start, run.stop - run.start)
-                S = space.room("tile", shape, torch.float32, self.images.device)
-                S.copy_(torch.mm(v[part], t[run].T, out=space.room("rounded", shape, torch.bfloat16, v.device)))
-                yield Tile(S, part, run, rounded=True)
+                shape = (row_slice.stop - row_slice.start, column_slice.stop - column_slice.start)
+                S = buffers.get("tile", shape, torch.float32, self.images.device)
+                rounded = buffers.get("rounded", shape, torch.bfloat16, v.device)
+                S.copy_(torch.mm(v[row_slice], t[column_slice].T, out=rounded))
+                yield Tile(S, row_slice, column_slice, rounded=True)
 
     def error(self, tile: Tile) -> tuple[Tensor, Tensor]:
-        """(r,) and (w,) how far the cells of each row, and of each column, are off at most."""
+        """Return the largest error of an entry in each row, (r,), and in each column, (w,), of a rounded tile."""
         (v, t), d = self._rounded, self.images.shape[1]
-        part = [
-            Rounded(side.values[:0], side.kept[own], side.whole[own], side.lost[own])
-            for side, own in ((v, tile.rows), (t, tile.columns))
-        ]
-        own, other = part
-        return _error(own, other, d), _error(other, own, d)
+        own, other = (
+            RoundedVectors(
+                vectors.values[:0], vectors.rounded_norm[part], vectors.norm[part], vectors.error_norm[part]
+            )
+            for vectors, part in ((v, tile.rows), (t, tile.columns))
+        )  # fmt: skip
+        return _largest_error(own, other, d), _largest_error(other, own, d)
 
-    def level(self, tile: Tile, best: Pair[Tensor], relation: SparseMask) -> list[Tensor]:
-        """Places of positives of queries that have a cell in a float32 tile which may be level with their best one."""
-        cells = relation.positives
-        own = ((cells.rows, tile.rows), (cells.columns, tile.columns))
-        found = []
-        for (queries, part), known, tied in zip(own, best, self._tied(tile, best), strict=True):
-            met = torch.zeros(len(known), dtype=torch.bool)
-            met[part] = tied
-            found.append(met[queries].nonzero()[:, 0])
-        return found
+    def tied_positives(self, tile: Tile, best: Pair[Tensor], mask: SparseMask) -> list[Tensor]:
+        """Return the positives of queries for which an entry of a float32 tile may equal the best positive.
 
-    def _tied(self, tile: Tile, best: Pair[Tensor]) -> tuple[Tensor, Tensor]:
-        """(r,) and (w,) bool: those queries."""
+        Args:
+            tile: a float32 product.
+            best: (n,) and (m,) similarity of the best positive of each query.
+            mask: of the direction i2t.
+
+        Returns:
+            Indices in the list of positive entries, of the queries of i2t and of those of t2i.
+        """
+        positives = mask.positives
+        queries_of = ((positives.rows, tile.rows), (positives.columns, tile.columns))
+        indices = []
+        for (queries, part), best_of, tied in zip(queries_of, best, self._tied_queries(tile, best), strict=True):
+            is_tied = torch.zeros(len(best_of), dtype=torch.bool)
+            is_tied[part] = tied
+            indices.append(is_tied[queries].nonzero()[:, 0])
+        return indices
+
+    def _tied_queries(self, tile: Tile, best: Pair[Tensor]) -> tuple[Tensor, Tensor]:
+        """(r,) and (w,) bool: an entry of the tile may equal the best positive of the row, or of the column."""
         (v, t), d = self._rounded, self.images.shape[1]
-        width = 2.0**-22 * (d + 8) * float(v.whole[tile.rows].amax() * t.whole[tile.columns].amax())
+        width = 2.0**-22 * (d + 8) * float(v.norm[tile.rows].amax() * t.norm[tile.columns].amax())
 
-        def tied(known: Tensor, dim: int) -> Tensor:
-            apart = torch.sub(tile.S, known.unsqueeze(dim), out=self.space.like(tile.S)).abs_()
-            return apart.amin(dim) <= width
+        def tied(best_of: Tensor, dim: int) -> Tensor:
+            distance = torch.sub(tile.S, best_of.unsqueeze(dim), out=self.buffers.empty_like(tile.S)).abs_()
+            return distance.amin(dim) <= width
 
         return tied(best.i2t[tile.rows], 1), tied(best.t2i[tile.columns], 0)
 
-    def collapsed(self, hide: Callable[[Tile], Tile], best: Pair[Tensor], rows: int, columns: int) -> bool:
-        """Whether so many queries of the first tile may be tied that to rank them anew costs more than is won."""
+    def has_many_ties(self, hide: Callable[[Tile], Tile], best: Pair[Tensor], rows: int, columns: int) -> bool:
+        """Whether so many queries of the first tile may be tied that ranking them again costs more than is saved.
+
+        Args:
+            hide: sets the entries of a tile that are not negatives to −inf.
+            best: (n,) and (m,) similarity of the best positive of each query.
+            rows: of a tile.
+            columns: of a tile.
+        """
         n, m = self.matrix.shape
         corner = hide(self.product(row_slices(n, rows)[0], row_slices(m, columns)[0]))
-        met = sum(int(tied.sum()) for tied in self._tied(corner, best))
-        return _TIED * met > sum(corner.S.shape)
+        number = sum(int(tied.sum()) for tied in self._tied_queries(corner, best))
+        return _TIED * number > sum(corner.S.shape)
 
-    def settled(self, tile: Tile, undecided: Sequence[tuple[Undecided, int]]) -> bool:
-        """Make undecided cells of a rounded tile exact; False where they are too many: it must be made in float32.
+    def make_exact(self, tile: Tile, undecided: Sequence[tuple[UndecidedRange, int]]) -> bool:
+        """Compute the undecided entries of a rounded tile exactly, in place.
 
-        undecided: bounds of queries, and the dimension that their candidates lie along.
+        Returns False where they are too many: then the tile must be computed in float32.
+
+        Args:
+            tile: a rounded tile.
+            undecided: ranges of entries, and the dimension along which their candidates are.
         """
-        places = self._places(tile.S, undecided)
-        if places is None:
-            self._wait = min(max(2 * self._wait, 1), _LONGEST)
-            self._left = self._wait
+        indices = self._undecided_indices(tile.S, undecided)
+        if indices is None:
+            self._pause = min(max(2 * self._pause, 1), _MAX_PAUSE)
+            self._pause_left = self._pause
             return False
-        self._wait = 0
-        row, column = places // tile.S.shape[1], places % tile.S.shape[1]
-        tile.S.view(-1)[places] = self.exact(row + tile.rows.start, column + tile.columns.start)
+        self._pause = 0
+        row, column = indices // tile.S.shape[1], indices % tile.S.shape[1]
+        tile.S.view(-1)[indices] = self.exact(row + tile.rows.start, column + tile.columns.start)
         return True
 
     def product(self, rows: slice, columns: slice) -> Tile:
-        """A tile in float32, in the room of the last one."""
+        """Return a tile in float32, in the memory of the last tile."""
         shape = (rows.stop - rows.start, columns.stop - columns.start)
-        S = self.space.room("tile", shape, torch.float32, self.images.device)
+        S = self.buffers.get("tile", shape, torch.float32, self.images.device)
         return Tile(torch.mm(self.images[rows], self.captions[columns].T, out=S), rows, columns)
 
-    def _places(self, S: Tensor, undecided: Sequence[tuple[Undecided, int]]) -> Tensor | None:
-        """(k,) flat places of undecided cells; None where they are too many or nothing bounds the error."""
-        found: list[np.ndarray] = []
-        truth = self.space.room("truth", tuple(S.shape), torch.bool, S.device).numpy()
+    def _undecided_indices(self, S: Tensor, undecided: Sequence[tuple[UndecidedRange, int]]) -> Tensor | None:
+        """(k,) flat indices of undecided entries; None where they are too many or nothing bounds the error."""
+        indices: list[np.ndarray] = []
+        comparison = self.buffers.get("truth", tuple(S.shape), torch.bool, S.device).numpy()
         flat, limit = S.view(-1).numpy(), S.numel()
         for (low, high), dim in undecided:
             if bool(low.isnan().any()):
                 return None
-            np.greater_equal(S.numpy(), low.unsqueeze(dim).numpy(), out=truth)
-            places = np.flatnonzero(truth)
-            if high is not None and len(places):
-                query = places // S.shape[1] if dim == 1 else places % S.shape[1]
-                places = places[flat[places] <= high.numpy()[query]]
-            if len(places) * _SHARE > limit:
+            np.greater_equal(S.numpy(), low.unsqueeze(dim).numpy(), out=comparison)
+            inside = np.flatnonzero(comparison)
+            if high is not None and len(inside):
+                query = inside // S.shape[1] if dim == 1 else inside % S.shape[1]
+                inside = inside[flat[inside] <= high.numpy()[query]]
+            if len(inside) * _SHARE > limit:
                 return None
-            found.append(places)
-        places = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-        return None if len(places) * _SHARE > limit else torch.from_numpy(places)
+            indices.append(inside)
+        every = np.unique(np.concatenate(indices)) if indices else np.zeros(0, np.int64)
+        return None if len(every) * _SHARE > limit else torch.from_numpy(every)
 
 
 def require_comparisons(objectives: Sequence[Objective]) -> None:
-    """Raise InputError for an objective that needs the exact value of every cell."""
+    """Raise InputError for an objective that needs the exact value of every entry."""
     for objective in objectives:
         if objective.counting_rule is not None and not objective.counting_rule.compares:
             raise InputError(
@@ -181,8 +207,12 @@ def require_comparisons(objectives: Sequence[Objective]) -> None:
             )
 
 
-def _error(own: Rounded, other: Rounded, d: int) -> Tensor:
-    """(r,) of `own` with any of `other`; what underflows, and the rounding of exact cells, is in the last terms."""
-    sums = 2.0**-23 * (d + 8) * own.kept * other.kept.amax()
-    lost = own.lost * other.whole.amax() + own.kept * other.lost.amax() + 2.0**-22 * own.whole * other.whole.amax()
+def _largest_error(own: RoundedVectors, other: RoundedVectors, d: int) -> Tensor:
+    """(r,) error of each of `own` with any of `other`; the last terms cover underflow and rounding of exact entries."""
+    sums = 2.0**-23 * (d + 8) * own.rounded_norm * other.rounded_norm.amax()
+    lost = (
+        own.error_norm * other.norm.amax()
+        + own.rounded_norm * other.error_norm.amax()
+        + 2.0**-22 * own.norm * other.norm.amax()
+    )
     return (lost + sums) * (1 + 2.0**-12) + 2.0**-100

@@ -1,4 +1,4 @@
-"""Hardest negatives and ranks of one direction, gathered tile by tile."""
+"""The hardest negative and the rank of each query of one direction, accumulated tile by tile."""
 
 from __future__ import annotations
 
@@ -8,65 +8,85 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.objectives.counting.base import Undecided, undecided_maximum, undecided_near
+from lossscope.objectives.counting.base import UndecidedRange, undecided_maximum, undecided_near
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import Extremes
 
 
 class ExtremeTracker:
-    """hardest, column: (n,) the largest negative met and where. above, level: (n,) negatives above the best positive,
-    and at least as high."""
+    """The hardest negative of each of n queries, and the number of negatives above its best positive.
 
-    def __init__(self, known: QueryPositives, space: Buffers) -> None:
-        self.known, self.best, self.space = known, known.best, space
+    Attributes:
+        best: (n,) similarity of the best positive.
+        hardest: (n,) largest negative so far, −inf before the first.
+        column: (n,) its candidate, −1 before the first.
+        above: (n,) number of negatives above the best positive.
+        at_least: (n,) number of negatives at least as high as the best positive.
+    """
+
+    def __init__(self, positives: QueryPositives, buffers: Buffers) -> None:
+        self.best, self.buffers = positives.best, buffers
         n, device = len(self.best), self.best.device
         self.hardest = torch.full_like(self.best, -torch.inf)
         self.column = torch.full((n,), -1, dtype=torch.int64, device=device)
         self.above = torch.zeros(n, dtype=torch.float64, device=device)
-        self.level = torch.zeros_like(self.above)
+        self.at_least = torch.zeros_like(self.above)
 
     def add(self, tile: Tensor, rows: slice, columns: slice, dim: int) -> None:
-        """Meet a tile whose cells that are no negatives are −inf; columns: the candidates it is about."""
-        found = tile.amax(dim)
-        better = (found > self.hardest[rows]).nonzero()[:, 0]
-        if len(better):
-            lines = tile[better] if dim == 1 else tile[:, better].T.contiguous()
-            self.column[rows.start + better] = lines.argmax(1) + columns.start
-            self.hardest[rows.start + better] = found[better]
-        best, truth = self.best[rows].unsqueeze(dim), self.space.like(tile)
-        self.above[rows] += self.space.total(torch.gt(tile, best, out=truth), dim)
-        self.level[rows] += self.space.total(torch.ge(tile, best, out=truth), dim)
+        """Add a tile.
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
-        """As a side has it."""
+        Args:
+            tile: (r, w), −inf on entries that are not negatives.
+            rows: the queries of the tile.
+            columns: the candidates of the tile.
+            dim: 1 where the queries are its rows, 0 where they are its columns.
+        """
+        largest = tile.amax(dim)
+        better = (largest > self.hardest[rows]).nonzero()[:, 0]
+        if len(better):
+            by_query = tile[better] if dim == 1 else tile[:, better].T.contiguous()
+            self.column[rows.start + better] = by_query.argmax(1) + columns.start
+            self.hardest[rows.start + better] = largest[better]
+        best, comparison = self.best[rows].unsqueeze(dim), self.buffers.empty_like(tile)
+        self.above[rows] += self.buffers.sum(torch.gt(tile, best, out=comparison), dim)
+        self.at_least[rows] += self.buffers.sum(torch.ge(tile, best, out=comparison), dim)
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+        """Return the ranges of rounded entries that must be exact before `add`, as `TileAccumulator.undecided`."""
         return undecided_maximum(tile, dim, self.hardest[rows], error), undecided_near(self.best[rows], error)
 
-    def correct(self, queries: Tensor, best: Tensor, lines: Tensor) -> None:
-        """Rank some queries anew, from their whole rows of negatives, (k, c), and the best positive of each, (k,)."""
-        self.above[queries] = torch.gt(lines, best[:, None]).sum(1).double()
-        self.level[queries] = torch.ge(lines, best[:, None]).sum(1).double()
+    def correct_ranks(self, queries: Tensor, best: Tensor, negatives: Tensor) -> None:
+        """Replace the ranks of some queries.
+
+        Args:
+            queries: (k,) of them.
+            best: (k,) similarity of the best positive of each.
+            negatives: (k, c) whole rows, −inf on entries that are not negatives.
+        """
+        self.above[queries] = torch.gt(negatives, best[:, None]).sum(1).double()
+        self.at_least[queries] = torch.ge(negatives, best[:, None]).sum(1).double()
 
     def state(self) -> dict[str, Any]:
-        """What other processes need of it."""
-        return {name: getattr(self, name) for name in ("hardest", "column", "above", "level")}
+        """Return what other processes need for `merge`."""
+        return {name: getattr(self, name) for name in ("hardest", "column", "above", "at_least")}
 
     def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        """Become the sum of all processes; of equal hardest negatives the one in the first column."""
-        self.above, self.level = (torch.stack([s[name] for s in states]).sum(0) for name in ("above", "level"))
+        """Replace the state by that over all processes; of equal hardest negatives the first column is taken."""
+        self.above, self.at_least = (torch.stack([s[name] for s in states]).sum(0) for name in ("above", "at_least"))
         hardest, column = (torch.stack([s[name] for s in states]) for name in ("hardest", "column"))
         self.hardest = hardest.amax(0)
-        far = torch.iinfo(torch.int64).max
-        first = column.where((hardest == self.hardest) & (column >= 0), far).amin(0)
-        self.column = first.where(first < far, -1)
+        last = torch.iinfo(torch.int64).max
+        first = column.where((hardest == self.hardest) & (column >= 0), last).amin(0)
+        self.column = first.where(first < last, -1)
 
     def extremes(self) -> Extremes:
-        """What was met; NaN and −1 where there is nothing."""
+        """Return the extremes of all tiles so far; NaN and −1 where a query has no positive or no negative."""
         none = self.hardest == -torch.inf
         return Extremes(
             self.best.where(self.best > -torch.inf, torch.nan),
             self.hardest.where(~none, torch.nan),
             self.column.where(~none, -1),
             self.above.long(),
-            (self.level - self.above).long(),
+            (self.at_least - self.above).long(),
         )

@@ -1,4 +1,4 @@
-"""One batch of any size without its matrix: both directions of every objective from one look at each tile of S."""
+"""One batch of any size without its matrix: both directions of every objective from one pass over the tiles of S."""
 
 from __future__ import annotations
 
@@ -10,201 +10,247 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, Counts
+from lossscope.core.counts import Counts
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.pair import Pair
+from lossscope.core.types import Convention
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import TileAccumulator, Undecided
+from lossscope.objectives.counting.base import TileAccumulator, UndecidedRange
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .bfloat16 import Bfloat16Tiles, require_comparisons
 from .extremes import ExtremeTracker
-from .matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
+from .matrix import COLUMNS, ROWS, OnTile, Tile, TiledMatrix, row_slices
 from .sparse_mask import SparseMask
 
-Tick = Callable[[int, int], None]
-Change = Callable[[Tile], Tile]
-_BLOCK = 64  # positives that one product makes
+TileStep = Callable[[Tile], Tile]
+_BLOCK = 64  # positives of one product
 
 
 @dataclass(frozen=True, eq=False)
 class TiledRows(RowsOfS):
-    """What a pass over S tells of one direction. sides: of each objective. top: where extremes were asked for."""
+    """The result of a pass over S for one direction."""
 
     shape: BatchShape
-    known: QueryPositives
-    sides: dict[Objective, TileAccumulator]
-    top: ExtremeTracker | None
+    positives: QueryPositives
+    accumulators: dict[Objective, TileAccumulator]
+    tracker: ExtremeTracker | None  # None where extremes were not requested
 
     @property
     def extremes(self) -> Extremes:
-        assert self.top is not None, "extremes must be asked for before the pass"
-        return self.top.extremes()
+        assert self.tracker is not None, "extremes must be requested before the pass"
+        return self.tracker.extremes()
 
     @property
     def skipped(self) -> Tensor:
-        return ~self.known.usable
+        return ~self.positives.usable
 
-    def undecided(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[Undecided, int]]:
-        """Bounds of rounded cells that anything asked of this direction needs exactly."""
-        asked: list[TileAccumulator | ExtremeTracker] = [
-            *self.sides.values(),
-            *([] if self.top is None else [self.top]),
+    def undecided(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[UndecidedRange, int]]:
+        """Return the ranges of rounded entries that any accumulator needs exactly, and `dim` with each.
+
+        Args:
+            S: (r, w) rounded tile.
+            rows: the queries of the tile.
+            dim: 1 where they are its rows, 0 where they are its columns.
+            error: (r,) largest error of an entry before it was rounded.
+        """
+        consumers: list[TileAccumulator | ExtremeTracker] = [
+            *self.accumulators.values(),
+            *([] if self.tracker is None else [self.tracker]),
         ]
-        return [(bounds, dim) for one in asked for bounds in one.undecided(S, rows, dim, error)]
+        return [(bounds, dim) for consumer in consumers for bounds in consumer.undecided(S, rows, dim, error)]
 
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
-        return self.sides[objective].counts(eps)
+        return self.accumulators[objective].counts(eps)
 
 
 @dataclass(frozen=True)
 class TilePass:
-    """What is asked of a pass: objectives that have a tiled form, thresholds, and whether extremes are wanted.
+    """What one pass over the tiles of S computes, and how."""
 
-    rows, columns: of a tile. world: the processes that share the rows. tick: told (done, of) after each tile.
-    precision: bf16 makes tiles in bfloat16 and undecided cells exactly, with the same answers.
-    """
-
-    objectives: Sequence[Objective]
-    eps: Sequence[float]
-    extremes: bool = False
-    rows: int = ROWS
-    columns: int = COLUMNS
-    processes: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))
-    tick: Tick | None = None
+    objectives: Sequence[Objective]  # all with a counting rule
+    eps: Sequence[float]  # thresholds that are counted
+    extremes: bool = False  # also the hardest negative and the rank of each query
+    rows: int = ROWS  # of a tile
+    columns: int = COLUMNS  # of a tile
+    processes: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))  # those that share the rows
+    on_tile: OnTile | None = None  # called after each tile
+    # bf16: tiles in bfloat16, whose undecided entries are computed again exactly; the result is the same
     precision: Literal["float32", "bf16"] = "float32"
 
-    def run(self, matrix: TiledMatrix, relation: SparseMask, shapes: Pair[BatchShape]) -> Pair[TiledRows]:
-        """Both directions of the batch; every process gets the whole. Looks at S again where one look did not do.
+    def run(self, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]) -> Pair[TiledRows]:
+        """Return both directions of the batch, whole in every process.
 
-        Raises InputError where the precision is bf16 and an objective needs every cell exactly.
+        There is a second pass where one was not enough.
+
+        Args:
+            matrix: S.
+            mask: of the direction i2t.
+            shapes: of both directions.
+
+        Raises:
+            InputError: the precision is bf16 and an objective needs every entry exactly.
         """
-        space, other = Buffers(), relation.t()
+        buffers, transposed = Buffers(), mask.t()
         if self.precision == "bf16":
             require_comparisons(self.objectives)
-        half = Bfloat16Tiles(matrix, space) if self.precision == "bf16" else None
-        own = half.positives(relation) if half else positive_similarities(matrix, relation)
-        turned = own[other.positives.origin]
-        i2t = self._begun(QueryPositives(relation.padded(own), relation.negatives.to(own.device)), shapes.i2t, space)
-        t2i = self._begun(QueryPositives(other.padded(turned), other.negatives.to(own.device)), shapes.t2i, space)
-        off: list[Tensor] = []
-        passed = Pair(i2t, t2i)
-        hide, best = partial(_hide, relation, own, off), Pair(i2t.known.best, t2i.known.best)
-        if half and self.extremes and half.collapsed(partial(_hide, relation, own, []), best, self.rows, self.columns):
-            return replace(self, precision="float32").run(matrix, relation, shapes)
-        settle = partial(_settle, half, passed, relation, hide, off) if half else None
-        for tile in self._tiles(half or matrix, relation, hide, space, settle):
+        bf16 = Bfloat16Tiles(matrix, buffers) if self.precision == "bf16" else None
+        positives = bf16.positives(mask) if bf16 else positive_similarities(matrix, mask)
+        i2t = self._start(mask, positives, shapes.i2t, buffers)
+        t2i = self._start(transposed, positives[transposed.positives.origin], shapes.t2i, buffers)
+        doubtful: list[Tensor] = []
+        both = Pair(i2t, t2i)
+        hide, best = partial(_hide, mask, positives, doubtful), both.map(lambda rows: rows.positives.best)
+        if bf16 and self.extremes:
+            hide_first = partial(_hide, mask, positives, [])
+            if bf16.has_many_ties(hide_first, best, self.rows, self.columns):
+                return replace(self, precision="float32").run(matrix, mask, shapes)
+        make_exact = partial(_make_exact, bf16, both, mask, hide, doubtful) if bf16 else None
+        for tile in self._tiles(bf16 or matrix, mask, hide, buffers, make_exact):
             for objective in self.objectives:
-                i2t.sides[objective].add(tile.S, tile.rows, 1)
-                t2i.sides[objective].add(tile.S, tile.columns, 0)
-            if i2t.top is not None and t2i.top is not None:
-                i2t.top.add(tile.S, tile.rows, tile.columns, 1)
-                t2i.top.add(tile.S, tile.columns, tile.rows, 0)
-        self._merge(passed)
+                i2t.accumulators[objective].add(tile.S, tile.rows, 1)
+                t2i.accumulators[objective].add(tile.S, tile.columns, 0)
+            if i2t.tracker is not None and t2i.tracker is not None:
+                i2t.tracker.add(tile.S, tile.rows, tile.columns, 1)
+                t2i.tracker.add(tile.S, tile.columns, tile.rows, 0)
+        self._merge(both)
         if self.extremes:
-            self._correct(passed, matrix, relation, off)
-        again = [(side, dim) for look, dim in ((i2t, 1), (t2i, 0)) for side in look.sides.values() if side.again]
-        if again:
-            for tile in self._tiles(matrix, relation, hide, space):
-                for side, dim in again:
-                    side.recount(tile.S, tile.rows if dim == 1 else tile.columns, dim)
-            for side, _ in again:
-                if self.processes.size > 1:
-                    side.merge_again(self.processes.gather(side.state()))
-        return passed
+            self._correct_ranks(both, matrix, mask, doubtful)
+        self._count_again(both, self._tiles(matrix, mask, hide, buffers))
+        return both
 
-    def _begun(self, known: QueryPositives, shape: BatchShape, space: Buffers) -> TiledRows:
-        sides = {}
+    def _start(self, mask: SparseMask, positives: Tensor, shape: BatchShape, buffers: Buffers) -> TiledRows:
+        """Return empty accumulators of one direction, whose positive entries have the similarities `positives`."""
+        of_queries = QueryPositives(mask.padded(positives), mask.number_of_negatives.to(positives.device))
+        accumulators = {}
         for objective in self.objectives:
-            assert objective.counting_rule is not None, "a pass is for objectives with a tiled form"
-            sides[objective] = objective.counting_rule.side(known, self.eps, space, collect=True)
-        return TiledRows(shape, known, sides, ExtremeTracker(known, space) if self.extremes else None)
+            assert objective.counting_rule is not None, "a pass is for objectives with a counting rule"
+            accumulators[objective] = objective.counting_rule.accumulator(of_queries, self.eps, buffers, collect=True)
+        tracker = ExtremeTracker(of_queries, buffers) if self.extremes else None
+        return TiledRows(shape, of_queries, accumulators, tracker)
 
     def _tiles(
         self,
-        made: TiledMatrix | Bfloat16Tiles,
-        relation: SparseMask,
-        hide: Change,
-        space: Buffers,
-        settle: Change | None = None,
+        source: TiledMatrix | Bfloat16Tiles,
+        mask: SparseMask,
+        hide: TileStep,
+        buffers: Buffers,
+        make_exact: TileStep | None = None,
     ) -> Iterator[Tile]:
-        """Tiles with −inf where there is no negative."""
-        rows, columns = row_slices(relation.queries, self.rows), row_slices(relation.candidates, self.columns)
-        mine = rows[self.processes.share(len(rows))]
-        for done, tile in enumerate(made.tiles(mine, columns, space)):
-            space.next_tile()
+        """Yield this process's tiles, with −inf on entries that are not negatives."""
+        rows, columns = row_slices(mask.queries, self.rows), row_slices(mask.candidates, self.columns)
+        own = rows[self.processes.share(len(rows))]
+        for done, tile in enumerate(source.tiles(own, columns, buffers)):
+            buffers.next_tile()
             hide(tile)
-            yield settle(tile) if settle else tile
-            if self.tick:
-                self.tick(done + 1, len(mine) * len(columns))
+            yield make_exact(tile) if make_exact else tile
+            if self.on_tile:
+                self.on_tile(done + 1, len(own) * len(columns))
 
-    def _merge(self, passed: Pair[TiledRows]) -> None:
+    def _merge(self, both: Pair[TiledRows]) -> None:
+        """Merge what all processes accumulated."""
         if self.processes.size == 1:
             return
-        for look in passed:
-            for side in look.sides.values():
-                side.merge(self.processes.gather(side.state()))
-            if look.top is not None:
-                look.top.merge(self.processes.gather(look.top.state()))
+        for rows in both:
+            for accumulator in rows.accumulators.values():
+                accumulator.merge(self.processes.gather(accumulator.state()))
+            if rows.tracker is not None:
+                rows.tracker.merge(self.processes.gather(rows.tracker.state()))
 
-    def _correct(self, passed: Pair[TiledRows], matrix: TiledMatrix, relation: SparseMask, off: list[Tensor]) -> None:
-        """Rank those anew whose positive came out with other last bits in its tile than it was compared with.
+    def _count_again(self, both: Pair[TiledRows], tiles: Iterator[Tile]) -> None:
+        """Run a second pass over all tiles for the accumulators that need it, if any does."""
+        second = [
+            (accumulator, dim)
+            for rows, dim in ((both.i2t, 1), (both.t2i, 0))
+            for accumulator in rows.accumulators.values()
+            if accumulator.needs_second_pass
+        ]
+        if not second:
+            return
+        for tile in tiles:
+            for accumulator, dim in second:
+                accumulator.recount(tile.S, tile.rows if dim == 1 else tile.columns, dim)
+        for accumulator, _ in second:
+            if self.processes.size > 1:
+                accumulator.merge_second_pass(self.processes.gather(accumulator.state()))
 
-        A positive must not outrank itself: they are compared with the negatives of one product.
+    def _correct_ranks(
+        self, both: Pair[TiledRows], matrix: TiledMatrix, mask: SparseMask, doubtful: list[Tensor]
+    ) -> None:
+        """Rank again the queries with a doubtful positive: its last bits in the tile differ from those compared with.
+
+        A positive must not outrank itself: there, positives and negatives of one product are compared.
         """
         none = torch.zeros(0, dtype=torch.int64)
-        places = torch.cat([none, *(place for part in self.processes.gather(off) for place in part)])
-        rows, columns = (torch.unique(c[places]) for c in (relation.positives.rows, relation.positives.columns))
-        for look, queries, side in ((passed.i2t, rows, relation), (passed.t2i, columns, relation.t())):
+        indices = torch.cat([none, *(index for part in self.processes.gather(doubtful) for index in part)])
+        rows, columns = (torch.unique(c[indices]) for c in (mask.positives.rows, mask.positives.columns))
+        for tiled_rows, queries, own_mask in ((both.i2t, rows, mask), (both.t2i, columns, mask.t())):
             for part in torch.split(queries, self.rows):
-                _rank(look, part, matrix.lines(part, side.direction), side)
+                _rank_rows(tiled_rows, part, matrix.whole_rows(part, own_mask.direction), own_mask)
 
 
-def _hide(relation: SparseMask, own: Tensor, off: list[Tensor], tile: Tile) -> Tile:
-    """−inf where there is no negative. off: gets places of positives that differ from those known."""
-    row, column, place = relation.positives.tile(tile.rows, tile.columns)
-    if len(place):
+def _hide(mask: SparseMask, positives: Tensor, doubtful: list[Tensor], tile: Tile) -> Tile:
+    """Set the entries of a tile that are not negatives to −inf, in place.
+
+    Args:
+        mask: of the direction i2t.
+        positives: (k,) similarities that positives are compared with.
+        doubtful: gets the indices of positives that differ from these in the tile, unless it is rounded.
+        tile: of any precision.
+    """
+    row, column, index = mask.positives.tile(tile.rows, tile.columns)
+    if len(index):
         if not tile.rounded:
-            off.append(place[(tile.S[row, column] != own[place]).cpu()])
+            doubtful.append(index[(tile.S[row, column] != positives[index]).cpu()])
         tile.S[row, column] = -torch.inf
-    row, column, _ = relation.absent.tile(tile.rows, tile.columns)
+    row, column, _ = mask.invalid.tile(tile.rows, tile.columns)
     if len(row):
         tile.S[row, column] = -torch.inf
     return tile
 
 
-def _settle(
-    half: Bfloat16Tiles, passed: Pair[TiledRows], relation: SparseMask, hide: Change, off: list[Tensor], tile: Tile
+def _make_exact(
+    bf16: Bfloat16Tiles, both: Pair[TiledRows], mask: SparseMask, hide: TileStep, doubtful: list[Tensor], tile: Tile
 ) -> Tile:
-    """A tile with all cells exact that must be. off: gets positives that cells of a float32 tile may be level with."""
+    """Return the tile with all undecided entries exact, or the same tile in float32.
+
+    Args:
+        bf16: source of the tile.
+        both: what the tile will be added to.
+        mask: of the direction i2t.
+        hide: sets the entries of a tile that are not negatives to −inf.
+        doubtful: gets the positives that entries of a float32 tile may equal.
+        tile: hidden.
+    """
     if tile.rounded:
-        rows, columns = half.error(tile)
-        bounds = passed.i2t.undecided(tile.S, tile.rows, 1, rows)
-        bounds += passed.t2i.undecided(tile.S, tile.columns, 0, columns)
-        if half.settled(tile, bounds):
+        rows, columns = bf16.error(tile)
+        bounds = both.i2t.undecided(tile.S, tile.rows, 1, rows)
+        bounds += both.t2i.undecided(tile.S, tile.columns, 0, columns)
+        if bf16.make_exact(tile, bounds):
             return tile
-        tile = hide(half.product(tile.rows, tile.columns))
-    if passed.i2t.top is not None:
-        off += half.level(tile, Pair(passed.i2t.known.best, passed.t2i.known.best), relation)
+        tile = hide(bf16.product(tile.rows, tile.columns))
+    if both.i2t.tracker is not None:
+        doubtful += bf16.tied_positives(tile, both.map(lambda rows: rows.positives.best), mask)
     return tile
 
 
-def positive_similarities(matrix: TiledMatrix, relation: SparseMask) -> Tensor:
-    """(k,) similarities of the positive cells, from products of a few rows, mostly with the last bits of tiles."""
-    cells = relation.positives
-    found = matrix.any.new_empty(len(cells.rows))
-    for start in range(0, len(cells.rows), _BLOCK):
-        part = slice(start, min(start + _BLOCK, len(cells.rows)))
-        rows, place = torch.unique_consecutive(cells.rows[part], return_inverse=True)
-        block = matrix.panel(rows, cells.columns[part])
-        found[part] = block[place, torch.arange(len(place))]
-    return found
+def positive_similarities(matrix: TiledMatrix, mask: SparseMask) -> Tensor:
+    """(k,) similarities of the positive entries, from products of a few rows, mostly with the last bits of tiles."""
+    entries = mask.positives
+    similarities = matrix.example.new_empty(len(entries.rows))
+    for start in range(0, len(entries.rows), _BLOCK):
+        part = slice(start, min(start + _BLOCK, len(entries.rows)))
+        rows, index = torch.unique_consecutive(entries.rows[part], return_inverse=True)
+        block = matrix.block(rows, entries.columns[part])
+        similarities[part] = block[index, torch.arange(len(index))]
+    return similarities
 
 
-def _rank(passed: TiledRows, queries: Tensor, lines: Tensor, relation: SparseMask) -> None:
-    mask = relation.mask(queries).to(lines.device)
-    best = lines.masked_fill(~mask.positives, -torch.inf).amax(1)
-    assert passed.top is not None
-    passed.top.correct(queries, best, lines.masked_fill(mask.non_negatives, -torch.inf))
+def _rank_rows(tiled_rows: TiledRows, queries: Tensor, S: Tensor, sparse_mask: SparseMask) -> None:
+    """Replace the ranks of some queries by those from whole rows, S (k, c)."""
+    mask = sparse_mask.mask(queries).to(S.device)
+    best = S.masked_fill(~mask.positives, -torch.inf).amax(1)
+    assert tiled_rows.tracker is not None
+    tiled_rows.tracker.correct_ranks(queries, best, S.masked_fill(mask.non_negatives, -torch.inf))

@@ -1,4 +1,4 @@
-"""Who belongs to whom in a batch that is too large for a matrix of it: lists of cells, in either direction."""
+"""The mask of a batch that is too large for a dense one: lists of entries, in either direction."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.batches import Batch, Rows
-from lossscope.core.similarity import Direction, Mask, SameImage
+from lossscope.core.batches import Batch
+from lossscope.core.similarity import Mask
+from lossscope.core.types import Direction, Rows, SameImage
 
 
 @dataclass(frozen=True)
 class SparseEntries:
-    """Cells of a matrix, (m,) rows in rising order and (m,) columns. origin: (m,) where they were in the list that this
-    one was made of."""
+    """A list of entries of a matrix, in increasing order of rows, then columns."""
 
-    rows: Tensor
-    columns: Tensor
-    origin: Tensor
+    rows: Tensor  # (k,)
+    columns: Tensor  # (k,)
+    origin: Tensor  # (k,) index of each entry in the list that this one was made from
 
     @classmethod
     def of(cls, rows: Rows, columns: Rows) -> SparseEntries:
-        """In rising order of rows, then columns."""
+        """Sort entries by row, then column."""
         order = np.lexsort((columns, rows))
-        return cls(*(torch.from_numpy(one) for one in (rows[order], columns[order], order)))
+        return cls(*(torch.from_numpy(values) for values in (rows[order], columns[order], order)))
 
     def t(self) -> SparseEntries:
-        """The same cells of the transposed matrix."""
+        """Return the same entries of the transposed matrix."""
         return SparseEntries.of(self.columns.numpy(), self.rows.numpy())
 
     def within(self, rows: slice) -> slice:
-        """Places of the cells in some rows."""
+        """Return where the entries of consecutive rows are in the list."""
         edges = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop]))
         return slice(int(edges[0]), int(edges[1]))
 
     def of_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """(k,) places among some rows, in rising order, and (k,) columns, of the cells in them."""
+        """Return (k,) index within `rows`, which are in increasing order, and (k,) column of the entries in them."""
         if not len(rows) or not len(self.rows):
             return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
         part = self.within(slice(int(rows[0]), int(rows[-1]) + 1))
-        place = torch.searchsorted(rows, self.rows[part])
-        own = rows[place.clamp(max=len(rows) - 1)] == self.rows[part]
-        return place[own], self.columns[part][own]
+        index = torch.searchsorted(rows, self.rows[part])
+        in_rows = rows[index.clamp(max=len(rows) - 1)] == self.rows[part]
+        return index[in_rows], self.columns[part][in_rows]
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
-        """(k,) rows and columns within a tile, and (k,) places in the list, of the cells that are in it."""
+        """Return (k,) row and column within a tile, and (k,) index in the list, of the entries in the tile."""
         part = self.within(rows)
         column = self.columns[part]
         inside = ((column >= columns.start) & (column < columns.stop)).nonzero()[:, 0]
@@ -56,66 +56,72 @@ class SparseEntries:
 
 @dataclass(frozen=True)
 class SparseMask:
-    """One direction of a batch: q queries, c candidates, which cells are positives and which take no part."""
+    """The mask of one direction of a batch as lists of entries; all other entries are negatives."""
 
-    queries: int
-    candidates: int
+    queries: int  # q
+    candidates: int  # c
     positives: SparseEntries
-    absent: SparseEntries
+    invalid: SparseEntries
     direction: Direction = "i2t"
 
     @classmethod
     def of(cls, batch: Batch, caption_image: Rows, same_image: SameImage) -> SparseMask:
-        """i2t of a batch, as `Batch.mask` has it."""
+        """Return the i2t mask of a batch, equal to `Batch.mask`.
+
+        Args:
+            batch: rows of images and captions.
+            caption_image: image row of every caption of the split.
+            same_image: what another caption of the same image is, see `pair_mask`; only for pairs.
+        """
         images, captions = batch.images, batch.captions
         if batch.mode == "images":
-            place = {int(image): row for row, image in enumerate(images)}
-            owners = np.array([place[int(image)] for image in caption_image[captions]], dtype=np.int64)
-            cells = SparseEntries.of(owners, np.arange(len(captions)))
-            return cls(len(images), len(captions), cells, _none())
-        own = np.arange(len(images))
-        absent = _none() if same_image == "keep" else _siblings(images)
-        return cls(len(images), len(captions), SparseEntries.of(own, own), absent)
+            row_of = {int(image): row for row, image in enumerate(images)}
+            rows = np.array([row_of[int(image)] for image in caption_image[captions]], dtype=np.int64)
+            entries = SparseEntries.of(rows, np.arange(len(captions)))
+            return cls(len(images), len(captions), entries, _no_entries())
+        diagonal = np.arange(len(images))
+        invalid = _no_entries() if same_image == "keep" else _same_image_entries(images)
+        return cls(len(images), len(captions), SparseEntries.of(diagonal, diagonal), invalid)
 
     def t(self) -> SparseMask:
-        """The other direction."""
+        """Return the mask of the other direction."""
         other: Direction = "t2i" if self.direction == "i2t" else "i2t"
-        return SparseMask(self.candidates, self.queries, self.positives.t(), self.absent.t(), other)
+        return SparseMask(self.candidates, self.queries, self.positives.t(), self.invalid.t(), other)
 
     @cached_property
-    def negatives(self) -> Tensor:
-        """(q,) how many negatives each query has."""
-        taken = torch.cat([self.positives.rows, self.absent.rows])
-        return self.candidates - torch.bincount(taken, minlength=self.queries)
+    def number_of_negatives(self) -> Tensor:
+        """(q,) number of negatives of each query."""
+        others = torch.cat([self.positives.rows, self.invalid.rows])
+        return self.candidates - torch.bincount(others, minlength=self.queries)
 
     def mask(self, queries: Tensor) -> Mask:
-        """The mask of some queries, in rising order, against all candidates."""
+        """Return the dense mask of some queries, in increasing order, against all candidates."""
         match = torch.zeros(len(queries), self.candidates, dtype=torch.bool)
         valid = torch.ones_like(match)
         match[self.positives.of_rows(queries)] = True
-        valid[self.absent.of_rows(queries)] = False
+        valid[self.invalid.of_rows(queries)] = False
         return Mask(match, valid, direction=self.direction)
 
     def padded(self, values: Tensor) -> Tensor:
-        """(q, p) a value for each positive cell -> a row for each query, −inf where it has fewer."""
+        """Return values of the positive entries, (k,), by query: (q, p), −inf where a query has fewer than p."""
         rows = self.positives.rows.to(values.device)
         number = torch.bincount(rows, minlength=self.queries)
         slot = torch.arange(len(rows), device=rows.device) - (number.cumsum(0) - number)[rows]
-        found = values.new_full((self.queries, max(int(number.max()), 1)), -torch.inf)
-        found[rows, slot] = values
-        return found
+        by_query = values.new_full((self.queries, max(int(number.max()), 1)), -torch.inf)
+        by_query[rows, slot] = values
+        return by_query
 
 
-def _none() -> SparseEntries:
+def _no_entries() -> SparseEntries:
     return SparseEntries.of(*(np.zeros(0, dtype=np.int64) for _ in range(2)))
 
 
-def _siblings(images: Rows) -> SparseEntries:
-    """Pairs of different rows with one image."""
+def _same_image_entries(images: Rows) -> SparseEntries:
+    """Return the entries off the diagonal whose row and column have the same image."""
     order = np.argsort(images, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(images[order])) + 1)
     pairs = [(a, b) for group in groups if len(group) > 1 for a in group for b in group if a != b]
     if not pairs:
-        return _none()
+        return _no_entries()
     rows, columns = np.array(pairs, dtype=np.int64).T
     return SparseEntries.of(rows, columns)

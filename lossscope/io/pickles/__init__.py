@@ -1,1 +1,1 @@
-"""The one restricted reader of foreign pickles: plain data comes out, nothing in the file runs."""
+"""The one restricted reader of foreign pickles: plain data comes out, and nothing in the file is run."""

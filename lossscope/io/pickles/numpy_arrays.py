@@ -1,4 +1,4 @@
-"""Numpy's part of a pickle, made again from checked pieces: no flag, size or pointer of the file reaches numpy."""
+"""Numpy's part of a pickle, rebuilt from checked pieces: no flag, size or pointer of the file reaches numpy."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy.typing as npt
 
 from lossscope.errors import InputError
 
-from .callables import Maker
+from .callables import Constructor
 
-_CODE = re.compile(r"[<>=|]?[biufSUO]\d{0,7}")
-_DIMENSIONS = 32
+_DTYPE_CODE = re.compile(r"[<>=|]?[biufSUO]\d{0,7}")
+_MAX_DIMENSIONS = 32
 
 
-class Kind:
-    """A dtype of the file: booleans, whole numbers, floats, bytes, texts, objects.
+class DtypeStub:
+    """A dtype of the file: booleans, whole numbers, floats, bytes, texts or objects.
 
-    Raises InputError naming any other. What the file says of flags and alignment is not heard.
+    Raises InputError that names any other. Flags and alignment in the file are ignored.
     """
 
     __slots__ = ("dtype",)
 
     def __init__(self, code: object, *_: object) -> None:
-        if not isinstance(code, str) or not _CODE.fullmatch(code):
+        if not isinstance(code, str) or not _DTYPE_CODE.fullmatch(code):
             got = code[:60] if isinstance(code, str) else type(code).__name__
             raise InputError(f"arrays must be of numbers, texts or objects; it holds one of kind {got}")
         self.dtype: np.dtype[Any] = np.dtype(code)
@@ -40,85 +40,96 @@ class Kind:
         self.dtype = self.dtype.newbyteorder(state[1])
 
 
-class _Array(np.ndarray[Any, Any]):
-    """An array between the two steps in which a pickle makes it: empty first, then filled, once."""
+class _PendingArray(np.ndarray[Any, Any]):
+    """An array between the two steps in which a pickle builds it: empty first, then filled, once."""
 
     def __setstate__(self, state: Any) -> None:
         if self.shape != (0,) or not isinstance(state, tuple) or len(state) not in (4, 5):
-            raise InputError("arrays must be made once and whole; it holds one that is not")
+            raise InputError("arrays must be built once and whole; it holds one that is not")
         shape, kind, fortran, raw = state[-4:]
-        dtype, count = _known(kind), _count(shape)
-        content = _objects(raw, count) if dtype.hasobject else _bytes(raw, dtype, count)
+        dtype, count = _dtype_of(kind), _element_count(shape)
+        content = _object_list(raw, count) if dtype.hasobject else _element_bytes(raw, dtype, count)
         super().__setstate__((1, shape, dtype, bool(fortran), content))  # type: ignore[arg-type]
 
 
-def reconstruct(kind: object, shape: object, code: object) -> npt.NDArray[Any]:
-    """The empty array that a pickle fills next. Raises InputError for a subclass of numpy's array."""
+def build_empty(kind: object, shape: object, code: object) -> npt.NDArray[Any]:
+    """Return the empty array that a pickle fills next. Raises InputError for a subclass of numpy's array."""
     if kind is not _NDARRAY:
         raise InputError("arrays must be numpy's own; it holds one of another class")
-    return _Array((0,), np.int8)
+    return _PendingArray((0,), np.int8)
 
 
-def scalar(kind: object, raw: object = b"") -> Any:
-    """One number or text of numpy from its bytes. Raises InputError when they are too few, too many, or objects."""
-    dtype = _known(kind)
+def build_scalar(kind: object, raw: object = b"") -> Any:
+    """Return a number or text of numpy from its bytes. Raises InputError for an object, and for more or fewer bytes."""
+    dtype = _dtype_of(kind)
     if dtype.hasobject:
-        raise InputError("numbers must be numbers; it holds an object as one")
+        raise InputError("a numpy scalar must be a number or a text; it holds an object as one")
     if not dtype.itemsize:
         return dtype.type()
-    return np.frombuffer(_bytes(raw, dtype, 1), dtype)[0]
+    return np.frombuffer(_element_bytes(raw, dtype, 1), dtype)[0]
 
 
-def from_buffer(raw: object, kind: object, shape: object, order: object, axes: object = None) -> npt.NDArray[Any]:
-    """An array from its bytes, as the fifth protocol writes it. Raises InputError when they do not fill the shape."""
-    dtype, count = _known(kind), _count(shape)
+def build_from_buffer(raw: object, kind: object, shape: object, order: object, axes: object = None) -> npt.NDArray[Any]:
+    """Return an array from its bytes, as protocol 5 stores it. Raises InputError when they do not fill the shape."""
+    dtype, count = _dtype_of(kind), _element_count(shape)
     if dtype.hasobject or order not in ("C", "F", "K"):
         raise InputError("arrays in buffers must be of numbers or texts; it holds one that is not")
-    rows = np.frombuffer(_bytes(raw, dtype, count), dtype) if count else np.zeros(0, dtype)
+    rows = np.frombuffer(_element_bytes(raw, dtype, count), dtype) if count else np.zeros(0, dtype)
     if order == "K" and axes is not None:
         return rows.reshape(shape).transpose(axes)  # type: ignore[call-overload, no-any-return]
     return rows.reshape(shape, order="A" if order == "K" else order)  # type: ignore[call-overload, no-any-return]
 
 
-def _refused(*_: object) -> None:
-    raise InputError("arrays must be made from their bytes; it asks for one without")
+def _refuse(*_: object) -> None:
+    raise InputError("arrays must be built from their bytes; it holds one without")
 
 
-def _known(kind: object) -> np.dtype[Any]:
-    if not isinstance(kind, Kind):
-        raise InputError(f"arrays must say their kind; got {type(kind).__name__}")
+def _dtype_of(kind: object) -> np.dtype[Any]:
+    if not isinstance(kind, DtypeStub):
+        raise InputError(f"arrays must state their dtype; got {type(kind).__name__}")
     return kind.dtype
 
 
-def _count(shape: object) -> int:
-    """How many elements a shape has. Raises InputError when it is none."""
-    if not isinstance(shape, tuple) or len(shape) > _DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
-        raise InputError("shapes of arrays must be whole numbers from 0 on; it holds one that is not")
+def _element_count(shape: object) -> int:
+    """Return the number of elements of a shape. Raises InputError when it is not a shape."""
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) > _MAX_DIMENSIONS
+        or not all(type(n) is int and n >= 0 for n in shape)
+    ):
+        raise InputError("shapes of arrays must be whole numbers >= 0; it holds one that is not")
     return math.prod(shape)
 
 
-def _bytes(raw: object, dtype: np.dtype[Any], count: int) -> bytes:
-    """The bytes of `count` elements, those of booleans as 0 or 1. Raises InputError when they are more or fewer."""
-    held = raw.encode("latin1") if isinstance(raw, str) else raw
-    if not isinstance(held, bytes | bytearray) or len(held) != count * dtype.itemsize or (count and not dtype.itemsize):
-        got = f"{len(held)} bytes" if isinstance(held, bytes | bytearray) else type(held).__name__
+def _element_bytes(raw: object, dtype: np.dtype[Any], count: int) -> bytes:
+    """Return the bytes of `count` elements, booleans as 0 or 1. Raises InputError when there are more or fewer."""
+    content = raw.encode("latin1") if isinstance(raw, str) else raw
+    if (
+        not isinstance(content, bytes | bytearray)
+        or len(content) != count * dtype.itemsize
+        or (count and not dtype.itemsize)
+    ):
+        got = f"{len(content)} bytes" if isinstance(content, bytes | bytearray) else type(content).__name__
         raise InputError(f"{count} elements of {dtype} must be of {dtype.itemsize} bytes each; got {got}")
-    return (np.frombuffer(held, np.uint8) != 0).tobytes() if dtype.kind == "b" else bytes(held)
+    return (np.frombuffer(content, np.uint8) != 0).tobytes() if dtype.kind == "b" else bytes(content)
 
 
-def _objects(raw: object, count: int) -> list[Any]:
+def _object_list(raw: object, count: int) -> list[Any]:
     if type(raw) is not list or len(raw) != count:
-        raise InputError(f"an array of {count} objects must come with a list of them; it holds one that does not")
+        raise InputError(f"an array of {count} objects must hold a list of {count} values; it holds one that does not")
     return raw
 
 
-_NDARRAY = Maker(_refused)
-_MULTIARRAY = {"_reconstruct": Maker(reconstruct), "scalar": Maker(scalar)}
-_NUMERIC = {"_frombuffer": Maker(from_buffer)}
-NUMPY: Mapping[str, Mapping[str, Maker]] = {
-    "numpy": {"ndarray": _NDARRAY, "dtype": Maker(Kind)},
-    "numpy.core.multiarray": _MULTIARRAY,
-    "numpy._core.multiarray": _MULTIARRAY,
-    "numpy.core.numeric": _NUMERIC,
-    "numpy._core.numeric": _NUMERIC,
+_NDARRAY = Constructor(_refuse)
+_RECONSTRUCT = Constructor(build_empty)
+_SCALAR = Constructor(build_scalar)
+_FROM_BUFFER = Constructor(build_from_buffer)
+_CORES = ("numpy.core", "numpy._core")  # before and since numpy 2
+NUMPY_GLOBALS: Mapping[tuple[str, str], Constructor] = {
+    ("numpy", "ndarray"): _NDARRAY,
+    ("numpy", "dtype"): Constructor(DtypeStub),
+    **{(f"{core}.multiarray", "_reconstruct"): _RECONSTRUCT for core in _CORES},
+    **{(f"{core}.multiarray", "scalar"): _SCALAR for core in _CORES},
+    **{(f"{core}.numeric", "_frombuffer"): _FROM_BUFFER for core in _CORES},
 }
+"""(module, name) of a global that numpy's pickles name -> what it stands for here."""

@@ -1,4 +1,4 @@
-"""Stand-ins for the classes that original checkpoints hold beside tensors: they keep their contents and do nothing."""
+"""Stand-ins for the classes that released checkpoints hold beside tensors: they keep their contents and do nothing."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Any
 
 from lossscope.errors import InputError
 
-from .numpy_arrays import NUMPY, Kind
+from .numpy_arrays import NUMPY_GLOBALS, DtypeStub
 
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 
-class Bag:
-    """Any configuration object: takes every argument, keeps the attributes it is given apart from its own."""
+class ConfigStub:
+    """Any configuration object: takes every argument and keeps the attributes that the file sets in `attributes`."""
 
-    __slots__ = ("held",)
+    __slots__ = ("attributes",)
 
-    def __new__(cls, *arguments: Any, **named: Any) -> Bag:
-        made = super().__new__(cls)
-        made.held = {}
-        return made
+    def __new__(cls, *arguments: Any, **named: Any) -> ConfigStub:
+        stub = super().__new__(cls)
+        stub.attributes = {}
+        return stub
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        self.held: dict[Any, Any] = dict(named)
+        self.attributes: dict[Any, Any] = dict(named)
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict):
-            raise InputError("it holds a configuration whose contents are no dict: do not trust this file")
-        self.held.update(dict.items(state))
+            raise InputError("it holds a configuration whose attributes are no dict: do not trust this file")
+        self.attributes.update(dict.items(state))
 
 
-class PathBag:
-    """A path of another machine: its parts, never looked up."""
+class PathStub:
+    """A path of another machine: its parts, never looked up here."""
 
     __slots__ = ("parts",)
 
-    def __new__(cls, *parts: Any) -> PathBag:
-        made = super().__new__(cls)
-        made.parts = ()
-        return made
+    def __new__(cls, *parts: Any) -> PathStub:
+        stub = super().__new__(cls)
+        stub.parts = ()
+        return stub
 
     def __init__(self, *parts: Any) -> None:
         if not all(isinstance(part, str) for part in parts):
@@ -48,53 +48,60 @@ class PathBag:
 
     def __setstate__(self, state: object) -> None:
         if not isinstance(state, dict):
-            raise InputError("it holds a path whose contents are no dict: do not trust this file")
+            raise InputError("it holds a path whose attributes are no dict: do not trust this file")
 
     def __str__(self) -> str:
         return "/".join(self.parts).replace("//", "/")
 
 
 _PATHS = [f"{module}.{kind}Path" for module in ("pathlib", "pathlib._local") for kind in ("Posix", "Windows", "")]
-CLASSES: Mapping[str, type[Any]] = {
-    "argparse.Namespace": Bag,
-    "parse_config.ConfigParser": Bag,
-    **dict.fromkeys(_PATHS, PathBag),
+STUB_CLASSES: Mapping[str, type[Any]] = {
+    "argparse.Namespace": ConfigStub,
+    "parse_config.ConfigParser": ConfigStub,
+    **dict.fromkeys(_PATHS, PathStub),
 }
-_SCALARS = [f"numpy.{core}.multiarray" for core in ("core", "_core")]
-INERT: list[Any] = [
-    *((kind, name) for name, kind in CLASSES.items()),
-    *((NUMPY[module]["scalar"], f"{module}.scalar") for module in _SCALARS),
-    (Kind, "numpy.dtype"),
+SAFE_GLOBALS: list[Any] = [
+    *((kind, name) for name, kind in STUB_CLASSES.items()),
+    *((value, f"{module}.{name}") for (module, name), value in NUMPY_GLOBALS.items() if name == "scalar"),
+    (DtypeStub, "numpy.dtype"),
 ]
+"""(stand-in, full name in the file) of what torch's own reader may be given beside tensors."""
 
 
-def plain(value: Any, leaf: Callable[[Any], Any], key: Callable[[Any], Any] = lambda key: key) -> Any:
-    """Inert objects as dicts, paths as texts and tuples as lists, all the way down; `leaf` of everything else.
+def to_plain(
+    value: Any, convert_leaf: Callable[[Any], Any], convert_key: Callable[[Any], Any] = lambda key: key
+) -> Any:
+    """Return stubs as dicts, paths as texts and tuples as lists, at every depth; all other values by `convert_leaf`.
 
-    key: what becomes of the names in dicts. What is held twice is walked once. Raises InputError when things are
-    nested deeper than 64 levels, as what holds itself is.
+    A value that several containers share is converted once. Raises InputError when containers are nested deeper than
+    64 levels, as one that contains itself is.
+
+    Args:
+        value: what a file holds.
+        convert_leaf: conversion of everything that is no container.
+        convert_key: conversion of the keys of dicts.
     """
-    return _Walk(leaf, key)(value, 0)
+    return _PlainConverter(convert_leaf, convert_key)(value, 0)
 
 
-class _Walk:
-    def __init__(self, leaf: Callable[[Any], Any], key: Callable[[Any], Any]) -> None:
-        self._leaf, self._key = leaf, key
-        self._done: dict[int, Any] = {}
+class _PlainConverter:
+    def __init__(self, convert_leaf: Callable[[Any], Any], convert_key: Callable[[Any], Any]) -> None:
+        self._convert_leaf, self._convert_key = convert_leaf, convert_key
+        self._converted: dict[int, Any] = {}
 
     def __call__(self, value: Any, depth: int) -> Any:
-        if type(value) is PathBag:
+        if type(value) is PathStub:
             return str(value)
-        inside = value.held if type(value) is Bag else value
-        if not isinstance(inside, dict) and type(inside) not in (list, tuple):
-            return self._leaf(value)
-        if depth > _DEEPEST:
-            raise InputError(f"it holds what is nested in itself, or more than {_DEEPEST} levels deep")
-        if id(value) not in self._done:
-            self._done[id(value)] = self._inside(inside, depth + 1)
-        return self._done[id(value)]
+        container = value.attributes if type(value) is ConfigStub else value
+        if not isinstance(container, dict) and type(container) not in (list, tuple):
+            return self._convert_leaf(value)
+        if depth > _MAX_DEPTH:
+            raise InputError(f"it holds a container that is nested in itself, or more than {_MAX_DEPTH} levels deep")
+        if id(value) not in self._converted:
+            self._converted[id(value)] = self._convert_container(container, depth + 1)
+        return self._converted[id(value)]
 
-    def _inside(self, inside: Any, depth: int) -> Any:
-        if isinstance(inside, dict):
-            return {self._key(k): self(v, depth) for k, v in dict.items(inside)}
-        return [self(item, depth) for item in inside]
+    def _convert_container(self, container: Any, depth: int) -> Any:
+        if isinstance(container, dict):
+            return {self._convert_key(k): self(v, depth) for k, v in dict.items(container)}
+        return [self(item, depth) for item in container]

@@ -1,4 +1,4 @@
-"""Tensors of a torch file from its raw bytes, each inside the storage that the file says it lies in."""
+"""Tensors of a torch file from its raw bytes, each checked to lie inside its storage."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ DTYPES: Mapping[str, torch.dtype] = {
     "DoubleStorage": torch.float64, "LongStorage": torch.int64, "IntStorage": torch.int32,
     "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8, "BoolStorage": torch.bool,
 }  # fmt: skip
-_DIMENSIONS = 64
+_MAX_DIMENSIONS = 64
 
 
-class Stored(NamedTuple):
-    """A storage that is read later: `total` numbers at `key`, of which this is `size` from `start` on."""
+class StorageRef(NamedTuple):
+    """A reference to a storage that is read later: `size` numbers from `start` on of the `total` numbers at `key`."""
 
     kind: str
     key: str
@@ -30,71 +30,78 @@ class Stored(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Bytes of one number."""
+        """Return the bytes of one number."""
         return DTYPES[self.kind].itemsize
 
 
-class Laid(NamedTuple):
-    """A tensor of a storage that is read later."""
+class TensorRef(NamedTuple):
+    """A reference to a tensor in a storage that is read later."""
 
-    stored: Stored
+    storage: StorageRef
     offset: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
 
 
-def stored(identity: object) -> Stored:
-    """The storage that a persistent id means: ('storage', kind, key, device, count[, (key, start, size) or None]).
+def parse_storage_id(identity: object) -> StorageRef:
+    """Return the storage of a persistent id: ('storage', kind, key, device, count[, (key, start, size) or None]).
 
     Raises InputError for any other id, and for a part that is not inside the whole.
     """
     if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
-        raise InputError("it refers to something that is no storage of numbers, which is never loaded")
+        raise InputError("it refers to an object that is no storage of numbers, which is never loaded")
     _, kind, key, _, count, *view = identity
-    if not isinstance(kind, str) or kind not in DTYPES or not isinstance(key, str) or not _whole(count):
+    if not isinstance(kind, str) or kind not in DTYPES or not isinstance(key, str) or not _are_sizes(count):
         raise InputError("it refers to a storage of no known kind, name or size")
     part = view[0] if view and view[0] is not None else (key, 0, count)
-    if not isinstance(part, tuple) or len(part) != 3 or not _whole(*part[1:]) or part[1] + part[2] > count:
-        raise InputError(f"storage {key[:60]!r} must hold the parts of it; one reaches outside")
-    return Stored(kind, key, count, part[1], part[2])
+    if not isinstance(part, tuple) or len(part) != 3 or not _are_sizes(*part[1:]) or part[1] + part[2] > count:
+        raise InputError(f"storage {key[:60]!r} must hold its parts; one reaches outside")
+    return StorageRef(kind, key, count, part[1], part[2])
 
 
-def laid(held: object, offset: object, size: object, stride: object, *more: object) -> Laid:
-    """A tensor as torch's pickles make it. Raises InputError when it is not inside its storage.
+def build_tensor_ref(storage: object, offset: object, size: object, stride: object, *more: object) -> TensorRef:
+    """Return a tensor as torch's pickles build it. Raises InputError when it is not inside its storage.
 
-    more: requires_grad and hooks, which weights do not need, and marks of conjugate views, which must not be there.
+    Args:
+        storage: where its numbers are.
+        offset: its first number.
+        size: its shape.
+        stride: numbers between neighbours along each dimension.
+        more: requires_grad and hooks, which weights do not need, and marks of conjugate views, which must be absent.
     """
-    if not isinstance(held, Stored) or not isinstance(size, tuple) or not isinstance(stride, tuple):
+    if not isinstance(storage, StorageRef) or not isinstance(size, tuple) or not isinstance(stride, tuple):
         raise InputError("it holds a tensor without a storage or a shape")
-    sound = _whole(offset, *size, *stride) and len(size) == len(stride) <= _DIMENSIONS
-    if not sound or more[2:] not in ((), (None,), ({},)):
-        raise InputError("it holds a tensor whose shape is no list of whole numbers from 0 on")
+    valid = _are_sizes(offset, *size, *stride) and len(size) == len(stride) <= _MAX_DIMENSIONS
+    if not valid or more[2:] not in ((), (None,), ({},)):
+        raise InputError("it holds a tensor whose shape is no list of whole numbers >= 0")
     last = sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if math.prod(size) else -1
-    if offset + last >= held.size or math.prod(size) > held.size:  # type: ignore[operator]
-        raise InputError(f"storage {held.key[:60]!r} must hold its tensors; one of shape {size[:8]} reaches outside")
-    return Laid(held, offset, size, stride)  # type: ignore[arg-type]
+    if offset + last >= storage.size or math.prod(size) > storage.size:  # type: ignore[operator]
+        raise InputError(f"storage {storage.key[:60]!r} must hold its tensors; one of shape {size[:8]} reaches outside")
+    return TensorRef(storage, offset, size, stride)  # type: ignore[arg-type]
 
 
-def parameter(data: object, *_: object) -> Laid:
-    """What a parameter holds. Raises InputError when it is no tensor."""
-    if not isinstance(data, Laid):
+def unwrap_parameter(data: object, *_: object) -> TensorRef:
+    """Return the tensor that a parameter holds. Raises InputError when it is no tensor."""
+    if not isinstance(data, TensorRef):
         raise InputError("it holds a parameter that is no tensor")
     return data
 
 
-def tensor(where: Laid, raw: bytearray) -> Tensor:
-    """The tensor in the bytes of its storage, which it shares. Raises InputError when they are too few."""
-    held = where.stored
-    if len(raw) < held.total * held.width:
-        raise InputError(f"storage {held.key[:60]!r} must be of {held.total * held.width} bytes; got {len(raw)}")
-    dtype = DTYPES[held.kind]
-    if not math.prod(where.size):
-        return torch.empty(where.size, dtype=dtype)
+def read_tensor(ref: TensorRef, raw: bytearray) -> Tensor:
+    """Return the tensor in the bytes of its storage, sharing their memory. Raises InputError when they are too few."""
+    storage = ref.storage
+    if len(raw) < storage.total * storage.width:
+        raise InputError(
+            f"storage {storage.key[:60]!r} must be of {storage.total * storage.width} bytes; got {len(raw)}"
+        )
+    dtype = DTYPES[storage.kind]
+    if not math.prod(ref.size):
+        return torch.empty(ref.size, dtype=dtype)
     read = torch.uint8 if dtype is torch.bool else dtype
-    rows = torch.frombuffer(raw, dtype=read, count=held.size, offset=held.start * held.width)
-    part = rows.as_strided(where.size, where.stride, where.offset)
+    rows = torch.frombuffer(raw, dtype=read, count=storage.size, offset=storage.start * storage.width)
+    part = rows.as_strided(ref.size, ref.stride, ref.offset)
     return part != 0 if dtype is torch.bool else part
 
 
-def _whole(*numbers: object) -> bool:
+def _are_sizes(*numbers: object) -> bool:
     return all(type(number) is int and 0 <= number < 1 << 62 for number in numbers)

@@ -1,77 +1,107 @@
-"""Pickles of others, read without running any code of theirs: plain containers and numpy arrays, nothing else."""
+"""The restricted reader of pickles: a file gets the globals of one table and nothing else, so no code of it runs."""
 
 from __future__ import annotations
 
 import collections
 import pickle
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from lossscope.errors import InputError
 
 from ..files import require_file
-from .callables import Maker, Ordered, encoded
-from .numpy_arrays import NUMPY
+from .callables import Constructor, PlainOrderedDict, encode_latin1
+from .numpy_arrays import NUMPY_GLOBALS
 
-_TYPES = (list, dict, set, frozenset, tuple, str, int, float, bool, bytes, complex)
-_BUILTINS: Mapping[str, Maker] = {
-    **{kind.__name__: Maker(kind) for kind in _TYPES},
-    "unicode": Maker(str),
-    "long": Maker(int),
+Globals = Mapping[tuple[str, str], Any]
+"""(module, name) of a global in a pickle -> what it stands for when it is read here."""
+
+_BUILTIN_TYPES = (list, dict, set, frozenset, tuple, str, int, float, bool, bytes, complex)
+_BUILTINS: Mapping[str, Constructor] = {
+    **{kind.__name__: Constructor(kind) for kind in _BUILTIN_TYPES},
+    "unicode": Constructor(str),
+    "long": Constructor(int),
 }
 
 
-def _default(factory: object = None, *_: object) -> collections.defaultdict[Any, Any]:
-    """A dict whose absent values are one of the plain containers."""
+def _build_defaultdict(factory: object = None, *_: object) -> collections.defaultdict[Any, Any]:
+    """Return an empty defaultdict whose absent values are one of the plain containers."""
     if factory is not None and factory not in _BUILTINS.values():
         raise pickle.UnpicklingError("a defaultdict of other things than plain containers")
-    return collections.defaultdict(factory.make if isinstance(factory, Maker) else None)
+    return collections.defaultdict(factory.function if isinstance(factory, Constructor) else None)
 
 
-_KNOWN: Mapping[str, Mapping[str, Maker]] = {
-    **NUMPY,
-    "builtins": _BUILTINS,
-    "__builtin__": _BUILTINS,
-    "collections": {"defaultdict": Maker(_default), "OrderedDict": Maker(Ordered)},
-    "_codecs": {"encode": Maker(encoded)},
+PLAIN_GLOBALS: Globals = {
+    **NUMPY_GLOBALS,
+    **{(module, name): kind for module in ("builtins", "__builtin__") for name, kind in _BUILTINS.items()},
+    ("collections", "defaultdict"): Constructor(_build_defaultdict),
+    ("collections", "OrderedDict"): Constructor(PlainOrderedDict),
+    ("_codecs", "encode"): Constructor(encode_latin1),
 }
 
 
-class _Reader(pickle.Unpickler):
-    """Knows plain containers and what an array is made of; every other global is an InputError naming it."""
+def _refuse_reference(identity: object) -> Any:
+    raise InputError("got a reference to something outside of it")
 
-    def __init__(self, file: IO[bytes]) -> None:
+
+class RestrictedUnpickler(pickle.Unpickler):
+    """An unpickler whose only globals are those of a table; any other one is an InputError that names it.
+
+    Args:
+        file: where the pickle begins; text of Python 2 is read as latin1.
+        known: the table of globals.
+        refusal: message for any other global, whose full name replaces `{name}`.
+        load_reference: what a persistent id stands for; refuses every one unless given.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        known: Globals,
+        refusal: str = "got {name}, which was not run: do not trust this file",
+        load_reference: Callable[[Any], Any] = _refuse_reference,
+    ) -> None:
         super().__init__(file, encoding="latin1")
+        self._known, self._refusal, self._load_reference = known, refusal, load_reference
 
-    def find_class(self, module: str, name: str) -> Maker:
-        found = _KNOWN.get(module, {}).get(name)
-        if found is None:
-            raise InputError(f"got {module}.{name}, which was not run: do not trust this file")
-        return found
+    def find_class(self, module: str, name: str) -> Any:
+        value = self._known.get((module, name))
+        if value is None:
+            raise InputError(self._refusal.format(name=f"{module}.{name}"))
+        return value
 
     def persistent_load(self, pid: Any) -> Any:
-        raise InputError("got a reference to something outside of it")
+        return self._load_reference(pid)
 
 
 def read_pickle(path: Path | str) -> Any:
-    """What a pickle holds; text of Python 2 as latin1.
+    """Return what a pickle of plain containers and numpy arrays holds; text of Python 2 is read as latin1.
 
-    Raises InputError when it is missing, cut off, no pickle, or asks for any global but those above, named.
+    Raises InputError when the file is missing, cut off, no pickle, or names any global that is not in PLAIN_GLOBALS.
     """
     path = require_file(path)
     with open(path, "rb") as file:
         return read_stream(file, path)
 
 
-def read_stream(file: IO[bytes], path: Path) -> Any:
-    """What the pickle that begins here holds; `path` is for messages. Raises InputError as read_pickle does."""
+def read_stream(
+    file: IO[bytes], path: Path, known: Globals = PLAIN_GLOBALS, content: str = "plain containers and arrays"
+) -> Any:
+    """Return what the pickle that begins at the position of `file` holds. Raises InputError as read_pickle does.
+
+    Args:
+        file: an open file.
+        path: its path, for messages.
+        known: the globals that the pickle may name.
+        content: what the file must hold, for messages.
+    """
     try:
-        with warnings.catch_warnings(action="ignore"):  # numpy's, of how old versions of it wrote arrays
-            return _Reader(file).load()
-    except InputError as problem:
-        raise InputError(f"{path} must hold plain containers and arrays; {problem}") from None
-    except Exception as problem:  # a damaged pickle fails in any way it likes
-        got = f"{type(problem).__name__} ({problem})"
+        with warnings.catch_warnings(action="ignore"):  # numpy warns of how its old versions wrote arrays
+            return RestrictedUnpickler(file, known).load()
+    except InputError as error:
+        raise InputError(f"{path} must hold {content}; {error}") from None
+    except Exception as error:  # a damaged pickle can raise anything
+        got = f"{type(error).__name__} ({error})"
         raise InputError(f"{path} must be a whole pickle; got {got}: fetch the file again") from None

@@ -1,4 +1,4 @@
-"""Where losses break: equal similarities, batches of one, rows without positives, ties, few digits."""
+"""Where losses break: equal similarities, batches of one, rows without positives, ties, low precision."""
 
 from __future__ import annotations
 
@@ -12,67 +12,67 @@ from lossscope.core.similarity import Mask, pair_mask
 from lossscope.core.weights import Weights
 
 from ..custom.embeddings import WIDTH
-from .trial_batches import SIZE, Trial, constant, paired, trial
-from .verdict import Verdict, judged, raised
+from .trial_batches import SIZE, TrialBatch, constant_batch, pair_batch, random_batch
+from .verdict import Verdict, describe_error, judge
 
-NOBODY = "none carries any weight"
+NONE = "none has any weight"
 LEVELS = (-1.0, 0.0, 0.3, 1.0)
 PRECISIONS = ((torch.float32, 1e-4), (torch.float16, 1e-2), (torch.bfloat16, 1e-2))
 
 
-def corners(objective: Any, seed: int) -> Iterator[Verdict]:
-    """W and values must be finite in every corner, and 0 in rows without a positive or a negative."""
-    batches = _corners(objective, seed)
-    failed = [(label, why) for label, batch in batches.items() if (why := _trouble(objective, batch))]
+def check_edge_cases(objective: Any, seed: int) -> Iterator[Verdict]:
+    """W and values must be finite in every edge case, and 0 in rows without a positive or a negative."""
+    batches = _edge_cases(objective, seed)
+    failed = [(label, why) for label, batch in batches.items() if (why := _problem(objective, batch))]
     for label, why in failed:
-        yield Verdict("corners", "fail", f"{label}: {why}")
+        yield Verdict("edge cases", "fail", f"{label}: {why}")
     if not failed:
-        what = "W is" if trial(objective, seed).weigh(objective).values is None else "W and values are"
-        yield Verdict("corners", "pass", f"{what} finite in {len(batches)} corners: {', '.join(batches)}")
+        what = "W is" if random_batch(objective, seed).evaluate(objective).values is None else "W and values are"
+        yield Verdict("edge cases", "pass", f"{what} finite in {len(batches)} edge cases: {', '.join(batches)}")
 
 
-def _corners(objective: Any, seed: int) -> dict[str, Trial]:
-    found = {f"all similarities {level:g}": constant(objective, level) for level in LEVELS}
-    found["batch of 1"] = constant(objective, 0.3, size=1)
-    random = torch.Generator().manual_seed(seed)
-    signs = torch.randint(0, 2, (2, SIZE, SIZE), generator=random).double() * 2 - 1
+def _edge_cases(objective: Any, seed: int) -> dict[str, TrialBatch]:
+    cases = {f"all similarities {level:g}": constant_batch(objective, level) for level in LEVELS}
+    cases["batch of 1"] = constant_batch(objective, 0.3, size=1)
+    generator = torch.Generator().manual_seed(seed)
+    signs = torch.randint(0, 2, (2, SIZE, SIZE), generator=generator).double() * 2 - 1
     if objective.square:
         first, units = torch.eye(1, WIDTH, dtype=torch.float64), torch.eye(SIZE, WIDTH, dtype=torch.float64)
-        found["similarities of -1 or 1"] = paired(signs[0, :, :1] * first, signs[1, :, :1] * first)
-        found["converged: S = identity"] = paired(units, units)
-        found["float32 at 1 + 1e-7"] = paired(units.float(), units.float() * (1 + 1e-7))
-        return found
-    pairs, some = pair_mask(torch.arange(SIZE)), trial(objective, seed)
+        cases["similarities of -1 or 1"] = pair_batch(signs[0, :, :1] * first, signs[1, :, :1] * first)
+        cases["converged: S = identity"] = pair_batch(units, units)
+        cases["float32 at 1 + 1e-7"] = pair_batch(units.float(), units.float() * (1 + 1e-7))
+        return cases
+    pairs, batch = pair_mask(torch.arange(SIZE)), random_batch(objective, seed)
     everything, nothing = torch.ones_like(pairs.match), torch.zeros_like(pairs.match)
-    found["similarities of -1 or 1"] = Trial(signs[0], pairs)
-    found["converged: S = identity"] = Trial(torch.eye(SIZE, dtype=torch.float64), pairs)
-    found["converged: S = +1 and -1"] = Trial(2 * torch.eye(SIZE, dtype=torch.float64) - 1, pairs)
-    found["float32 at 1 + 1e-7"] = Trial(torch.full((SIZE, SIZE), 1 + 1e-7, dtype=torch.float32), pairs)
-    found["one candidate"] = Trial(some.S[:, :1], Mask(everything[:, :1], everything[:, :1]))
-    found["one query"] = Trial(some.S[:1], pairs.rows(torch.arange(1)))
-    found["no positive"] = Trial(some.S, Mask(nothing, everything))
-    found["no negative"] = Trial(some.S, Mask(pairs.match, pairs.match))
-    return found
+    cases["similarities of -1 or 1"] = TrialBatch(signs[0], pairs)
+    cases["converged: S = identity"] = TrialBatch(torch.eye(SIZE, dtype=torch.float64), pairs)
+    cases["converged: S = +1 and -1"] = TrialBatch(2 * torch.eye(SIZE, dtype=torch.float64) - 1, pairs)
+    cases["float32 at 1 + 1e-7"] = TrialBatch(torch.full((SIZE, SIZE), 1 + 1e-7, dtype=torch.float32), pairs)
+    cases["one candidate"] = TrialBatch(batch.S[:, :1], Mask(everything[:, :1], everything[:, :1]))
+    cases["one query"] = TrialBatch(batch.S[:1], pairs.rows(torch.arange(1)))
+    cases["no positive"] = TrialBatch(batch.S, Mask(nothing, everything))
+    cases["no negative"] = TrialBatch(batch.S, Mask(pairs.match, pairs.match))
+    return cases
 
 
-def _trouble(objective: Any, batch: Trial) -> str | None:
-    """What is wrong in a corner, None where nothing is."""
+def _problem(objective: Any, batch: TrialBatch) -> str | None:
+    """Return what is wrong in an edge case; None if nothing is."""
     try:
-        found = batch.weigh(objective)
+        weights = batch.evaluate(objective)
     except Exception as error:
-        return raised(error)
-    strange = not_finite(found)
-    if strange is not None:
-        return strange
-    left_out = found.W[~batch.mask.usable]
-    if bool(left_out.any()):
-        return f"rows without a positive or a negative must have W = 0; got {float(left_out.abs().max()):.3g}"
+        return describe_error(error)
+    problem = describe_not_finite(weights)
+    if problem is not None:
+        return problem
+    skipped = weights.W[~batch.mask.usable]
+    if bool(skipped.any()):
+        return f"rows without a positive or a negative must have W = 0; got {float(skipped.abs().max()):.3g}"
     return None
 
 
-def not_finite(found: Weights) -> str | None:
-    """The first number that is not finite."""
-    for what, numbers in (("W", found.W), ("values", found.values)):
+def describe_not_finite(weights: Weights) -> str | None:
+    """Return a description of the first number that is not finite; None if all are finite."""
+    for what, numbers in (("W", weights.W), ("values", weights.values)):
         if numbers is not None and not bool(torch.isfinite(numbers).all()):
             bad = ~torch.isfinite(numbers)
             return (
@@ -82,65 +82,65 @@ def not_finite(found: Weights) -> str | None:
     return None
 
 
-def precision(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Few digits in S must give finite weights, near those of the same rounded S in float64."""
+def check_precision(objective: Any, seed: int) -> Iterator[Verdict]:
+    """S in low precision must give finite weights, near those of the same rounded S in float64."""
     for dtype, bound in PRECISIONS:
         name = str(dtype).removeprefix("torch.")
-        few = trial(objective, seed).to(dtype)
-        found, exact = few.weigh(objective), few.to(torch.float64).weigh(objective)
-        strange = not_finite(found)
-        off = max(_apart(found.W, exact.W), _apart(found.values, exact.values))
-        apart = f"differ by {off:.2g} of the largest from those of the same rounded S in float64"
-        what = "W" if found.values is None else "W and values"
-        problems = [strange] if strange else [] if off <= bound else [f"{what} {apart}, more than {bound:g}"]
-        yield judged(name, problems, f"{what} {apart} (bound {bound:g})")
+        rounded = random_batch(objective, seed).to(dtype)
+        weights, exact = rounded.evaluate(objective), rounded.to(torch.float64).evaluate(objective)
+        not_finite = describe_not_finite(weights)
+        off = max(_largest_difference(weights.W, exact.W), _largest_difference(weights.values, exact.values))
+        difference = f"differ by {off:.2g} of the largest from those of the same rounded S in float64"
+        what = "W" if weights.values is None else "W and values"
+        problems = [not_finite] if not_finite else [] if off <= bound else [f"{what} {difference}, more than {bound:g}"]
+        yield judge(name, problems, f"{what} {difference} (bound {bound:g})")
 
 
-def _apart(found: Tensor | None, exact: Tensor | None) -> float:
-    """The largest difference, in units of the largest entry."""
-    if found is None or exact is None:
+def _largest_difference(values: Tensor | None, exact: Tensor | None) -> float:
+    """Return the largest difference, in units of the largest entry."""
+    if values is None or exact is None:
         return 0.0
-    return float((found.double() - exact).abs().max() / exact.abs().max().clamp(min=1e-12))
+    return float((values.double() - exact).abs().max() / exact.abs().max().clamp(min=1e-12))
 
 
-def ties(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Of equal hardest negatives all must carry the same weight, or the first ones all of it."""
+def check_ties(objective: Any, seed: int) -> Iterator[Verdict]:
+    """Of equal hardest negatives all must have the same weight, or the first ones all of it."""
     if objective.square:
-        yield Verdict("ties", "skipped", "a loss of whole batches may weigh equal candidates of a row by their columns")
+        yield Verdict("ties", "skipped", "a loss of whole batches may give equal candidates of a row unequal weights")
         return
-    batch, level = trial(objective, seed), constant(objective, 0.3)
+    batch, level = random_batch(objective, seed), constant_batch(objective, 0.3)
     S = batch.S.masked_fill(batch.mask.negatives, 0.1)
     tied = batch.mask.negatives & (batch.mask.negatives.cumsum(1) > 1)  # all but the first, which stays easier
-    batch = Trial(S.masked_fill(tied, 0.7), batch.mask)
+    batch = TrialBatch(S.masked_fill(tied, 0.7), batch.mask)
     problems, shares = [], set()
-    for where, tried, equal in (("equal hardest negatives", batch, tied), ("an all-equal batch", level, None)):
-        W = tried.weigh(objective).W
-        for q, columns in enumerate(tried.mask.negatives if equal is None else equal):
+    for where, tested, equal in (("equal hardest negatives", batch, tied), ("an all-equal batch", level, None)):
+        W = tested.evaluate(objective).W
+        for q, columns in enumerate(tested.mask.negatives if equal is None else equal):
             row = W[q, columns]
             if len(row) < 2 or not bool(torch.isfinite(row).all()):
-                continue  # what is not finite is told by the corners
-            carrying = _carrying(row)
-            if carrying is None:
-                some = ", ".join(f"{float(w):.4g}" for w in row)
-                problems.append(f"{where}: those of row {q} carry {some}, neither one weight nor all on the first")
+                continue  # W that is not finite is reported by the edge cases
+            number = _number_with_weight(row)
+            if number is None:
+                weights = ", ".join(f"{float(w):.4g}" for w in row)
+                problems.append(f"{where}: those of row {q} have {weights}, neither one weight nor all on the first")
                 break
-            shares.add(_share(carrying, len(row)))
-    who = " or ".join(sorted(shares - {NOBODY})) or NOBODY
-    verdict = judged("ties", problems, f"of equal hardest negatives {who}, all-equal batches included")
+            shares.add(_describe_share(number, len(row)))
+    who = " or ".join(sorted(shares - {NONE})) or NONE
+    verdict = judge("ties", problems, f"of equal hardest negatives {who}, all-equal batches included")
     yield Verdict("ties", "note", verdict.evidence) if problems and objective.coupled else verdict
 
 
-def _share(carrying: int, equals: int) -> str:
-    if carrying == equals:
-        return "all carry the same weight"
-    if carrying > 1:
-        return f"the first {carrying} carry the same weight and the others none"
-    return "the first carries all the weight" if carrying else NOBODY
+def _describe_share(number: int, equals: int) -> str:
+    if number == equals:
+        return "all have the same weight"
+    if number > 1:
+        return f"the first {number} have the same weight and the others none"
+    return "the first has all the weight" if number else NONE
 
 
-def _carrying(row: Tensor) -> int | None:
-    """How many of equals carry the weight: the first ones, the same each. None where neither holds."""
+def _number_with_weight(row: Tensor) -> int | None:
+    """Return how many of equal negatives have weight, if these are the first ones and have the same; else None."""
     bound = 1e-9 * max(float(row.abs().max()), 1e-300)
-    carrying = (row.abs() > bound).long()
-    alike = bool(((row - row[0]).abs()[carrying.bool()] <= bound).all())
-    return int(carrying.sum()) if alike and bool((carrying.diff() <= 0).all()) else None
+    has_weight = (row.abs() > bound).long()
+    equal = bool(((row - row[0]).abs()[has_weight.bool()] <= bound).all())
+    return int(has_weight.sum()) if equal and bool((has_weight.diff() <= 0).all()) else None

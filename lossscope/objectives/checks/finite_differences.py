@@ -1,4 +1,4 @@
-"""Is W the derivative of the loss: central differences of the summed values against every entry of W."""
+"""Is W the derivative of the loss? Every entry of W is compared with central differences of the summed values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lossscope.core.stop_gradient import replay_stopped
 
-from .trial_batches import Trial, trial
+from .trial_batches import TrialBatch, random_batch
 from .verdict import Verdict
 
 NAME = "finite differences"
@@ -22,10 +22,10 @@ STEP, BOUND = 1e-6, 1e-5
 
 @dataclass(frozen=True)
 class _Slopes:
-    """value: Σ_q l_q. W, and the slopes of the value on either side of S, all (q, c)."""
+    """W of a batch and the one-sided slopes of the summed values at each entry of S, (q, c) each."""
 
-    batch: Trial
-    value: float
+    batch: TrialBatch
+    value: float  # Σ_q l_q
     W: Tensor
     left: Tensor
     right: Tensor
@@ -36,81 +36,81 @@ class _Slopes:
 
     @property
     def off(self) -> Tensor:
-        """(q, c) how far W lies outside the two slopes: at a kink anything between them is a derivative."""
+        """(q, c) how far W is outside the two slopes: at a kink every number between them is a derivative."""
         low, high = torch.minimum(self.left, self.right), torch.maximum(self.left, self.right)
         off = (self.W - high).clamp(min=0) + (low - self.W).clamp(min=0)
         return off.nan_to_num(torch.inf)
 
     @property
     def scale(self) -> float:
-        """The largest entry, or what rounding of the value makes uncertain where all are smaller."""
+        """The largest entry, or the uncertainty by rounding of the value where all entries are smaller."""
         return max(float(torch.maximum(self.W.abs(), self.central.abs()).max()), 1e-3 * max(1.0, abs(self.value)))
 
 
-def finite_differences(objective: Any, seed: int) -> Iterator[Verdict]:
-    """W must be the derivative of the values, what is declared with `held` kept."""
-    batches = [trial(objective, seed, late=late) for late in (False, True)]
-    if batches[0].weigh(objective).values is None:
+def check_finite_differences(objective: Any, seed: int) -> Iterator[Verdict]:
+    """W must be the derivative of the values, with the factors in `stop_gradient` fixed."""
+    batches = [random_batch(objective, seed, late=late) for late in (False, True)]
+    if batches[0].evaluate(objective).values is None:
         yield Verdict(NAME, "note", "the gradient is stated directly: there are no values to compare W with")
         return
-    found = [_slopes(objective, batch, kept=True) for batch in batches]
-    yield _judged(found)
-    free = [_slopes(objective, batch, kept=False) for batch in batches]
-    moved = max(float((a.central - b.central).abs().max()) / a.scale for a, b in zip(found, free, strict=True))
-    if moved > BOUND:
+    slopes = [_slopes(objective, batch, stopped=True) for batch in batches]
+    yield _judge_slopes(slopes)
+    followed = [_slopes(objective, batch, stopped=False) for batch in batches]
+    change = max(float((a.central - b.central).abs().max()) / a.scale for a, b in zip(slopes, followed, strict=True))
+    if change > BOUND:
         yield Verdict(
             "constants",
             "note",
-            f"W is the derivative with the declared constants (lossscope.core.stop_gradient) kept; if they were "
-            f"followed too, slopes would differ by up to {moved:.2g} of the largest entry",
+            f"W is the derivative with the declared constants (lossscope.core.stop_gradient) fixed; if they were "
+            f"differentiated too, slopes would differ by up to {change:.2g} of the largest entry",
         )
 
 
-def _slopes(objective: Any, batch: Trial, kept: bool) -> _Slopes:
-    """One evaluation either side of every entry."""
-    with replay_stopped() if kept else contextlib.nullcontext(lambda: None) as again:
-        here = batch.weigh(objective)
-        value, left, right = _sum(here.values), torch.zeros_like(batch.S), torch.zeros_like(batch.S)
+def _slopes(objective: Any, batch: TrialBatch, stopped: bool) -> _Slopes:
+    """Evaluate the objective on either side of every entry of S."""
+    with replay_stopped() if stopped else contextlib.nullcontext(lambda: None) as rewind:
+        weights = batch.evaluate(objective)
+        value, left, right = _sum(weights.values), torch.zeros_like(batch.S), torch.zeros_like(batch.S)
         for q, c in product(*map(range, batch.S.shape)):
-            again()
-            right[q, c] = (_sum(batch.stepped(q, c, STEP).weigh(objective).values) - value) / STEP
-            again()
-            left[q, c] = (value - _sum(batch.stepped(q, c, -STEP).weigh(objective).values)) / STEP
-    taking_part = batch.mask.valid
-    return _Slopes(batch, value, here.W * taking_part, left * taking_part, right * taking_part)
+            rewind()
+            right[q, c] = (_sum(batch.with_step(q, c, STEP).evaluate(objective).values) - value) / STEP
+            rewind()
+            left[q, c] = (value - _sum(batch.with_step(q, c, -STEP).evaluate(objective).values)) / STEP
+    valid = batch.mask.valid
+    return _Slopes(batch, value, weights.W * valid, left * valid, right * valid)
 
 
 def _sum(values: Tensor | None) -> float:
     return float("nan") if values is None else float(values.sum())
 
 
-def _closeness(found: list[_Slopes]) -> str:
-    """How near W is to the central differences, entries apart where the slopes of both sides differ."""
-    apart = torch.cat([((slopes.W - slopes.central).abs() / slopes.scale).flatten() for slopes in found])
-    kinks = int((apart > BOUND).sum())
-    told = f"to within {float(apart[apart <= BOUND].max()):.1g} of the largest"
-    return f"{told}; at {kinks} more there is a kink, and W lies between the slopes" if kinks else told
+def _describe_closeness(slopes: list[_Slopes]) -> str:
+    """Describe how near W is to the central differences, apart from entries where the two slopes differ."""
+    difference = torch.cat([((one.W - one.central).abs() / one.scale).flatten() for one in slopes])
+    kinks = int((difference > BOUND).sum())
+    text = f"to within {float(difference[difference <= BOUND].max()):.1g} of the largest"
+    return f"{text}; at {kinks} more there is a kink, and W lies between the slopes" if kinks else text
 
 
-def _judged(found: list[_Slopes]) -> Verdict:
-    entries = sum(int(slopes.batch.mask.valid.sum()) for slopes in found)
-    worst = max(found, key=lambda slopes: float(slopes.off.max()) / slopes.scale)
+def _judge_slopes(slopes: list[_Slopes]) -> Verdict:
+    entries = sum(int(one.batch.mask.valid.sum()) for one in slopes)
+    worst = max(slopes, key=lambda one: float(one.off.max()) / one.scale)
     off = worst.off.max() / worst.scale
     if off <= BOUND:
-        told = f"W is the slope of the summed values at {entries} similarities, {_closeness(found)}"
-        return Verdict(NAME, "pass", told)
+        evidence = f"W is the slope of the summed values at {entries} similarities, {_describe_closeness(slopes)}"
+        return Verdict(NAME, "pass", evidence)
     q, c = divmod(int(worst.off.argmax()), worst.off.shape[1])
-    wrong = sum(int((slopes.off > BOUND * slopes.scale).sum()) for slopes in found)
+    wrong = sum(int((one.off > BOUND * one.scale).sum()) for one in slopes)
     kind = "its positive" if bool(worst.batch.mask.match[q, c]) else "a negative"
     where = f"query {q} and candidate {c} ({kind}, S = {float(worst.batch.S[q, c]):.3f})"
-    is_, expected = float(worst.W[q, c]), float(worst.central[q, c])
-    told = f"W of {where} is {is_:.6g}, expected {expected:.6g}, the slope of the summed values there; "
-    return Verdict(NAME, "fail", f"{told}{wrong} of {entries} entries are off. {_advice(worst.batch)}")
+    actual, expected = float(worst.W[q, c]), float(worst.central[q, c])
+    evidence = f"W of {where} is {actual:.6g}, expected {expected:.6g}, the slope of the summed values there; "
+    return Verdict(NAME, "fail", f"{evidence}{wrong} of {entries} entries are off. {_advice(worst.batch)}")
 
 
-def _advice(batch: Trial) -> str:
+def _advice(batch: TrialBatch) -> str:
     if "queries" in batch.mask.info:
-        return "The loss sees more of the embeddings than their similarities, or a detach() is hidden in it"
+        return "The loss depends on more than the similarities of the embeddings, or a detach() is hidden in it"
     return (
         "A detach() that is meant must be declared with lossscope.core.stop_gradient.stop_gradient; any other must be "
         "removed"

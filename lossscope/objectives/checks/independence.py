@@ -1,4 +1,4 @@
-"""Queries and candidates: whose weights a row may move, and that their order does not matter."""
+"""Do queries influence each other only where `coupled`, and does the order of queries and candidates not matter?"""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor
 
 from lossscope.core.weights import Weights
 
-from .trial_batches import SIZE, Trial, trial
-from .verdict import Verdict, judged
+from .trial_batches import SIZE, TrialBatch, random_batch
+from .verdict import Verdict, judge
 
-SAME = 1e-9  # of the largest entry: rounding in another order, no more
+SAME = 1e-9  # of the largest entry: rounding in another order of summation, no more
 
 
-def independence(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Changing one row of S may move W and values of that row alone, and must move its value."""
+def check_row_independence(objective: Any, seed: int) -> Iterator[Verdict]:
+    """A change of one row of S may change W and values of that row alone, and must change its value."""
     problems: list[str] = []
-    moved = own = 0.0
+    of_others = of_row = 0.0
     for queries, candidates in ((SIZE, SIZE), (6, 9)):
-        batch = trial(objective, seed, queries=queries, candidates=candidates)
-        before = batch.weigh(objective)
+        batch = random_batch(objective, seed, queries=queries, candidates=candidates)
+        before = batch.evaluate(objective)
         if before.values is not None and before.values.shape != batch.S.shape[:1]:
             problems.append(
                 f"{queries} queries and {candidates} candidates give values of shape {tuple(before.values.shape)} "
@@ -30,80 +30,82 @@ def independence(objective: Any, seed: int) -> Iterator[Verdict]:
             )
             continue
         for q in range(len(batch.S)):
-            others, self_moved, told = _moved(before, _harder(batch, q).weigh(objective), q)
-            moved, own = max(moved, others), max(own, self_moved)
+            others, row, text = _changes(before, _make_harder(batch, q).evaluate(objective), q)
+            of_others, of_row = max(of_others, others), max(of_row, row)
             if others > SAME and not objective.coupled and len(problems) < 2:
-                problems.append(f"changing row {q} of S moves {told}")
-            if self_moved == 0 and before.values is not None and not objective.coupled and len(problems) < 2:
+                problems.append(f"changing row {q} of S moves {text}")
+            if row == 0 and before.values is not None and not objective.coupled and len(problems) < 2:
                 problems.append(f"changing row {q} of S, for the worse, does not move the value of query {q}")
-    yield _coupling(objective, problems, moved, own)
+    yield _judge_coupling(objective, problems, of_others, of_row)
 
 
-def _harder(batch: Trial, q: int) -> Trial:
-    """Positives of one row down, its negatives up; where there are embeddings, one turned away from its partner."""
+def _make_harder(batch: TrialBatch, q: int) -> TrialBatch:
+    """Lower the positives of one row and raise its negatives; an embedding is turned away from its partner."""
     if "queries" in batch.mask.info:
-        return batch.stepped(q, q, -0.3)
+        return batch.with_step(q, q, -0.3)
     S = batch.S.clone()
     S[q] = torch.where(batch.mask.match[q], -0.6, S[q] + 0.1)
-    return Trial(S, batch.mask)
+    return TrialBatch(S, batch.mask)
 
 
-def _moved(before: Weights, after: Weights, q: int) -> tuple[float, float, str]:
-    """How far the other rows moved, how far the value of row q did, and the worst of the others in words."""
+def _changes(before: Weights, after: Weights, q: int) -> tuple[float, float, str]:
+    """Return the largest change of the other rows, the change of the value of row q, and a description of the first."""
     others = torch.arange(len(before.W)) != q
-    found = [("W", by_row(before.W, after.W))]
+    changes = [("W", largest_change(before.W, after.W))]
     if before.values is not None and after.values is not None:
-        found.append(("value", by_row(before.values[:, None], after.values[:, None])))
-    what, rows = max(found, key=lambda item: float(item[1][others].max()))
+        changes.append(("value", largest_change(before.values[:, None], after.values[:, None])))
+    what, rows = max(changes, key=lambda item: float(item[1][others].max()))
     worst = int(rows.masked_fill(~others, -1).argmax())
-    own = float(found[-1][1][q])
-    return float(rows[worst]), own, f"the {what} of query {worst} by {float(rows[worst]):.3g} of the largest"
+    of_row = float(changes[-1][1][q])
+    return float(rows[worst]), of_row, f"the {what} of query {worst} by {float(rows[worst]):.3g} of the largest"
 
 
-def by_row(before: Tensor, after: Tensor) -> Tensor:
+def largest_change(before: Tensor, after: Tensor) -> Tensor:
     """(q,) largest change of each row, in units of the largest entry."""
     scale = torch.maximum(before.abs().max(), after.abs().max()).clamp(min=1e-12)
     return (after - before).abs().amax(1) / scale
 
 
-def _coupling(objective: Any, problems: list[str], moved: float, own: float) -> Verdict:
+def _judge_coupling(objective: Any, problems: list[str], of_others: float, of_row: float) -> Verdict:
     if objective.coupled and not problems:
-        if moved > SAME:
-            return Verdict("rows", "pass", f"coupled, as it says: one row of S moves others by up to {moved:.2g}")
-        return Verdict("rows", "note", "it says that its rows are coupled, but changing one row of S moved no other")
+        if of_others > SAME:
+            return Verdict("rows", "pass", f"coupled, as it claims: one row of S moves others by up to {of_others:.2g}")
+        return Verdict("rows", "note", "it claims that its rows are coupled, but changing one row of S moved no other")
     if problems:
-        problems[-1] += ". A loss of one query may look at its own row only, unless `coupled` says so"
-    told = f"changing one row of S moves other rows by {moved:.1g}"
-    return judged("rows", problems, f"{told}, its own value by up to {own:.2g} of the largest" if own else told)
+        problems[-1] += ". A loss of one query may depend on its own row only, unless `coupled` is set"
+    evidence = f"changing one row of S moves other rows by {of_others:.1g}"
+    return judge(
+        "rows", problems, f"{evidence}, its own value by up to {of_row:.2g} of the largest" if of_row else evidence
+    )
 
 
-def candidates(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Candidates in another order: the columns of W in that order. Pairs are permuted as a whole."""
-    batch, order = trial(objective, seed), _order(seed)
+def check_candidate_order(objective: Any, seed: int) -> Iterator[Verdict]:
+    """Permuting the candidates must permute the columns of W. Pairs are permuted as a whole."""
+    batch, order = random_batch(objective, seed), _permutation(seed)
     if objective.square:
-        yield _permuted(objective, "pairs", batch, order, order)
+        yield _judge_permutation(objective, "pairs", batch, order, order)
     else:
-        yield _permuted(objective, "candidates", batch, torch.arange(SIZE), order)
+        yield _judge_permutation(objective, "candidates", batch, torch.arange(SIZE), order)
 
 
-def queries(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Queries in another order: the rows of W and the values in that order."""
+def check_query_order(objective: Any, seed: int) -> Iterator[Verdict]:
+    """Permuting the queries must permute the rows of W and the values."""
     if objective.square:
         yield Verdict("order of queries", "skipped", "pairs are permuted as a whole, with their candidates")
         return
-    batch = trial(objective, seed)
-    yield _permuted(objective, "queries", batch, _order(seed), torch.arange(SIZE))
+    batch = random_batch(objective, seed)
+    yield _judge_permutation(objective, "queries", batch, _permutation(seed), torch.arange(SIZE))
 
 
-def _order(seed: int) -> Tensor:
+def _permutation(seed: int) -> Tensor:
     return torch.randperm(SIZE, generator=torch.Generator().manual_seed(seed + 1))
 
 
-def _permuted(objective: Any, what: str, batch: Trial, rows: Tensor, columns: Tensor) -> Verdict:
-    before, after = batch.weigh(objective), batch.shuffled(rows, columns).weigh(objective)
-    off = {"W": float(by_row(before.W[rows][:, columns], after.W).max())}
+def _judge_permutation(objective: Any, what: str, batch: TrialBatch, rows: Tensor, columns: Tensor) -> Verdict:
+    before, after = batch.evaluate(objective), batch.permute(rows, columns).evaluate(objective)
+    off = {"W": float(largest_change(before.W[rows][:, columns], after.W).max())}
     if before.values is not None and after.values is not None:
-        off["values"] = float(by_row(before.values[rows][:, None], after.values[:, None]).max())
+        off["values"] = float(largest_change(before.values[rows][:, None], after.values[:, None]).max())
     problems = [f"{k} of permuted {what} are off by {x:.3g} of the largest" for k, x in off.items() if not x <= SAME]
-    told = f"permuting the {what} permutes {' and '.join(off)}, to within {max(off.values()):.1g} of the largest"
-    return judged(f"order of {what}", problems, told)
+    evidence = f"permuting the {what} permutes {' and '.join(off)}, to within {max(off.values()):.1g} of the largest"
+    return judge(f"order of {what}", problems, evidence)

@@ -1,4 +1,4 @@
-"""Many processes on one batch: a gather that keeps gradients, groups that need no network port, a run with an end."""
+"""Run a function in several processes: a gather with gradients, groups that need no network port, and a time limit."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, multiprocessing
 
-from lossscope.core.distributed import is_lost_process, loopback, process_group
+from lossscope.core.distributed import is_lost_process, process_group, use_loopback
 
-from .verdict import raised
+from .verdict import describe_error
 
-TIMEOUT = 180.0  # seconds for all, and for the others to tell once one has failed
-GRACE = 1.0
-
-
-class RankError(RuntimeError):
-    """A process raised, died or never answered; the message says what it said last."""
+TIMEOUT = 180.0  # seconds for all processes
+GRACE = 1.0  # seconds for the others to report once one has failed
 
 
-def gathered(x: Tensor) -> Tensor:
-    """(n, d) of every rank -> (ranks · n, d), in the order of ranks, with its gradient; n may differ between ranks.
+class ProcessError(RuntimeError):
+    """A process raised an error, died or did not finish; the message is what it reported last."""
 
-    A gather without gradient loses what the other ranks' losses say of one's own embeddings: once gradients are
-    averaged over ranks, 1/ranks of them is left.
+
+def gather_with_gradients(x: Tensor) -> Tensor:
+    """Concatenate the rows (n, d) of all processes by rank, with gradient; n may differ between processes.
+
+    A gather without gradient loses the gradient of the other processes' losses with respect to one's own embeddings:
+    once gradients are averaged over N processes, 1/N of it is left.
     """
-    return process_group().rows(x)
+    return process_group().gather_rows(x)
 
 
-def averaged(x: Tensor) -> Tensor:
-    """The mean over ranks; x itself outside a group."""
+def average_over_processes(x: Tensor) -> Tensor:
+    """Return the mean over processes; x itself outside a group."""
     return process_group().sum(x) / process_group().size
 
 
 @contextlib.contextmanager
-def group(meeting: Path, rank: int, ranks: int) -> Iterator[None]:
-    """A gloo group that meets over a file and talks over the loopback interface."""
-    loopback()
-    dist.init_process_group("gloo", init_method=meeting.absolute().as_uri(), rank=rank, world_size=ranks)
+def join_file_group(file: Path, rank: int, size: int) -> Iterator[None]:
+    """Join a gloo group that is initialised over a file and uses the loopback interface."""
+    use_loopback()
+    dist.init_process_group("gloo", init_method=file.absolute().as_uri(), rank=rank, world_size=size)
     try:
         yield
     finally:
@@ -54,78 +54,85 @@ def group(meeting: Path, rank: int, ranks: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def solitary(attempt: Callable[[], Any]) -> Iterator[None]:
-    """A group of this process alone, where `attempt` complains that there is none."""
+def group_if_required(attempt: Callable[[], Any]) -> Iterator[None]:
+    """Join a group of this process alone, if `attempt` raises an error that it needs a process group."""
     try:
         attempt()
     except Exception as error:
-        needed = "process group" in str(error) and not dist.is_initialized()
+        required = "process group" in str(error) and not dist.is_initialized()
     else:
-        needed = False
-    if not needed:
+        required = False
+    if not required:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="lossscope-") as folder, group(Path(folder) / "meeting", 0, 1):
+    with tempfile.TemporaryDirectory(prefix="lossscope-") as folder, join_file_group(Path(folder) / "group", 0, 1):
         yield
 
 
-def run(measure: Callable[..., Any], ranks: int, *arguments: Any) -> Any:
-    """What `measure(rank, ranks, meeting, *arguments)` gives on rank 0, run in as many new processes.
+def run_processes(function: Callable[..., Any], processes: int, *arguments: Any) -> Any:
+    """Run `function(rank, processes, file, *arguments)` in new processes and return the result of rank 0.
 
-    `meeting` is the path for `group`. Raises RankError when a process fails or they do not finish in time.
+    Args:
+        function: importable by name.
+        processes: how many.
+        arguments: passed on; `file` is the path for `join_file_group`.
+
+    Raises:
+        ProcessError: when a process fails or they do not finish in time.
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-        given = (measure, ranks, folder, arguments)
-        running = [context.Process(target=_process, args=(rank, *given), daemon=True) for rank in range(ranks)]
+        common = (function, processes, folder, arguments)
+        running = [context.Process(target=_run, args=(rank, *common), daemon=True) for rank in range(processes)]
         try:
             for process in running:
                 process.start()
-            _await(running, Path(folder))
+            _wait(running, Path(folder))
         finally:
             for process in running:
                 if process.is_alive():
                     process.kill()
                     process.join()
-        return torch.load(Path(folder) / "found.pt", weights_only=False)  # written by our own rank 0
+        return torch.load(Path(folder) / "result.pt", weights_only=False)  # written by rank 0 of this run
 
 
-def _process(rank: int, measure: Callable[..., Any], ranks: int, folder: str, arguments: tuple[Any, ...]) -> None:
-    os.dup2(2, 1)  # what a loss prints is no result of ours
+def _run(rank: int, function: Callable[..., Any], processes: int, folder: str, arguments: tuple[Any, ...]) -> None:
+    os.dup2(2, 1)  # what a loss prints is no result
     torch.set_num_threads(1)
     try:
-        found = measure(rank, ranks, Path(folder) / "meeting", *arguments)
+        result = function(rank, processes, Path(folder) / "group", *arguments)
     except Exception as error:
-        (Path(folder) / f"rank-{rank}").write_text(f"rank {rank} {raised(error)}", encoding="utf-8")
+        (Path(folder) / f"rank-{rank}").write_text(f"rank {rank} {describe_error(error)}", encoding="utf-8")
         sys.exit(1)
     if rank == 0:
-        torch.save(found, Path(folder) / "found.pt")
+        torch.save(result, Path(folder) / "result.pt")
 
 
-def _await(running: list[Any], folder: Path) -> None:
-    """Return when all have finished. Raises RankError."""
+def _wait(running: list[Any], folder: Path) -> None:
+    """Return when all processes have finished. Raises ProcessError."""
     end = time.monotonic() + TIMEOUT
     while True:
         codes = [process.exitcode for process in running]
         if any(codes):
             time.sleep(GRACE)
-            raise RankError(_cause([process.exitcode for process in running], folder))
+            raise ProcessError(_cause([process.exitcode for process in running], folder))
         if None not in codes:
             return
         if time.monotonic() > end:
-            raise RankError(f"no answer after {TIMEOUT:g} s: one may wait for what another never sends")
+            raise ProcessError(f"no result after {TIMEOUT:g} s: one may wait for what another never sends")
         connection.wait([process.sentinel for process in running if process.exitcode is None], timeout=1)
 
 
 def _cause(codes: list[int | None], folder: Path) -> str:
-    """What the first rank to fail said: the others only complain, in gloo's words, that it has gone."""
-    told = {rank: path.read_text("utf-8") for rank in range(len(codes)) if (path := folder / f"rank-{rank}").is_file()}
-    silent = [f"rank {rank} {_ended(code)}" for rank, code in enumerate(codes) if code and rank not in told]
-    own = [text for text in told.values() if not is_lost_process(text)]
-    return [*own, *silent, *told.values()][0]
+    """Return the error of the first rank to fail: the others only report, in gloo's words, that it has gone."""
+    files = {rank: folder / f"rank-{rank}" for rank in range(len(codes))}
+    errors = {rank: path.read_text("utf-8") for rank, path in files.items() if path.is_file()}
+    silent = [f"rank {rank} {_describe_exit(code)}" for rank, code in enumerate(codes) if code and rank not in errors]
+    causes = [text for text in errors.values() if not is_lost_process(text)]
+    return [*causes, *silent, *errors.values()][0]
 
 
-def _ended(code: int) -> str:
+def _describe_exit(code: int) -> str:
     if code == -9:
         return "was killed from outside (SIGKILL), as when memory runs out: try again"
     return f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"

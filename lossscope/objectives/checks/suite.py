@@ -1,4 +1,4 @@
-"""`check(spec)`: is this objective what it claims to be? Each check measures one promise on small seeded batches."""
+"""`check(spec)`: is an objective what it claims to be? Each check measures one property on small seeded batches."""
 
 from __future__ import annotations
 
@@ -13,127 +13,133 @@ from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 
 from ..base import Objective
-from .edge_cases import corners, not_finite, precision, ties
-from .finite_differences import finite_differences
-from .independence import candidates, independence, queries
-from .multi_process import alone
-from .padding import padding, scale
-from .process_agreement import on_ranks
-from .trial_batches import trial
-from .verdict import Verdict, judged, raised
+from .edge_cases import check_edge_cases, check_precision, check_ties, describe_not_finite
+from .finite_differences import check_finite_differences
+from .independence import check_candidate_order, check_query_order, check_row_independence
+from .multi_process import group_if_needed
+from .padding import check_padding, check_scale
+from .process_agreement import check_processes
+from .trial_batches import random_batch
+from .verdict import Verdict, describe_error, judge
 
 __all__ = ["Verdict", "check"]
 
 
 @dataclass(frozen=True)
 class _Check:
-    """measure: (objective, seed) -> verdicts. after: checks that must not fail, or this one says nothing."""
+    """One check and what it depends on."""
 
     name: str
-    measure: Callable[[Any, int], Iterator[Verdict]]
-    after: tuple[str, ...] = ("shapes",)
+    measure: Callable[[Any, int], Iterator[Verdict]]  # (objective, seed) -> verdicts
+    after: tuple[str, ...] = ("shapes",)  # checks that must not fail, or this one is skipped
 
 
-def shapes(objective: Any, seed: int) -> Iterator[Verdict]:
-    """W has the shape and type of S, is finite, and 0 where nothing takes part; a value per query or none; S stays."""
-    batch = trial(objective, seed)
+def check_shapes(objective: Any, seed: int) -> Iterator[Verdict]:
+    """W must have the shape and type of S, be finite, and be 0 where S is not valid; S must not be changed."""
+    batch = random_batch(objective, seed)
     S = batch.S.clone()
-    found = objective(S, batch.mask)
-    W, values, absent = found.W, found.values, ~batch.mask.valid
+    weights = objective(S, batch.mask)
+    W, values, absent = weights.W, weights.values, ~batch.mask.valid
     problems = []
     if W.shape != S.shape or W.dtype != S.dtype:
         problems.append(f"W must be {_kind(S)}, as S; got {_kind(W)}")
     elif bool(W[absent].any()):
         wrong = int((W[absent] != 0).sum())
-        problems.append(f"{wrong} of the {int(absent.sum())} entries that take no part have W ≠ 0")
+        problems.append(f"{wrong} of the {int(absent.sum())} entries that are not valid have W ≠ 0")
     if values is not None and values.shape != S.shape[:1]:
         problems.append(f"values must be {tuple(S.shape[:1])}, one loss per query; got {tuple(values.shape)}")
     if not torch.equal(S, batch.S):
         problems.append(f"S must stay as it is; it was changed in {int((S != batch.S).sum())} entries")
-    if (strange := not_finite(found)) is not None:
-        problems.append(f"in a random batch {strange}")
+    if (not_finite := describe_not_finite(weights)) is not None:
+        problems.append(f"in a random batch {not_finite}")
     if W.requires_grad:
         problems.append("W must be detached; it requires a gradient")
-    zero = f", and 0 on the {int(absent.sum())} entries that take no part" if bool(absent.any()) else ""
+    zero = f", and 0 on the {int(absent.sum())} entries that are not valid" if bool(absent.any()) else ""
     kind = "no values: the gradient is stated directly" if values is None else f"{values.numel()} values, one a query"
-    yield judged("shapes", problems, f"W is {_kind(S)} as S is, finite{zero}; {kind}")
+    yield judge("shapes", problems, f"W is {_kind(S)} as S is, finite{zero}; {kind}")
 
 
 def _kind(x: Tensor) -> str:
     return f"{tuple(x.shape)} {str(x.dtype).removeprefix('torch.')}"
 
 
-def differences(objective: Any, seed: int) -> Iterator[Verdict]:
-    """Where `rows_sum_to_zero` is claimed, rows of W sum to 0."""
+def check_row_sums(objective: Any, seed: int) -> Iterator[Verdict]:
+    """Rows of W must sum to 0 where `rows_sum_to_zero` is claimed."""
     off = 0.0
     for late in (False, True):
-        W = trial(objective, seed, late=late).weigh(objective).W
+        W = random_batch(objective, seed, late=late).evaluate(objective).W
         off = max(off, float(W.sum(1).abs().max() / W.abs().max().clamp(min=1e-12)))
-    told = f"rows of W sum to at most {off:.2g} times the largest entry"
+    evidence = f"rows of W sum to at most {off:.2g} times the largest entry"
     if objective.rows_sum_to_zero:
-        problems = [] if off <= 1e-9 else [f"it claims to pull as much as it pushes, but {told}"]
-        yield judged("differences", problems, told)
+        problems = [] if off <= 1e-9 else [f"it claims `rows_sum_to_zero`, but {evidence}"]
+        yield judge("row sums", problems, evidence)
     elif off <= 1e-9:
-        yield Verdict("differences", "note", f"{told}: it may claim `rows_sum_to_zero`")
+        yield Verdict("row sums", "note", f"{evidence}: it may claim `rows_sum_to_zero`")
     else:
-        yield Verdict("differences", "skipped", f"not claimed: {told}")
+        yield Verdict("row sums", "skipped", f"not claimed: {evidence}")
 
 
-def round_trip(objective: Any, seed: int) -> Iterator[Verdict]:
-    """object -> spec -> object -> spec."""
+def check_round_trip(objective: Any, seed: int) -> Iterator[Verdict]:
+    """object -> spec -> object -> spec must give the same object and the same spec."""
     spec = spec_of(objective)
-    again = build("objectives", spec)
-    problems = [] if again == objective else [f"{spec} builds {again}, which is not {objective}"]
-    if spec_of(again) != spec:
-        problems.append(f"{spec} is written {spec_of(again)} after being read")
-    yield judged("spec", problems, f"{spec} builds an equal objective, which is written the same")
+    rebuilt = build("objectives", spec)
+    problems = [] if rebuilt == objective else [f"{spec} builds {rebuilt}, which is not {objective}"]
+    if spec_of(rebuilt) != spec:
+        problems.append(f"{spec} is written {spec_of(rebuilt)} after being read")
+    yield judge("spec", problems, f"{spec} builds an equal objective, which is written the same")
 
 
 CHECKS = (
-    _Check("shapes", shapes, ()),
-    _Check("rows", independence),
-    _Check("order of candidates", candidates, ("shapes", "rows")),
-    _Check("order of queries", queries, ("shapes", "rows")),
-    _Check("padding", padding, ("shapes", "rows")),
-    _Check("scale", scale, ("shapes", "rows")),
-    _Check("corners", corners),
-    _Check("precision", precision),
-    _Check("finite differences", finite_differences),
-    _Check("ties", ties, ("shapes", "rows")),
-    _Check("differences", differences),
-    _Check("spec", round_trip, ()),
+    _Check("shapes", check_shapes, ()),
+    _Check("rows", check_row_independence),
+    _Check("order of candidates", check_candidate_order, ("shapes", "rows")),
+    _Check("order of queries", check_query_order, ("shapes", "rows")),
+    _Check("padding", check_padding, ("shapes", "rows")),
+    _Check("scale", check_scale, ("shapes", "rows")),
+    _Check("edge cases", check_edge_cases),
+    _Check("precision", check_precision),
+    _Check("finite differences", check_finite_differences),
+    _Check("ties", check_ties, ("shapes", "rows")),
+    _Check("row sums", check_row_sums),
+    _Check("spec", check_round_trip, ()),
 )
 
 
-def check(spec: str, ranks: int = 2, seed: int = 0) -> list[Verdict]:
-    """Everything that can be measured of an objective; `ranks` processes train on one batch together, 1 leaves it out.
+def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
+    """Run all checks of an objective; an error that the objective raises becomes a failed verdict.
 
-    What the objective raises becomes a failed verdict. A script that asks for more than one process must do so under
-    `if __name__ == "__main__"`. Raises InputError when the spec can not be built or is no objective.
+    Args:
+        spec: of the objective.
+        processes: that train on one batch together; 1 skips this check. A script that requests more than one must call
+            this under `if __name__ == "__main__"`.
+        seed: of the batches.
+
+    Raises:
+        InputError: when the spec cannot be built or is no objective.
     """
-    if ranks < 1:
-        raise InputError(f"ranks must be at least 1; got {ranks}")
+    if processes < 1:
+        raise InputError(f"processes must be at least 1; got {processes}")
     objective = build("objectives", spec)
     if Objective not in type(objective).__mro__:
         kind = type(objective).__name__
         raise InputError(f"{spec} must be an objective; {kind} derives from none of Loss, Gradient, Objective")
-    found: list[Verdict] = []
-    with alone(objective, seed):
+    verdicts: list[Verdict] = []
+    with group_if_needed(objective, seed):
         for item in CHECKS:
-            found += _measured(item, objective, seed, found)
-    spread = _Check("ranks", lambda one, number: on_ranks(one, ranks, number), ("shapes", "rows"))
-    return found + _measured(spread, objective, seed, found)
+            verdicts += _run(item, objective, seed, verdicts)
+    agreement = _Check("processes", lambda one, seed: check_processes(one, processes, seed), ("shapes", "rows"))
+    return verdicts + _run(agreement, objective, seed, verdicts)
 
 
-def _measured(item: _Check, objective: Any, seed: int, before: list[Verdict]) -> list[Verdict]:
-    """The verdicts of one check; skipped while what it rests on fails, failed with what the objective raises."""
+def _run(item: _Check, objective: Any, seed: int, before: list[Verdict]) -> list[Verdict]:
+    """Return the verdicts of one check: skipped if a check it depends on failed, failed if the objective raises."""
     failed = {verdict.name for verdict in before if verdict.outcome == "fail"}
     missing = [name for name in item.after if name in failed]
     if missing:
-        return [Verdict(item.name, "skipped", f"says nothing while {' and '.join(missing)} fails")]
-    found: list[Verdict] = []
+        return [Verdict(item.name, "skipped", f"not measured while {' and '.join(missing)} fails")]
+    verdicts: list[Verdict] = []
     try:
-        found.extend(item.measure(objective, seed))
+        verdicts.extend(item.measure(objective, seed))
     except Exception as error:
-        found.append(Verdict(item.name, "fail", raised(error)))
-    return found
+        verdicts.append(Verdict(item.name, "fail", describe_error(error)))
+    return verdicts

@@ -1,4 +1,4 @@
-"""What a check found: passed, failed, worth a note or not applicable, with one sentence of measured evidence."""
+"""The result of a check: passed, failed, worth a note or not applicable, with one sentence of measured evidence."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["pass", "fail", "note", "skipped"]
-_FOREIGN = ("site-packages", "dist-packages")
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """name: of the check. evidence: one readable sentence, with the numbers that it rests on."""
+    """The result of one check."""
 
-    name: str
+    name: str  # of the check
     outcome: Outcome
-    evidence: str
+    evidence: str  # one readable sentence, with the measured numbers
 
 
-def judged(name: str, problems: Sequence[str], evidence: str) -> Verdict:
-    """Failed for the problems there are; passed with the evidence where there are none."""
+def judge(name: str, problems: Sequence[str], evidence: str) -> Verdict:
+    """Return a failed verdict with the problems, or a passed one with the evidence if there are none."""
     return Verdict(name, "fail", "; ".join(problems)) if problems else Verdict(name, "pass", evidence)
 
 
-def raised(error: BaseException) -> str:
-    """`raised ValueError: what it says (file.py, line 3)`; the place is the last one outside installed packages."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not any(part in f.filename for part in _FOREIGN)]
+def describe_error(error: BaseException) -> str:
+    """Return `raised ValueError: message (file.py, line 3)`; the place is the last one outside installed packages."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not any(part in frame.filename for part in _INSTALLED)
+    ]
     place = f" ({frames[-1].filename.rpartition('/')[2]}, line {frames[-1].lineno})" if frames else ""
     lines = str(error).strip().splitlines()
     return f"raised {type(error).__name__}: {lines[0][:300] if lines else 'no message'}{place}"

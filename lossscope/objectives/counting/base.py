@@ -1,10 +1,11 @@
-"""How the counts of a row follow from its similarities and a few sums, so that a row can be counted in pieces.
+"""What a counting rule is: the counts of a row from its similarities and a few sums, whole or tile by tile.
 
-A row is met as tiles of its negatives; its positives are known before the first tile. A `TileAccumulator` gathers what
-one direction of a batch needs: sums that are merged in any order, and the few cells that can still count. Shapes: n
-queries, p positives of one (padded); a tile is (r, w), its queries are the rows (dim 1) or the columns (dim 0).
-Whether a cell counts is decided from its similarity alone, s > cut, with the cut in float64 from sums in float64 and
-rounded to the type of S once, so that tiles of any shape and any number of processes decide alike.
+The negatives of a row come as tiles; its positives are known before the first tile. A `TileAccumulator` collects what
+one direction of a batch needs: sums that can be merged in any order, and the few entries of S that can still count.
+Shapes: n queries, p positives of a query (padded); a tile is (r, w), its queries are the rows (dim 1) or the columns
+(dim 0).
+Whether an entry counts depends on its similarity alone, s > cut. The cut is computed in float64 from float64 sums and
+rounded once to the type of S, so that tiles of any shape and any number of processes give the same counts.
 """
 
 from __future__ import annotations
@@ -23,109 +24,140 @@ from .buffers import Buffers
 from .concentration import Concentration
 from .rows import QueryPositives, WholeRows
 
-Undecided = tuple[Tensor, Tensor | None]  # (r,) lowest and, if any, highest rounded cell that is undecided
+UndecidedRange = tuple[Tensor, Tensor | None]  # (r,) smallest and, if bounded, largest rounded entry that is undecided
 
 
 class RowCounts(ABC):
-    """What an objective says of whole rows."""
+    """The counts of whole rows under one objective."""
 
     @abstractmethod
     def counts(self, eps: float) -> Counts:
-        """What the objective's paper counts."""
+        """Return what the objective's paper counts."""
 
-    def spread(self) -> Concentration | None:
-        """How evenly the weight is spread; None where only the weights one by one can tell."""
+    def concentration(self) -> Concentration | None:
+        """Return how concentrated the weights are; None where that takes every single weight."""
         return None
 
 
 class TileAccumulator(ABC):
-    """Sums of n queries of one direction under one objective, made tile by tile. Cells of a tile that are no negatives
-    are −inf."""
+    """The sums of n queries of one direction under one objective, accumulated tile by tile.
+
+    Entries of a tile that are not negatives are −inf.
+    """
 
     @abstractmethod
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        """Meet a tile; `rows` are the queries that it is about."""
+        """Add a tile.
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
-        """Cells of a tile, rounded to bfloat16 after an error of at most (r,), that must be exact before `add`."""
-        raise NotImplementedError("every cell must be exact")
+        Args:
+            tile: (r, w).
+            rows: the queries of the tile.
+            dim: 1 where they are its rows, 0 where they are its columns.
+        """
+
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+        """Return the ranges of entries, rounded to bfloat16, that must be exact before `add`.
+
+        Args:
+            tile: (r, w), rounded.
+            rows: the queries of the tile.
+            dim: 1 where they are its rows, 0 where they are its columns.
+            error: (r,) largest error of an entry before it was rounded.
+        """
+        raise NotImplementedError("every entry must be exact")
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
-        """Meet a tile again, once every tile was met, where `again` asks for it."""
-        raise NotImplementedError("one look is enough")
+        """Count the entries of a tile in a second pass, after all tiles were added, if `needs_second_pass`."""
+        raise NotImplementedError("one pass is enough")
 
     @property
-    def again(self) -> bool:
-        """Whether the counts need another look at every tile."""
+    def needs_second_pass(self) -> bool:
+        """Whether the counts need a second pass over every tile."""
         return False
 
     @abstractmethod
     def counts(self, eps: float) -> Counts:
-        """Counts of all n queries; eps: one of those it was begun with."""
+        """Return the counts of all n queries; eps must be one of those it was created with."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """What other processes need of it."""
+        """Return what other processes need for `merge`."""
 
     @abstractmethod
     def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        """Become the sum of the sides of all processes, each of which met other tiles."""
+        """Replace the sums by those over all processes, each of which added other tiles."""
 
-    def merge_again(self, states: Sequence[dict[str, Any]]) -> None:
-        """The same of what was found at the second look."""
-        raise NotImplementedError("one look is enough")
+    def merge_second_pass(self, states: Sequence[dict[str, Any]]) -> None:
+        """Replace the counts of the second pass by those over all processes."""
+        raise NotImplementedError("one pass is enough")
 
 
 class CountingRule(Protocol):
-    """A frozen dataclass of the numbers that a family of objectives differ in.
+    """A frozen dataclass of the numbers in which the objectives of one family differ."""
 
-    compares: whether cells are only compared, so that those far from what they are compared with may be inexact.
+    compares: ClassVar[bool]  # entries are only compared, so those far from their bound may be inexact
+
+    def accumulator(
+        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
+    ) -> TileAccumulator:
+        """Return an accumulator for the tiles of one direction.
+
+        Args:
+            positives: of the n queries.
+            eps: thresholds that will be counted.
+            buffers: memory for intermediate results.
+            collect: keep the entries that can still count, so that one pass may be enough.
+        """
+        ...
+
+    def count_rows(self, whole: WholeRows) -> RowCounts:
+        """Return the counts of whole rows, equal to those of an accumulator."""
+        ...
+
+
+def undecided_near(cut: Tensor, error: Tensor) -> UndecidedRange:
+    """Return the range of entries that may be on either side of a cut, (r,).
+
+    Rounding to bfloat16 keeps the order, so the bounds are rounded too.
     """
-
-    compares: ClassVar[bool]
-
-    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
-        """Sums to be made tile by tile. collect: keep cells that can still count, so that one look may do."""
-        ...
-
-    def of(self, whole: WholeRows) -> RowCounts:
-        """The same of whole rows, with the same decisions."""
-        ...
+    return _round_bound(cut - error), _round_bound(cut + error)
 
 
-def undecided_near(cut: Tensor, error: Tensor) -> Undecided:
-    """Cells that may be on either side of a cut, (r,). To round to bfloat16 keeps the order, so bounds are rounded."""
-    return _rounded(cut - error), _rounded(cut + error)
+def undecided_maximum(tile: Tensor, dim: int, largest: Tensor, error: Tensor) -> UndecidedRange:
+    """Return the range of entries that may be the largest of the tile and above those of earlier tiles.
 
-
-def undecided_maximum(tile: Tensor, dim: int, met: Tensor, error: Tensor) -> Undecided:
-    """Cells that may be the largest of the tile and larger than those met before, (r,), which were exact."""
+    Args:
+        tile: (r, w), rounded.
+        dim: 1 where queries are its rows, 0 where they are its columns.
+        largest: (r,) largest entry of earlier tiles, exact.
+        error: (r,) largest error of an entry before it was rounded.
+    """
     highest = tile.amax(dim)
     first = highest - 2.0**-8 * highest.abs() - 2 * error
-    return _rounded(torch.maximum(first.where(highest > -torch.inf, -torch.inf), met - error)), None
+    return _round_bound(torch.maximum(first.where(highest > -torch.inf, -torch.inf), largest - error)), None
 
 
-def _rounded(bound: Tensor) -> Tensor:
+def _round_bound(bound: Tensor) -> Tensor:
     return bound.bfloat16().float().clamp(min=torch.finfo(torch.float32).min)  # −inf is no negative
 
 
 @dataclass(frozen=True, eq=False)
-class InOneTile(RowCounts):
-    """Whole rows counted as one tile: the same decisions as tile by tile."""
+class OneTileCounts(RowCounts):
+    """Whole rows counted as one tile by the accumulator of a rule."""
 
-    form: CountingRule
+    rule: CountingRule
     whole: WholeRows
 
     def counts(self, eps: float) -> Counts:
-        """What the objective's paper counts."""
-        side = self.form.side(self.whole.known, [eps], Buffers(), collect=False)
+        """Return what the objective's paper counts."""
+        accumulator = self.rule.accumulator(self.whole.query_positives, [eps], Buffers(), collect=False)
         rows = slice(0, len(self.whole.S))
-        side.add(self.whole.negatives, rows, 1)
-        if side.again:
-            side.recount(self.whole.negatives, rows, 1)
-        return side.counts(eps)
+        accumulator.add(self.whole.negatives, rows, 1)
+        if accumulator.needs_second_pass:
+            accumulator.recount(self.whole.negatives, rows, 1)
+        return accumulator.counts(eps)
 
 
 def zero_skipped(values: Tensor, usable: Tensor) -> Tensor:
-    """(n,) values, 0 in rows that are skipped."""
+    """Return the values, (n,), with 0 in skipped rows."""
     return values.where(usable, 0.0)

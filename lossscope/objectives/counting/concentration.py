@@ -1,4 +1,4 @@
-"""How evenly the counted weight of a query is spread over its entries."""
+"""How concentrated the counted weight of a query is: on few of its entries, or spread over many?"""
 
 from __future__ import annotations
 
@@ -8,34 +8,31 @@ import torch
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights
-from lossscope.core.row_ops import dot, largest
+from lossscope.core.row_ops import row_dot, row_top_k
 
 TOP = 5  # entries that `top5` adds up
-_LEAST = -200.0  # in place of log 0, which times 0 would be no number
+_SMALLEST_LOG = -200.0  # in place of log 0, which times 0 would be NaN
 
 
 @dataclass(frozen=True)
 class Concentration:
-    """Of p = w / Σ w, (n,) each: 1 / Σ p², exp(−Σ p ln p), the largest p, the sum of the five largest.
+    """How concentrated p = w / Σ w is, (n,) each; NaN in rows without weight."""
 
-    NaN in rows without weight.
-    """
-
-    n_eff: Tensor
-    perplexity: Tensor
-    top1: Tensor
-    top5: Tensor
+    n_eff: Tensor  # 1 / Σ p²
+    perplexity: Tensor  # exp(−Σ p ln p)
+    top1: Tensor  # the largest p
+    top5: Tensor  # sum of the five largest p
 
     @classmethod
-    def of(cls, counted: CountedWeights) -> Concentration:
-        """Of weights one by one. p is taken before it is squared: squares of weights of 1e-30 would vanish."""
+    def from_weights(cls, counted: CountedWeights) -> Concentration:
+        """Compute it from single weights, divided by their sum before they are squared: tiny squares underflow."""
         p = (counted.weights / counted.total[:, None, None]).flatten(1)
-        few = largest(p, min(TOP, p.shape[1]))
-        perplexity = p.log().clamp_(min=_LEAST).mul_(p).sum(1).neg_().exp_()
-        return cls(1 / dot(p, p), perplexity, few.amax(1), few.sum(1))
+        largest = row_top_k(p, min(TOP, p.shape[1]))
+        perplexity = p.log().clamp_(min=_SMALLEST_LOG).mul_(p).sum(1).neg_().exp_()
+        return cls(1 / row_dot(p, p), perplexity, largest.amax(1), largest.sum(1))
 
     @classmethod
-    def even(cls, number: Tensor) -> Concentration:
-        """Of so many equal weights, (n,)."""
-        some = number.where(number > 0, torch.nan)
-        return cls(some, some, 1 / some, some.clamp(max=TOP) / some)
+    def uniform(cls, number: Tensor) -> Concentration:
+        """Return that of `number` equal weights, (n,)."""
+        n = number.where(number > 0, torch.nan)
+        return cls(n, n, 1 / n, n.clamp(max=TOP) / n)

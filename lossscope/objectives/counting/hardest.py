@@ -1,4 +1,4 @@
-"""Weights on the hardest negative and the positive alone."""
+"""Counting rule of objectives that weigh the hardest negative and the positive alone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import CountedWeights, Counts, HasCounted
+from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
 from lossscope.core.similarity import Mask
 
-from .base import RowCounts, TileAccumulator, Undecided, undecided_maximum
+from .base import RowCounts, TileAccumulator, UndecidedRange, undecided_maximum
 from .buffers import Buffers
 from .concentration import Concentration
 from .rows import QueryPositives, WholeRows
@@ -21,80 +21,82 @@ from .rows import QueryPositives, WholeRows
 
 @dataclass(frozen=True)
 class HardestNegativeRule:
-    """w depends on (s₊, max_n s_n) only: the objective is asked about rows of these two."""
+    """w depends on (s₊, max_n s_n) alone: the objective is evaluated on rows of these two."""
 
-    objective: HasCounted
+    objective: HasCountedWeights
     compares: ClassVar[bool] = True
 
-    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
-        """Sums of one direction."""
-        return _Top(self.objective, known)
+    def accumulator(
+        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
+    ) -> TileAccumulator:
+        """Return an accumulator of the hardest negative."""
+        return _HardestAccumulator(self.objective, positives)
 
-    def of(self, whole: WholeRows) -> RowCounts:
-        """The hardest negative and the best positive say it all."""
-        return _Pair(self.objective, whole)
+    def count_rows(self, whole: WholeRows) -> RowCounts:
+        """Return the counts of whole rows, from their hardest negative and their best positive."""
+        return _HardestRowCounts(self.objective, whole)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair(RowCounts):
-    objective: HasCounted
+class _HardestRowCounts(RowCounts):
+    objective: HasCountedWeights
     whole: WholeRows
 
     @cached_property
     def counted_weights(self) -> CountedWeights:
         """The weights of the two."""
-        return _counted(self.objective, self.whole.known.best, self.whole.hardest)
+        return _count_two_columns(self.objective, self.whole.query_positives.best, self.whole.hardest)
 
     def counts(self, eps: float) -> Counts:
-        """What the objective's paper counts."""
+        """Return what the objective's paper counts."""
         return _counts(self.counted_weights, eps)
 
-    def spread(self) -> Concentration:
-        """Of one weight, if any."""
-        weight = _weight(self.counted_weights)
-        return Concentration.even((weight > 0).to(weight.dtype))
+    def concentration(self) -> Concentration:
+        """Return that of one weight, or of none."""
+        weight = _negative_weight(self.counted_weights)
+        return Concentration.uniform((weight > 0).to(weight.dtype))
 
 
-class _Top(TileAccumulator):
-    """top: (n,) the hardest negative."""
+class _HardestAccumulator(TileAccumulator):
+    """hardest: (n,) similarity of the hardest negative so far."""
 
-    def __init__(self, objective: HasCounted, known: QueryPositives) -> None:
-        self.objective, self.known = objective, known
-        self.top = torch.full_like(known.best, -torch.inf)
+    def __init__(self, objective: HasCountedWeights, positives: QueryPositives) -> None:
+        self.objective, self.positives = objective, positives
+        self.hardest = torch.full_like(positives.best, -torch.inf)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        self.top[rows] = torch.maximum(self.top[rows], tile.amax(dim))
+        self.hardest[rows] = torch.maximum(self.hardest[rows], tile.amax(dim))
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
-        return (undecided_maximum(tile, dim, self.top[rows], error),)
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+        return (undecided_maximum(tile, dim, self.hardest[rows], error),)
 
     def counts(self, eps: float) -> Counts:
-        return _counts(_counted(self.objective, self.known.best, self.top), eps)
+        return _counts(_count_two_columns(self.objective, self.positives.best, self.hardest), eps)
 
     def state(self) -> dict[str, Any]:
-        return {"top": self.top}
+        return {"hardest": self.hardest}
 
     def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        self.top = torch.stack([state["top"] for state in states]).amax(0)
+        self.hardest = torch.stack([state["hardest"] for state in states]).amax(0)
 
 
-def _counted(objective: HasCounted, best: Tensor, hardest: Tensor) -> CountedWeights:
-    """The objective's weights of rows of two, the best positive and the hardest negative."""
+def _count_two_columns(objective: HasCountedWeights, best: Tensor, hardest: Tensor) -> CountedWeights:
+    """Return the objective's counted weights of rows of two entries, the best positive and the hardest negative."""
     S = torch.stack([best, hardest], 1)
     valid = -torch.inf < S
     if bool(valid.all()):
-        return objective.counted_weights(S, _twos(len(S), S.device))
-    return objective.counted_weights(S.where(valid, 0.0), Mask(_twos(len(S), S.device).match, valid))
+        return objective.counted_weights(S, _two_column_mask(len(S), S.device))
+    return objective.counted_weights(S.where(valid, 0.0), Mask(_two_column_mask(len(S), S.device).match, valid))
 
 
-def _weight(counted: CountedWeights) -> Tensor:
-    """(n,) the weight on the hardest negative."""
+def _negative_weight(counted: CountedWeights) -> Tensor:
+    """(n,) weight on the hardest negative."""
     return counted.weights[:, 0, 1]
 
 
 def _counts(counted: CountedWeights, eps: float) -> Counts:
-    """Of one weight."""
-    weight = _weight(counted)
+    """Return the counts of one weight a row."""
+    weight = _negative_weight(counted)
     above = (weight > eps).to(weight.dtype)
     n_eff = torch.ones_like(weight).where(weight > 0, torch.nan)
     high = weight * above
@@ -102,8 +104,8 @@ def _counts(counted: CountedWeights, eps: float) -> Counts:
 
 
 @lru_cache(maxsize=8)
-def _twos(rows: int, device: torch.device) -> Mask:
-    """The mask of rows of two, the first of which is the positive; kept with all that is derived from it."""
+def _two_column_mask(rows: int, device: torch.device) -> Mask:
+    """Return the mask of rows of two entries, the first being the positive; its properties are computed once."""
     with torch.inference_mode(False):
         match = torch.zeros(rows, 2, dtype=torch.bool, device=device)
         match[:, 0] = True

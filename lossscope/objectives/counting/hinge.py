@@ -1,4 +1,4 @@
-"""Weights of one size on every negative above a cut that the positive alone decides."""
+"""Counting rule of a hinge: equal weights on every negative above a cut that depends on the positive alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import RowCounts, TileAccumulator, Undecided, undecided_near, zero_skipped
+from .base import RowCounts, TileAccumulator, UndecidedRange, undecided_near, zero_skipped
 from .buffers import Buffers
 from .concentration import Concentration
 from .rows import QueryPositives, WholeRows
@@ -20,60 +20,63 @@ from .rows import QueryPositives, WholeRows
 
 @dataclass(frozen=True)
 class HingeRule:
-    """w_n = 1 where s_n > s₊ − margin, else 0; the positive weighs as much as they together."""
+    """w_n = 1 where s_n > s₊ − margin, else 0; the weight on the positive is their sum."""
 
     margin: float
     compares: ClassVar[bool] = True
 
-    def side(self, known: QueryPositives, eps: Sequence[float], space: Buffers, collect: bool) -> TileAccumulator:
-        """Sums of one direction."""
-        return _Number(self, known, space)
+    def accumulator(
+        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
+    ) -> TileAccumulator:
+        """Return an accumulator of the number of violations."""
+        return _HingeAccumulator(self, positives, buffers)
 
-    def of(self, whole: WholeRows) -> RowCounts:
-        """The number of negatives that violate the margin says it all."""
-        return _Violations(self, whole)
+    def count_rows(self, whole: WholeRows) -> RowCounts:
+        """Return the counts of whole rows, from their number of violations."""
+        return _HingeRowCounts(self, whole)
 
     def cut(self, best: Tensor) -> Tensor:
-        """(n,) what a negative must be above; s > −(m − s₊) is exactly m − s₊ + s > 0."""
+        """(n,) bound that a negative must exceed; s > −(m − s₊) is exactly m − s₊ + s > 0."""
         return (-(self.margin - best)).where(best > -torch.inf, torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class _Violations(RowCounts):
-    form: HingeRule
+class _HingeRowCounts(RowCounts):
+    rule: HingeRule
     whole: WholeRows
 
     @cached_property
     def number(self) -> Tensor:
-        """(n,) negatives above the cut."""
-        return zero_skipped(self.whole.above(self.form.cut(self.whole.known.best)).sum(1), self.whole.usable)
+        """(n,) number of negatives above the cut."""
+        return zero_skipped(self.whole.above(self.rule.cut(self.whole.query_positives.best)).sum(1), self.whole.usable)
 
     def counts(self, eps: float) -> Counts:
-        """What the objective's paper counts."""
-        return _counts(self.number, self.whole.usable, eps)
+        """Return what the objective's paper counts."""
+        return _count_ones(self.number, self.whole.usable, eps)
 
-    def spread(self) -> Concentration:
-        """Of equal weights."""
-        return Concentration.even(self.number)
+    def concentration(self) -> Concentration:
+        """Return that of equal weights."""
+        return Concentration.uniform(self.number)
 
 
-class _Number(TileAccumulator):
+class _HingeAccumulator(TileAccumulator):
     """number: (n,) negatives above the cut."""
 
-    def __init__(self, form: HingeRule, known: QueryPositives, space: Buffers) -> None:
-        self.known, self.space = known, space
-        self.cut = form.cut(known.best)
+    def __init__(self, rule: HingeRule, positives: QueryPositives, buffers: Buffers) -> None:
+        self.positives, self.buffers = positives, buffers
+        self.cut = rule.cut(positives.best)
         self.number = torch.zeros(len(self.cut), dtype=torch.float64, device=self.cut.device)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.space.like(tile))
-        self.number[rows] += self.space.total(truth, dim)
+        truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.buffers.empty_like(tile))
+        self.number[rows] += self.buffers.sum(truth, dim)
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[Undecided]:
+    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         return (undecided_near(self.cut[rows], error),)
 
     def counts(self, eps: float) -> Counts:
-        return _counts(zero_skipped(self.number, self.known.usable).to(self.cut.dtype), self.known.usable, eps)
+        number = zero_skipped(self.number, self.positives.usable).to(self.cut.dtype)
+        return _count_ones(number, self.positives.usable, eps)
 
     def state(self) -> dict[str, Any]:
         return {"number": self.number}
@@ -82,8 +85,8 @@ class _Number(TileAccumulator):
         self.number = torch.stack([state["number"] for state in states]).sum(0)
 
 
-def _counts(number: Tensor, usable: Tensor, eps: float) -> Counts:
-    """Of so many weights of size 1."""
+def _count_ones(number: Tensor, usable: Tensor, eps: float) -> Counts:
+    """Return the counts of `number` weights of size 1, (n,)."""
     none = torch.zeros_like(number)
     above, low = (number, none) if eps < 1 else (none, number)
     return Counts(above, above, low, number, number.where(number > 0, torch.nan), skipped=~usable)

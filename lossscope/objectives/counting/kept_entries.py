@@ -1,4 +1,4 @@
-"""The cells of tiles that can still count, kept until the sums that decide are complete."""
+"""The entries of tiles that can still count, kept until the sums that decide are complete."""
 
 from __future__ import annotations
 
@@ -8,60 +8,68 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Thin = Callable[[Tensor, Tensor], Tensor]  # (which, values) -> bool, cells that can still count
+Filter = Callable[[Tensor, Tensor], Tensor]  # (queries, similarities) -> bool, entries that can still count
 
 
 class KeptEntries:
-    """Cells by query and similarity, which `cut` thins out when they are too many.
+    """Entries of S by query and similarity, which are filtered when there are too many.
 
-    most: cells a query may keep on average. full: they were more, none is kept any longer.
+    `full` is set when too many remain after filtering; then no entries are kept any longer.
     """
 
-    def __init__(self, queries: int, most: int = 128) -> None:
-        self.room = most * queries
+    def __init__(self, queries: int, per_query: int = 128) -> None:
+        self.capacity = per_query * queries
         self.full = False
-        self._which: list[Tensor] = []
-        self._values: list[Tensor] = []
-        self._held = self._settled = 0
+        self._queries: list[Tensor] = []
+        self._similarities: list[Tensor] = []
+        self._number = self._number_after_filter = 0
 
-    def take(self, tile: Tensor, chosen: Tensor, rows: slice, dim: int, thin: Thin) -> None:
-        """Keep the chosen (r, w) cells."""
-        places = _places(chosen)
-        if len(places) == 0:
+    def add(self, tile: Tensor, chosen: Tensor, rows: slice, dim: int, can_count: Filter) -> None:
+        """Keep the chosen entries of a tile.
+
+        Args:
+            tile: (r, w).
+            chosen: (r, w) bool.
+            rows: the queries of the tile.
+            dim: 1 where they are its rows, 0 where they are its columns.
+            can_count: filter for when there are too many.
+        """
+        positions = _true_positions(chosen)
+        if len(positions) == 0:
             return
         width = tile.shape[1]
-        self._which.append((places // width if dim == 1 else places % width).int() + rows.start)
-        self._values.append(tile.reshape(-1)[places])
-        self._held += len(places)
-        if self._held > self.room and self._held > 2 * self._settled:
-            self._thin(thin)
+        self._queries.append((positions // width if dim == 1 else positions % width).int() + rows.start)
+        self._similarities.append(tile.reshape(-1)[positions])
+        self._number += len(positions)
+        if self._number > self.capacity and self._number > 2 * self._number_after_filter:
+            self._filter(can_count)
 
-    def _thin(self, thin: Thin) -> None:
-        which, values = self.all(self._which[0].device)
-        kept = thin(which, values)
-        self._which, self._values = [which[kept]], [values[kept]]
-        self._held = self._settled = len(self._which[0])
-        if self._held > self.room:
+    def _filter(self, can_count: Filter) -> None:
+        queries, similarities = self.entries(self._queries[0].device)
+        kept = can_count(queries, similarities)
+        self._queries, self._similarities = [queries[kept]], [similarities[kept]]
+        self._number = self._number_after_filter = len(self._queries[0])
+        if self._number > self.capacity:
             self.full = True
             self.clear()
 
     def clear(self) -> None:
-        """Let go of all of them."""
-        self._which, self._values, self._held = [], [], 0
+        """Discard all entries."""
+        self._queries, self._similarities, self._number = [], [], 0
 
-    def all(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """(m,) queries, int32, and (m,) similarities."""
-        if not self._which:
+    def entries(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return the queries, (m,) int32, and the similarities, (m,), of all entries."""
+        if not self._queries:
             return torch.zeros(0, dtype=torch.int32, device=device), torch.zeros(0, device=device)
-        return torch.cat(self._which), torch.cat(self._values)
+        return torch.cat(self._queries), torch.cat(self._similarities)
 
-    def put(self, which: Tensor, values: Tensor) -> None:
-        """Hold these instead."""
-        self._which, self._values, self._held = [which], [values], len(which)
+    def replace(self, queries: Tensor, similarities: Tensor) -> None:
+        """Replace all entries."""
+        self._queries, self._similarities, self._number = [queries], [similarities], len(queries)
 
 
-def _places(chosen: Tensor) -> Tensor:
-    """Flat places that are true; numpy's search is several times as fast as torch's on a CPU."""
+def _true_positions(chosen: Tensor) -> Tensor:
+    """Return the flat positions that are true; numpy is several times as fast as torch on a CPU."""
     if chosen.device.type == "cpu":
         return torch.from_numpy(np.flatnonzero(chosen.numpy()))
     return chosen.view(-1).nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""Whole rows of one direction, and what several objectives need of them, made once."""
+"""Whole rows of one direction, and what several counting rules derive from them, computed once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.counts import check_inputs
-from lossscope.core.row_ops import LN2, largest
+from lossscope.core.row_ops import LN2, row_top_k
 from lossscope.core.similarity import Mask
 
 from .buffers import Buffers
@@ -18,33 +18,30 @@ from .concentration import TOP
 
 @dataclass(frozen=True)
 class QueryPositives:
-    """What is known of the queries of one direction before any tile.
+    """The positives of n queries of one direction, which are known before the first tile."""
 
-    positives: (n, p) similarities, −inf where there are fewer. negatives: (n,) how many candidates are negatives.
-    """
-
-    positives: Tensor
-    negatives: Tensor
+    similarities: Tensor  # (n, p) of the positives, −inf where a query has fewer
+    number_of_negatives: Tensor  # (n,)
 
     @cached_property
     def usable(self) -> Tensor:
         """(n,) bool: rows with a positive and a negative."""
-        return (self.positives > -torch.inf).any(1) & (self.negatives > 0)
+        return (self.similarities > -torch.inf).any(1) & (self.number_of_negatives > 0)
 
     @cached_property
     def best(self) -> Tensor:
-        """(n,) the best positive; −inf where there is none."""
-        return self.positives.amax(1)
+        """(n,) similarity of the best positive; −inf where there is none."""
+        return self.similarities.amax(1)
 
 
 def query_positives(S: Tensor, mask: Mask) -> QueryPositives:
-    """Of whole rows (n, c); p = the most positives of a row."""
+    """Return the positives of whole rows (n, c), padded to the largest number of positives in a row."""
     if mask.first_row_with_two_positives is None:
-        own = S.gather(1, mask.first_positive)
-        whole = own if mask.all_usable else own.where(mask.positives.any(1, keepdim=True), -torch.inf)
-        return QueryPositives(whole, mask.number_of_negatives)
-    most = int(mask.positives.sum(1).max())
-    return QueryPositives(S.masked_fill(~mask.positives, -torch.inf).topk(most, dim=1).values, mask.number_of_negatives)
+        first = S.gather(1, mask.first_positive)
+        positive = first if mask.all_usable else first.where(mask.positives.any(1, keepdim=True), -torch.inf)
+        return QueryPositives(positive, mask.number_of_negatives)
+    p = int(mask.positives.sum(1).max())
+    return QueryPositives(S.masked_fill(~mask.positives, -torch.inf).topk(p, dim=1).values, mask.number_of_negatives)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +51,16 @@ class WholeRows:
     S: Tensor
     mask: Mask
     _checked: set[str] = field(default_factory=set, init=False, repr=False)
-    _space: Buffers = field(default_factory=Buffers, init=False, repr=False)
-    _scale: list[float] = field(default_factory=list, init=False, repr=False)  # that of the exponentials in the room
+    _buffers: Buffers = field(default_factory=Buffers, init=False, repr=False)
+    _scale: list[float] = field(default_factory=list, init=False, repr=False)  # of the exponentials in the buffer
 
     @classmethod
-    def of(cls, S: Tensor, mask: Mask) -> WholeRows:
-        """Half precision becomes float32, where exponentials and counts are exact enough; others stay."""
+    def from_rows(cls, S: Tensor, mask: Mask) -> WholeRows:
+        """Convert half precision to float32, where exponentials and counts are exact enough; other types stay."""
         return cls(S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach(), mask)
 
     def check(self, positives: str) -> None:
-        """Raise InputError for what an objective with `one` or `many` positives can not take, looked for once."""
+        """Raise InputError for rows that an objective with `one` or `many` positives does not take; checked once."""
         if positives not in self._checked:
             check_inputs(self.S, self.mask, positives)
             self._checked.add(positives)
@@ -74,52 +71,52 @@ class WholeRows:
         return self.mask.usable
 
     @cached_property
-    def known(self) -> QueryPositives:
-        """Positives, and the number of negatives."""
+    def query_positives(self) -> QueryPositives:
+        """The positives of each row, and its number of negatives."""
         return query_positives(self.S, self.mask)
 
     @cached_property
     def negatives(self) -> Tensor:
-        """(n, c) S, −inf where there is no negative."""
+        """(n, c) S, −inf on entries that are not negatives."""
         return self.S + self.mask.negative_bias
 
     @cached_property
     def hardest(self) -> Tensor:
-        """(n,) the hardest negative; −inf where there is none."""
+        """(n,) similarity of the hardest negative; −inf where there is none."""
         return self.negatives.amax(1)
 
     @cached_property
-    def top(self) -> Tensor:
-        """(n,) the hardest negative; a number far below all where there is none."""
-        return self.hardest.clamp(min=self.least)
+    def finite_hardest(self) -> Tensor:
+        """(n,) similarity of the hardest negative; `low` where there is none."""
+        return self.hardest.clamp(min=self.low)
 
     @cached_property
     def gaps(self) -> Tensor:
-        """(n, c) how far each negative is below the hardest, ≤ 0; a number far below all where there is none."""
-        return torch.sub(self.negatives, self.top[:, None]).clamp_(min=self.least)
+        """(n, c) s_n − hardest <= 0 of each negative; `low` on entries that are not negatives."""
+        return torch.sub(self.negatives, self.finite_hardest[:, None]).clamp_(min=self.low)
 
     def exponentials(self, scale: float) -> Tensor:
-        """(n, c) exp(scale · gap), 0 where there is no negative; the room is used again for the next scale."""
-        E = self._space.like(self.negatives, "exponentials")
+        """(n, c) exp(scale · gap), 0 on entries that are not negatives; overwritten by a call with another scale."""
+        E = self._buffers.empty_like(self.negatives, "exponentials")
         if self._scale != [scale]:
             torch.mul(self.gaps, scale / LN2, out=E).exp2_()
             self._scale[:] = [scale]
         return E
 
     def above(self, cut: Tensor) -> Tensor:
-        """(n, c) 1 where a negative is above the cut, (n,), else 0; the room is used again for the next cut."""
-        return torch.gt(self.negatives, cut[:, None], out=self._space.like(self.negatives, "truth"))
+        """(n, c) 1 where a negative is above the cut, (n,), else 0; overwritten by the next call."""
+        return torch.gt(self.negatives, cut[:, None], out=self._buffers.empty_like(self.negatives, "truth"))
 
-    def level(self, cut: Tensor) -> Tensor:
-        """(n, c) 1 where a negative is at the cut, likewise."""
-        return torch.eq(self.negatives, cut[:, None], out=self._space.like(self.negatives, "truth"))
+    def equal_to(self, cut: Tensor) -> Tensor:
+        """(n, c) 1 where a negative is equal to the cut, (n,), else 0; overwritten by the next call."""
+        return torch.eq(self.negatives, cut[:, None], out=self._buffers.empty_like(self.negatives, "truth"))
 
     @cached_property
-    def largest(self) -> Tensor:
-        """(≤ 5, n) the largest gaps, in any order."""
-        return largest(self.gaps, min(TOP, self.gaps.shape[1])).T.contiguous()
+    def largest_gaps(self) -> Tensor:
+        """(k, n) the k = min(5, c) largest gaps of each row, in any order."""
+        return row_top_k(self.gaps, min(TOP, self.gaps.shape[1])).T.contiguous()
 
     @property
-    def least(self) -> float:
-        """A number below all similarities, which can still be multiplied by 0 and subtracted from."""
+    def low(self) -> float:
+        """A finite number far below all similarities, which can be multiplied by 0 and subtracted from."""
         return torch.finfo(self.S.dtype).min / 4

@@ -1,4 +1,4 @@
-"""Vectors behind similarities: some that have a given S, and axes that make S a leaf where a loss computes it."""
+"""Embeddings for losses that compute S themselves: vectors with a given S, and axes that make dF/dS a gradient."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 
 AXES = 1e-6  # length of the extra axes
-WIDTH = 16  # of the vectors of `two_ends`
+WIDTH = 16  # of the vectors of `opposite_pairs`
 
 
-def vectors_of(S: Tensor) -> tuple[Tensor, Tensor]:
-    """Unit vectors with the similarities S, (q, c) -> (q, d), (c, d), from a balanced factorisation.
+def vectors_with_similarities(S: Tensor) -> tuple[Tensor, Tensor]:
+    """Return unit vectors (q, d) and (c, d) whose similarities are S (q, c), from a balanced factorisation.
 
-    Raises InputError where that finds none: not every S is one of unit vectors.
+    Raises InputError where it gives none: not every S is that of unit vectors.
     """
     U, sigma, V = torch.linalg.svd(S.double(), full_matrices=False)
     a, b = U * sigma.sqrt(), V.T * sigma.sqrt()
@@ -26,29 +26,35 @@ def vectors_of(S: Tensor) -> tuple[Tensor, Tensor]:
             f"no unit vectors were found whose similarities are this S, {tuple(S.shape)}"
         )
     balance = (wide / long) ** 0.5 if long > 0 and wide > 0 else 1.0
-    return _filled(a * balance, 0), _filled(b / balance, 1)
+    return _append_unit_axes(a * balance, 0), _append_unit_axes(b / balance, 1)
 
 
-def _filled(x: Tensor, place: int) -> Tensor:
-    """Rows made unit in two axes of their own, of which the other side uses the other one."""
+def _append_unit_axes(x: Tensor, axis: int) -> Tensor:
+    """Append two axes that make rows of unit length; queries and candidates use different ones."""
     rest = (1 - x.square().sum(1, keepdim=True)).clamp(min=0).sqrt()
     extra = x.new_zeros(len(x), 2)
-    extra[:, place] = rest.squeeze(1)
+    extra[:, axis] = rest.squeeze(1)
     return torch.cat([x, extra], 1)
 
 
-def with_axes(queries: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """An axis for every candidate, short: a query's derivative along axis c is then W[q, c] times its length.
+def append_axes(queries: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Append a short axis for every candidate: the derivative of query q along axis c is W[q, c] times AXES.
 
-    The lengths of the vectors stay 1 and S changes by a part of 5e-13, so a loss may normalise or not.
+    Vectors stay of unit length and S changes by 5e-13 relative to itself, so the loss may normalise them or not.
     """
     axes = torch.eye(len(candidates), dtype=candidates.dtype, device=candidates.device) * AXES
     wide = torch.cat([queries, queries.new_zeros(len(queries), len(candidates))], 1).requires_grad_()
     return wide, torch.cat([candidates * (1 - AXES**2) ** 0.5, axes], 1)
 
 
-def two_ends(near: int, far: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Pairs around one direction, hard to tell apart, and up to 3 · near around the opposite one, at about −1."""
+def opposite_pairs(near: int, far: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return pairs (n, d), (n, d) around one direction, and pairs around the opposite one, at similarities of about −1.
+
+    Args:
+        near: number of pairs around the first direction, which are hard to distinguish.
+        far: number of pairs around the opposite direction, at most 3 · near.
+        seed: of the noise.
+    """
     random = torch.Generator().manual_seed(seed)
     centre = torch.cat([torch.ones(near), -torch.ones(far)])[:, None] * torch.eye(1, WIDTH)
     noise = torch.randn(2, 4 * near, WIDTH, generator=random, dtype=torch.float64)[:, : near + far]

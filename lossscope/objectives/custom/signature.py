@@ -1,4 +1,4 @@
-"""How a user's loss wants to be called, read from the names of its parameters; and which of them a spec can give."""
+"""How to call a user's loss, read from the names of its parameters, and which options a spec can give."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import nn
 
 from lossscope.errors import SpecError
 
-Takes = Literal["S", "embeddings", "features", "labels", "sentences"]
-FORMS: Mapping[Takes, str] = {
+CallForm = Literal["S", "embeddings", "features", "labels", "sentences"]
+FORMS: Mapping[CallForm, str] = {
     "S": "f(S)",
     "embeddings": "f(image_emb, text_emb)",
     "features": "f(image_features, text_features, logit_scale[, logit_bias])",
@@ -20,30 +20,34 @@ FORMS: Mapping[Takes, str] = {
     "sentences": "f(sentence_features, labels)",
 }
 _PLAIN = (bool, int, float, str)
-REQUIRED = object()
+REQUIRED = object()  # default of an option that must be given
 
 
-def call_of(target: Any) -> Mapping[str, inspect.Parameter]:
-    """Parameters of the call, self left out."""
+def call_parameters(target: Any) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a call of the target, without self."""
     if inspect.isroutine(target):
         return inspect.signature(target).parameters
     method = target.forward if isinstance(target, nn.Module) or _is_module(target) else target.__call__
-    found = dict(inspect.signature(method).parameters)
-    found.pop("self", None)
-    return found
+    parameters = dict(inspect.signature(method).parameters)
+    parameters.pop("self", None)
+    return parameters
 
 
 def _is_module(target: Any) -> bool:
     return isinstance(target, type) and issubclass(target, nn.Module)
 
 
-def form_of(target: Any, call: Mapping[str, inspect.Parameter], name: str) -> Takes:
-    told = getattr(target, "lossscope_takes", None)
-    if told is not None:
-        if told not in get_args(Takes):
-            raise SpecError(f"lossscope_takes must be one of {', '.join(get_args(Takes))}; got {told!r}")
-        return typing.cast(Takes, told)
-    needed = [
+def call_form(target: Any, call: Mapping[str, inspect.Parameter], name: str) -> CallForm:
+    """Return which of FORMS the call is: `lossscope_takes` of the target, or what its parameters are named.
+
+    Raises SpecError where it is none of them.
+    """
+    declared = getattr(target, "lossscope_takes", None)
+    if declared is not None:
+        if declared not in get_args(CallForm):
+            raise SpecError(f"lossscope_takes must be one of {', '.join(get_args(CallForm))}; got {declared!r}")
+        return typing.cast(CallForm, declared)
+    required = [
         p.name for p in call.values() if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     if "sentence_features" in call:
@@ -52,9 +56,9 @@ def form_of(target: Any, call: Mapping[str, inspect.Parameter], name: str) -> Ta
         return "labels"
     if "logit_scale" in call:
         return "features"
-    if len(needed) == 1:
+    if len(required) == 1:
         return "S"
-    if len(needed) == 2 and "labels" not in needed:
+    if len(required) == 2 and "labels" not in required:
         return "embeddings"
     raise SpecError(
         f"{name} must be called as one of {'; '.join(FORMS.values())}; it takes ({', '.join(call)}). "
@@ -62,12 +66,12 @@ def form_of(target: Any, call: Mapping[str, inspect.Parameter], name: str) -> Ta
     )
 
 
-def options_of(parameters: Mapping[str, inspect.Parameter]) -> dict[str, tuple[Any, Any]]:
-    """Name -> (type, default) of the parameters that a spec can give: plain defaults, and those that must be given."""
-    found: dict[str, tuple[Any, Any]] = {}
+def plain_options(parameters: Mapping[str, inspect.Parameter]) -> dict[str, tuple[Any, Any]]:
+    """Return name -> (type, default) of the parameters that a spec can give: plain defaults and required ones."""
+    options: dict[str, tuple[Any, Any]] = {}
     for p in parameters.values():
         if isinstance(p.default, _PLAIN):
-            found[p.name] = (type(p.default), p.default)
+            options[p.name] = (type(p.default), p.default)
         elif p.default is p.empty and p.kind == p.POSITIONAL_OR_KEYWORD and p.name != "model":
-            found[p.name] = (p.annotation if p.annotation in _PLAIN else int | float | str, REQUIRED)
-    return found
+            options[p.name] = (p.annotation if p.annotation in _PLAIN else int | float | str, REQUIRED)
+    return options

@@ -1,4 +1,4 @@
-"""The user's own loss as an objective: any function of S, or of embeddings, becomes W = dL/dS by autograd."""
+"""The user's own loss as an objective: W = dL/dS of any function of S, or of embeddings, by autograd."""
 
 from __future__ import annotations
 
@@ -15,210 +15,214 @@ from torch import Tensor, nn
 
 from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask, normalise, pair_mask
-from lossscope.core.weights import REDUCTIONS, Reduction, Weights
+from lossscope.core.types import REDUCTIONS, Reduction
+from lossscope.core.weights import Weights
 from lossscope.errors import InputError, SpecError
 
 from ..base import Objective
-from .embeddings import AXES, two_ends, vectors_of, with_axes
-from .signature import REQUIRED, Takes, call_of, form_of, options_of
+from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
+from .signature import REQUIRED, CallForm, call_form, call_parameters, plain_options
 
 
 @dataclass(frozen=True)
 class WrappedLoss(Objective):
-    """F, the training loss of a whole batch of pairs as its author wrote it; W = dF/dS, an average over B undone.
+    """W = dF/dS, F the training loss of a whole batch of pairs as its author wrote it, without an average over B.
 
-    F(S), F(image_emb, text_emb), F(features, features, logit_scale[, logit_bias]) (as open_clip's modules),
-    F(embeddings, labels, ref_emb, ref_labels) (as pytorch-metric-learning's), F(sentence_features, labels) (as
-    sentence-transformers'). All but the labelled form, and f(S) that returns a loss per row, are taken to hold both
-    directions: each direction then has the whole of dF/dS, and training adds half of each.
-    W without 1/B: whether F averages over the batch is measured once (or said by `lossscope_reduction` of the loss).
+    F is one of F(S), F(image_emb, text_emb), F(features, features, logit_scale[, logit_bias]) (modules of open_clip),
+    F(embeddings, labels, ref_emb, ref_labels) (pytorch-metric-learning), F(sentence_features, labels)
+    (sentence-transformers). A loss with labels, and F(S) that returns a loss per row, is of one direction. Every other
+    is taken to include both: each direction then has the whole of dF/dS, and training adds half of each.
+    W is without 1/B: whether F averages over the batch is measured once, unless the loss has `lossscope_reduction`.
     Raises InputError for batches that are not pairs on the diagonal, and for losses that are not finite or no tensor.
     """
 
     square: ClassVar[bool] = True
-    target: ClassVar[Any] = None
-    takes: ClassVar[Takes] = "S"
-    inputs: ClassVar[tuple[str, ...]] = ()
-    per_call: ClassVar[tuple[str, ...]] = ()
+    target: ClassVar[Any] = None  # the function, class or object of the user
+    call_form: ClassVar[CallForm] = "S"
+    call_options: ClassVar[tuple[str, ...]] = ()  # fields that are keyword arguments of every call
+    scalars: ClassVar[tuple[str, ...]] = ()  # fields that are passed as tensors after the features
 
     @property
     def coupled(self) -> bool:
-        """True: nothing is known of what is inside."""
+        """True, as any row may influence any other."""
         return True
 
     @property
     def own_parameters(self) -> tuple[str, ...]:
-        """Names of what the author's module would learn itself; training leaves them as they are, so it refuses."""
-        made = self._callable
-        return tuple(n for n, p in made.named_parameters() if p.requires_grad) if isinstance(made, nn.Module) else ()
+        """Names of the parameters of the user's module; training would not update them, so it raises InputError."""
+        loss = self._callable
+        return tuple(n for n, p in loss.named_parameters() if p.requires_grad) if isinstance(loss, nn.Module) else ()
 
     @property
     def needs_embeddings(self) -> bool:  # type: ignore[override]
-        """Whether it is to be given embeddings in `mask.info`; without them, some with the same S are made."""
-        return self.takes != "S"
+        """Whether it uses embeddings in `mask.info`; without them, vectors with the same S are computed."""
+        return self.call_form != "S"
 
     @cached_property
     def directions(self) -> float:  # type: ignore[override]
-        """1 where each direction is a call of its own, 0.5 where one call holds both."""
-        return 1.0 if self._each else 0.5
+        """1 where each direction is a call of its own, 0.5 where one call includes both."""
+        return 1.0 if self._one_direction else 0.5
 
     @cached_property
     def reduction(self) -> Reduction:  # type: ignore[override]
-        """`mean` where F averages over the batch, `sum` otherwise; the author's word before the measured one."""
-        told = getattr(self.target, "lossscope_reduction", None)
-        if told is not None:
-            if told not in REDUCTIONS:
-                raise SpecError(f"lossscope_reduction must be one of {', '.join(REDUCTIONS)}; got {told!r}")
-            return typing.cast(Reduction, told)
+        """`lossscope_reduction` of the loss; else `mean` if F averages over the batch, as measured, or `sum` if not."""
+        declared = getattr(self.target, "lossscope_reduction", None)
+        if declared is not None:
+            if declared not in REDUCTIONS:
+                raise SpecError(f"lossscope_reduction must be one of {', '.join(REDUCTIONS)}; got {declared!r}")
+            return typing.cast(Reduction, declared)
         return "mean" if self._per_query or self.averages else "sum"
 
     @cached_property
     def averages(self) -> bool:
-        """Whether as many far-away pairs again halve dF/dS of the first ones, and three times as many quarter it."""
-        few = self._weights_of(*two_ends(6, 0)).abs().sum()
+        """Whether n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it."""
+        alone = self._gradient_of_pairs(*opposite_pairs(6, 0)).abs().sum()
         for times, low, high in ((1, 0.3, 0.65), (3, 0.1, 0.35)):
-            W = self._weights_of(*two_ends(6, 6 * times))
-            if not low < float(W[:6, :6].abs().sum() / few) < high:
+            W = self._gradient_of_pairs(*opposite_pairs(6, 6 * times))
+            if not low < float(W[:6, :6].abs().sum() / alone) < high:
                 return False
         return True
 
     @property
     def learnable(self) -> Mapping[str, float]:
-        """logit_scale and logit_bias where the loss takes them and learn=true."""
+        """logit_scale and logit_bias, where the loss has these parameters and learn=true."""
         if not getattr(self, "learn", False):
             return {}
-        return {name.removeprefix("logit_"): getattr(self, name) for name in self.per_call}
+        return {name.removeprefix("logit_"): getattr(self, name) for name in self.scalars}
 
     def with_learnt(self, learnt: Mapping[str, float]) -> Objective:
+        """Return a copy with learnt values of logit_scale and logit_bias."""
         return replace(self, **{f"logit_{name}": value for name, value in learnt.items()})
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
-        """dF/dS of the whole batch, in float64; every query has an equal share of the value."""
+        """dF/dS of the whole batch, computed in float64; every query has an equal share of the value."""
         with torch.inference_mode(False), torch.enable_grad():
             usable = check_inputs(S, mask, self.positives)
             if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
                 raise InputError(
-                    f"{self._told} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
+                    f"{self._label} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
                     "other positives or candidates left out. Use pairs sampling and --same-image keep"
                 )
             if not bool(usable.any()):
                 return Weights(torch.zeros_like(S), S.new_zeros(len(S)), usable)
-            flip = mask.direction == "t2i" and not self._each
-            value, W = self._derived(S.T if flip else S, mask.t() if flip else mask)
+            flip = mask.direction == "t2i" and not self._one_direction
+            value, W = self._evaluate(S.T if flip else S, mask.t() if flip else mask)
         times = len(S) if self.reduction == "mean" and value.ndim == 0 else 1
         values = (value * times / len(S)).expand(len(S)) if value.ndim == 0 else value
         W = (W.T if flip else W) * times
-        kind = S.dtype if S.dtype == torch.float64 else torch.float32
-        return Weights(W.to(kind).contiguous(), values.to(kind).clone(), usable)
+        dtype = S.dtype if S.dtype == torch.float64 else torch.float32
+        return Weights(W.to(dtype).contiguous(), values.to(dtype).clone(), usable)
 
     def loss(self, images: Tensor, captions: Tensor) -> Tensor:
-        """F of a batch of pairs of embeddings, (B, d) and (B, d) -> (), with its graph: the author's code as it is."""
+        """Return F, (), of B pairs of embeddings, (B, d) and (B, d), with its graph: the user's code as it is."""
         return self._run(self._arguments(images, captions)).sum()
 
-    def _derived(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """F, () or (q,), and dF/dS (q, c) in float64."""
+    def _evaluate(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
+        """Return F, () or (q,), and dF/dS (q, c), in float64."""
         S = S.detach().double()
-        if self.takes == "S":
+        if self.call_form == "S":
             leaf = S.requires_grad_()
             value = self._run((leaf,))
             return value.detach(), self._gradient(value, leaf)
         if "queries" in mask.info:
             queries, candidates = (normalise(mask.info[name].detach().double()) for name in ("queries", "candidates"))
         else:
-            queries, candidates = vectors_of(S)
-        leaf, others = with_axes(queries, candidates)
-        value = self._run(self._arguments(leaf, others))
+            queries, candidates = vectors_with_similarities(S)
+        leaf, long_candidates = append_axes(queries, candidates)
+        value = self._run(self._arguments(leaf, long_candidates))
         return value.detach(), self._gradient(value, leaf)[:, queries.shape[1] :] / AXES
 
-    def _weights_of(self, images: Tensor, captions: Tensor) -> Tensor:
-        """dF/dS as it is, average and all."""
+    def _gradient_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
+        """dF/dS of F as it is, including an average over the batch."""
         mask = replace(pair_mask(torch.arange(len(images))), info={"queries": images, "candidates": captions})
-        return self._derived(images @ captions.T, mask)[1]
+        return self._evaluate(images @ captions.T, mask)[1]
 
     def _gradient(self, value: Tensor, leaf: Tensor) -> Tensor:
         if not value.requires_grad:
-            raise InputError(f"{self._told} must be differentiable in its input; its result has no gradient")
-        (found,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
-        return torch.zeros_like(leaf) if found is None else found
+            raise InputError(f"{self._label} must be differentiable in its input; its result has no gradient")
+        (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+        return torch.zeros_like(leaf) if gradient is None else gradient
 
     def _arguments(self, queries: Tensor, candidates: Tensor) -> tuple[Any, ...]:
-        if self.takes == "S":
+        if self.call_form == "S":
             return (queries @ candidates.T,)
-        if self.takes == "labels":
+        if self.call_form == "labels":
             labels = torch.arange(len(queries), device=queries.device)
             return queries, labels, None, candidates, labels.clone()  # the same object would mean the same items
-        if self.takes == "sentences":
+        if self.call_form == "sentences":
             return ([{"sentence_embedding": queries}, {"sentence_embedding": candidates}], None)
-        scalars = (queries.new_tensor(getattr(self, name)) for name in self.per_call)
+        scalars = (queries.new_tensor(getattr(self, name)) for name in self.scalars)
         return queries, candidates, *scalars
 
     def _run(self, arguments: tuple[Any, ...]) -> Tensor:
-        """The author's code. Raises InputError unless it gives a tensor, () or one number a query."""
-        options = {name: getattr(self, name) for name in self.inputs}
+        """Run the user's code. Raises InputError unless it returns a finite tensor, one number or one a query."""
+        options = {name: getattr(self, name) for name in self.call_options}
         try:
-            found = self._callable(*arguments, **options)
+            value = self._callable(*arguments, **options)
         except Exception as error:
             raise InputError(
-                f"{self._told} must run on its input; it raised {type(error).__name__}: {error}"
+                f"{self._label} must run on its input; it raised {type(error).__name__}: {error}"
             ) from error
-        if isinstance(found, Mapping) and len(found) == 1:
-            found = next(iter(found.values()))
-        if not isinstance(found, Tensor) or found.ndim > 1:
-            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-            raise InputError(f"{self._told} must return one number, or one a query; got {got}")
-        if not bool(torch.isfinite(found).all()):
-            raise InputError(f"{self._told} must return finite numbers; got {float(found.detach().sum())}")
-        return found
+        if isinstance(value, Mapping) and len(value) == 1:
+            value = next(iter(value.values()))
+        if not isinstance(value, Tensor) or value.ndim > 1:
+            got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+            raise InputError(f"{self._label} must return one number, or one a query; got {got}")
+        if not bool(torch.isfinite(value).all()):
+            raise InputError(f"{self._label} must return finite numbers; got {float(value.detach().sum())}")
+        return value
 
     @cached_property
     def _callable(self) -> Callable[..., Any]:
-        """The function, or the module in float64, made with the options of the spec."""
-        made = self.target
-        if isinstance(made, type):
-            wanted = inspect.signature(made).parameters
-            given = {item.name: getattr(self, item.name) for item in fields(self) if item.name in wanted}
-            if "model" in wanted:
-                given["model"] = nn.Identity()
-            made = made(**given)
-        elif isinstance(made, nn.Module):
-            made = copy.deepcopy(made)
-        return made.double() if isinstance(made, nn.Module) else made
+        """The function, or the module in float64, built with the options of the spec."""
+        loss = self.target
+        if isinstance(loss, type):
+            parameters = inspect.signature(loss).parameters
+            options = {item.name: getattr(self, item.name) for item in fields(self) if item.name in parameters}
+            if "model" in parameters:
+                options["model"] = nn.Identity()
+            loss = loss(**options)
+        elif isinstance(loss, nn.Module):
+            loss = copy.deepcopy(loss)
+        return loss.double() if isinstance(loss, nn.Module) else loss
 
     @cached_property
     def _per_query(self) -> bool:
-        images, captions = two_ends(3, 0)
+        """Whether it returns one number a query."""
+        images, captions = opposite_pairs(3, 0)
         return self._run(self._arguments(images, captions)).ndim == 1
 
     @cached_property
-    def _each(self) -> bool:
-        return self.takes == "labels" or (self.takes == "S" and self._per_query)
+    def _one_direction(self) -> bool:
+        """Whether each direction is a call of its own."""
+        return self.call_form == "labels" or (self.call_form == "S" and self._per_query)
 
     @property
-    def _told(self) -> str:
+    def _label(self) -> str:
         return str(getattr(type(self), "__lossscope_name__", type(self).__name__))
 
 
 @lru_cache(maxsize=64)
 def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
-    """A class whose fields are the plain options of a function, a class or an object with __call__.
+    """Return a WrappedLoss class whose fields are the plain options of a function, a class or an object with __call__.
 
-    Raises SpecError when its parameters are none of the known forms; an attribute
-    `lossscope_takes` (S, embeddings, features, labels, sentences) says which where names do not.
+    Raises SpecError when its parameters are none of the known forms and it has no attribute `lossscope_takes`
+    (S, embeddings, features, labels or sentences).
     """
-    call = call_of(target)
-    takes = form_of(target, call, name)
-    per_call: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    options = options_of(inspect.signature(target).parameters) if isinstance(target, type) else {}
-    if takes == "features":
+    call = call_parameters(target)
+    form = call_form(target, call, name)
+    scalars: tuple[str, ...] = ()
+    call_options: tuple[str, ...] = ()
+    options = plain_options(inspect.signature(target).parameters) if isinstance(target, type) else {}
+    if form == "features":
         biased = "logit_bias" in call and call["logit_bias"].default is inspect.Parameter.empty
-        per_call = ("logit_scale", "logit_bias") if biased else ("logit_scale",)
+        scalars = ("logit_scale", "logit_bias") if biased else ("logit_scale",)
         begin = {"logit_scale": 10.0, "logit_bias": -10.0} if biased else {"logit_scale": 1 / 0.07}
         options |= {key: (type(value), value) for key, value in (begin | {"learn": False}).items()}
     if inspect.isroutine(target):
-        found = {key: value for key, value in options_of(call).items() if value[1] is not REQUIRED}
-        inputs, options = tuple(found), options | found
-    made = make_dataclass(
+        optional = {key: value for key, value in plain_options(call).items() if value[1] is not REQUIRED}
+        call_options, options = tuple(optional), options | optional
+    wrapped = make_dataclass(
         name.rpartition(":")[2],
         sorted(
             (
@@ -231,11 +235,11 @@ def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
         frozen=True,
         namespace={
             "target": staticmethod(target) if inspect.isroutine(target) else target,
-            "takes": takes,
-            "inputs": inputs,
-            "per_call": per_call,
+            "call_form": form,
+            "call_options": call_options,
+            "scalars": scalars,
             "__doc__": inspect.getdoc(target) or WrappedLoss.__doc__,
         },
     )
-    setattr(made, "__lossscope_name__", name)  # noqa: B010 - the mark by which a spec is written again
-    return made
+    setattr(wrapped, "__lossscope_name__", name)  # noqa: B010 - the name in its spec
+    return wrapped

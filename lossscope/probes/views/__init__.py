@@ -1,1 +1,1 @@
-"""What a probe may look at: rows of S with their mask, weights and embeddings."""
+"""What a probe reads: the rows of S with their mask, weights and embeddings."""

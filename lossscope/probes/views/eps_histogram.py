@@ -12,16 +12,16 @@ EDGES = tuple(float(np.float32(10.0 ** (k / 10))) for k in range(-80, 21))  # 1e
 
 
 def eps_histogram(counted: CountedWeights) -> Tensor:
-    """(q, 101) weights above each of EDGES, strictly, per query and divided by |P| as counts are.
+    """(q, 101) number of weights strictly above each of EDGES, divided by |P| as counts are.
 
-    Exact: a weight is compared with the float32 edges themselves; weights at or below 1e-8 are counted nowhere.
+    Exact: weights are compared with the float32 edges themselves. Weights of at most 1e-8 are not counted.
     """
     weights = counted.weights
     edges = torch.tensor(EDGES, dtype=weights.dtype, device=weights.device)
     flat = weights.reshape(len(weights), -1)
     rows, columns = (flat > edges[0]).nonzero(as_tuple=True)
-    place = torch.bucketize(flat[rows, columns], edges)  # edges below the weight
+    bins = torch.bucketize(flat[rows, columns], edges)  # number of edges below the weight
     width = len(EDGES) + 1
-    found = torch.bincount(rows * width + place, minlength=len(flat) * width).view(len(flat), width)
-    above = found.flip(1).cumsum(1).flip(1)[:, 1:]
+    histogram = torch.bincount(rows * width + bins, minlength=len(flat) * width).view(len(flat), width)
+    above = histogram.flip(1).cumsum(1).flip(1)[:, 1:]
     return above.to(weights.dtype) / counted.divisor[:, None]

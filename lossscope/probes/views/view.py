@@ -1,4 +1,4 @@
-"""What a probe may look at: one direction of one or several batches, detached, and the questions it answers."""
+"""What a probe reads: one direction of one or several batches, detached, with all that probes can derive from it."""
 
 from __future__ import annotations
 
@@ -10,59 +10,53 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Convention, CountedWeights, Counts
-from lossscope.core.row_ops import highest
-from lossscope.core.similarity import Direction, Mask
+from lossscope.core.counts import CountedWeights, Counts
+from lossscope.core.row_ops import row_argmax
+from lossscope.core.similarity import Mask
+from lossscope.core.types import Convention, Direction
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import RowCounts
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.rows import WholeRows
 
-Gradients = Callable[[Tensor], Mapping[str, Tensor]]
+Gradients = Callable[[Tensor], Mapping[str, Tensor]]  # dL/dS (q, c) -> gradient norm of each layer
 
 
 @dataclass(frozen=True)
 class Extremes:
-    """The similarities that decide most of a row. (k·q,) each; NaN and −1 where there is none.
+    """The similarities that decide most of a row, (k·q,) each; NaN, or column −1, where there is none."""
 
-    positive: the best positive. hardest: the hardest negative, column: its column (of equals the first).
-    above: negatives strictly above the best positive, which is its 0-based rank. ties: negatives equal to it.
-    """
-
-    positive: Tensor
-    hardest: Tensor
-    column: Tensor
-    above: Tensor
-    ties: Tensor
+    positive: Tensor  # similarity of the best positive
+    hardest: Tensor  # similarity of the hardest negative
+    column: Tensor  # its column; the first one if several are equal
+    above: Tensor  # number of negatives strictly above the best positive, which is its 0-based rank
+    ties: Tensor  # number of negatives equal to the best positive
 
 
 @dataclass(frozen=True)
 class BatchShape:
-    """k batches of one shape, q queries and c candidates each; whole: whether all queries of a batch are here.
+    """k batches of one shape, with q queries and c candidates each."""
 
-    direction: which side the queries are. query_ids (k·q,), candidate_ids (k, c): rows of the items in their split.
-    """
-
-    batches: int
-    direction: Direction
-    query_ids: Tensor
-    candidate_ids: Tensor
-    whole: bool = True
+    batches: int  # k
+    direction: Direction  # whether queries are images or captions
+    query_ids: Tensor  # (k·q,) rows of the queries in their split
+    candidate_ids: Tensor  # (k, c) rows of the candidates in their split
+    has_all_queries: bool = True  # whether these are all queries of a batch
 
     @property
     def queries(self) -> int:
-        """q, the queries of one batch that are here."""
+        """q, the number of queries of one batch."""
         return len(self.query_ids) // self.batches
 
     @property
     def candidates(self) -> int:
-        """c, the candidates of one batch."""
+        """c, the number of candidates of one batch."""
         return self.candidate_ids.shape[1]
 
 
 class RowsOfS(ABC):
-    """Whole rows of one direction, without an objective; those of k batches of one shape one after the other."""
+    """Whole rows of S in one direction, without an objective; the rows of k batches of one shape are concatenated."""
 
     shape: BatchShape
 
@@ -78,51 +72,45 @@ class RowsOfS(ABC):
 
     @abstractmethod
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
-        """What the objective's paper counts, (k·q,) numbers."""
+        """Return what the objective's paper counts, (k·q,) each."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(RowsOfS):
-    """The rows themselves. S: (k·q, c). All else is computed when first asked for, once for all who ask.
-
-    queries (k·q, d) and candidates (k, c, d): embeddings, None where only similarities are known. query_keys (k·q,)
-    and candidate_keys (k, c): equal where the inputs were equal. query_groups (k·q,) and candidate_groups (k, c): row
-    of the image of each. everyone (k, n, d): all queries of a batch of which only some are here, else None.
-    gradients: dL/dS (q, c) -> gradient norm of each layer, where the source has a model (k = 1).
-    """
+    """Rows of S in memory; what is derived from them is computed at its first use and kept."""
 
     shape: BatchShape
-    S: Tensor
+    S: Tensor  # (k·q, c)
     mask: Mask
-    queries: Tensor | None = None
-    candidates: Tensor | None = None
-    query_keys: Tensor | None = None
-    candidate_keys: Tensor | None = None
-    query_groups: Tensor | None = None
-    candidate_groups: Tensor | None = None
-    everyone: Tensor | None = None
-    gradients: Gradients | None = None
-    _sums: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
-    _answers: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
+    queries: Tensor | None = None  # (k·q, d) embeddings, None where only similarities are known
+    candidates: Tensor | None = None  # (k, c, d)
+    query_keys: Tensor | None = None  # (k·q,) numbers that are equal where the inputs (pixels, words) are equal
+    candidate_keys: Tensor | None = None  # (k, c)
+    query_image_rows: Tensor | None = None  # (k·q,) row of the image that the query is or describes
+    candidate_image_rows: Tensor | None = None  # (k, c)
+    all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, where `queries` are only some
+    gradients: Gradients | None = None  # where the source has a model, with k = 1
+    _counted: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
+    _row_counts: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
     _counts: dict[tuple[Objective, float], Counts] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def whole(self) -> WholeRows:
-        """What objectives and extremes need of these rows."""
-        return WholeRows.of(self.S, self.mask)
+    def whole_rows(self) -> WholeRows:
+        """What counting rules and extremes need of these rows."""
+        return WholeRows.from_rows(self.S, self.mask)
 
     @cached_property
     def extremes(self) -> Extremes:
-        whole = self.whole
-        positive = whole.known.best
+        whole = self.whole_rows
+        positive = whole.query_positives.best
         positive = positive.where(positive > -torch.inf, torch.nan)
         none = whole.hardest == -torch.inf
         return Extremes(
             positive,
             whole.hardest.where(~none, torch.nan),
-            highest(whole.negatives).where(~none, -1),
+            row_argmax(whole.negatives).where(~none, -1),
             whole.above(positive).sum(1).long(),
-            whole.level(positive).sum(1).long(),
+            whole.equal_to(positive).sum(1).long(),
         )
 
     @property
@@ -130,42 +118,42 @@ class DenseRows(RowsOfS):
         return self.mask.skipped
 
     def counts(self, objective: Objective, eps: float, convention: Convention = "corrected") -> Counts:
-        answer = self._answer(objective, convention)
-        if answer is None:
+        rows = self._counts_by_rule(objective, convention)
+        if rows is None:
             return self.counted_weights(objective, convention).threshold(eps)
         if (objective, eps) not in self._counts:
-            self._counts[objective, eps] = answer.counts(eps)
+            self._counts[objective, eps] = rows.counts(eps)
         return self._counts[objective, eps]
 
-    def spread(self, objective: Objective, convention: Convention = "corrected") -> Concentration:
-        """How evenly the counted weights of each row are spread."""
-        answer = self._answer(objective, convention)
-        told = None if answer is None else answer.spread()
-        return Concentration.of(self.counted_weights(objective, convention)) if told is None else told
+    def concentration(self, objective: Objective, convention: Convention = "corrected") -> Concentration:
+        """Return how concentrated the counted weights of each row are."""
+        rows = self._counts_by_rule(objective, convention)
+        by_rule = None if rows is None else rows.concentration()
+        return Concentration.from_weights(self.counted_weights(objective, convention)) if by_rule is None else by_rule
 
-    def _answer(self, objective: Objective, convention: Convention) -> RowCounts | None:
-        """What the objective's form says of the rows; None where only its weights do."""
+    def _counts_by_rule(self, objective: Objective, convention: Convention) -> RowCounts | None:
+        """Return the counts by the objective's counting rule; None where only its weights can be counted."""
         if (
             convention != "corrected"
             or objective.counting_rule is None
             or set(objective.optional_info) & self.mask.info.keys()
         ):
             return None
-        if objective not in self._answers:
-            self.whole.check(objective.positives)
-            self._answers[objective] = objective.counting_rule.of(self.whole)
-        return self._answers[objective]
+        if objective not in self._row_counts:
+            self.whole_rows.check(objective.positives)
+            self._row_counts[objective] = objective.counting_rule.count_rows(self.whole_rows)
+        return self._row_counts[objective]
 
     def counted_weights(self, objective: Objective, convention: Convention = "corrected") -> CountedWeights:
-        """The weights that the objective's paper thresholds, (k·q, p, c)."""
+        """Return the weights that the objective's paper thresholds, (k·q, p, c)."""
         key = (objective, convention)
-        if key not in self._sums:
+        if key not in self._counted:
             if self._separable(objective) and convention == "corrected":
-                self._sums[key] = objective.counted_weights(self.S, self.mask, convention)
+                self._counted[key] = objective.counted_weights(self.S, self.mask, convention)
             else:
-                each = [objective.counted_weights(S, mask, convention) for S, mask in self._batches]
-                self._sums[key] = CountedWeights.joined(each)
-        return self._sums[key]
+                parts = [objective.counted_weights(S, mask, convention) for S, mask in self._batches]
+                self._counted[key] = CountedWeights.concatenate(parts)
+        return self._counted[key]
 
     def weights(self, objective: Objective) -> Tensor:
         """(k·q, c) W = dL/dS."""
@@ -174,7 +162,7 @@ class DenseRows(RowsOfS):
         return torch.cat([objective(S, mask).W for S, mask in self._batches])
 
     def _separable(self, objective: Objective) -> bool:
-        """Whether rows may be handed over together: one batch, or rows that do not influence each other."""
+        """Whether one call may take all rows: there is one batch, or rows do not influence each other."""
         return self.shape.batches == 1 or not (objective.coupled or objective.square or objective.needs_embeddings)
 
     @cached_property
@@ -188,41 +176,38 @@ class DenseRows(RowsOfS):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A look under an objective: all a probe gets. W and the counted weights are made once for all probes that ask.
+    """Rows of S under an objective: the input of a probe. W and counted weights are computed once for all probes."""
 
-    A probe that weighs no objective gets none.
-    """
-
-    look: RowsOfS
-    known: Objective | None
+    rows_of_s: RowsOfS
+    optional_objective: Objective | None  # None for probes without `needs_objective`
     _W: list[Tensor] = field(default_factory=list, init=False, repr=False)
 
     @property
     def shape(self) -> BatchShape:
-        """How many batches, queries and candidates, and which they are."""
-        return self.look.shape
+        """The number of batches, queries and candidates, and their rows in the split."""
+        return self.rows_of_s.shape
 
     @property
     def objective(self) -> Objective:
-        """The objective, for probes that weigh one."""
-        assert self.known is not None, "a probe must say in `needs_objective` that it looks at an objective"
-        return self.known
+        """The objective, for probes with `needs_objective`."""
+        assert self.optional_objective is not None, "a probe that uses an objective must set `needs_objective`"
+        return self.optional_objective
 
     @property
     def extremes(self) -> Extremes:
         """Best positive, hardest negative and rank of each row."""
-        return self.look.extremes
+        return self.rows_of_s.extremes
 
     @property
     def skipped(self) -> Tensor:
         """(k·q,) bool: rows without a positive or without a negative."""
-        return self.look.skipped
+        return self.rows_of_s.skipped
 
     @property
     def rows(self) -> DenseRows:
-        """The rows themselves, for probes whose `reads` say that they need them."""
-        assert isinstance(self.look, DenseRows), "a probe must say in `reads` that it needs rows"
-        return self.look
+        """The rows in memory, for probes whose `reads` need them."""
+        assert isinstance(self.rows_of_s, DenseRows), "a probe that uses rows must say so in `reads`"
+        return self.rows_of_s
 
     @property
     def W(self) -> Tensor:
@@ -232,19 +217,19 @@ class View:
         return self._W[0]
 
     def counts(self, eps: float, convention: Convention = "corrected") -> Counts:
-        """What the objective's paper counts, (k·q,) numbers."""
-        return self.look.counts(self.objective, eps, convention)
+        """Return what the objective's paper counts, (k·q,) each."""
+        return self.rows_of_s.counts(self.objective, eps, convention)
 
     def counted_weights(self, convention: Convention = "corrected") -> CountedWeights:
-        """The weights that the objective's paper thresholds, (k·q, p, c)."""
+        """Return the weights that the objective's paper thresholds, (k·q, p, c)."""
         return self.rows.counted_weights(self.objective, convention)
 
-    def spread(self, convention: Convention = "corrected") -> Concentration:
-        """How evenly the counted weights of each row are spread."""
-        return self.rows.spread(self.objective, convention)
+    def concentration(self, convention: Convention = "corrected") -> Concentration:
+        """Return how concentrated the counted weights of each row are."""
+        return self.rows.concentration(self.objective, convention)
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
-        """(k, q, d) of the queries and (k, c, d) of the candidates. Raises InputError where there are none."""
+        """Return the queries, (k, q, d), and the candidates, (k, c, d). Raises InputError where there are none."""
         rows = self.rows
         if rows.queries is None or rows.candidates is None:
             raise InputError(

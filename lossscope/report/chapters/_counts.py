@@ -11,24 +11,30 @@ from .base import ReportData, panel
 _COUNTS = ("C_q_all", "C_neg")  # mean over all queries, of triplets or of negatives
 
 
-def counts(material: ReportData) -> pd.DataFrame:
-    """Columns label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
+def counts_and_rsum(data: ReportData) -> pd.DataFrame:
+    """Return label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
 
     Raises InputError where runs were counted with several eps, or one label is of several losses, data or models.
     """
-    rows = material.corrected("cocos")
+    rows = data.corrected("cocos")
     _require_alike(rows)
-    beside = rows[rows["statistic"].isin(_COUNTS)].drop_duplicates(["run", "direction"])
-    recall = material.results.rows
+    counts = rows[rows["statistic"].isin(_COUNTS)].drop_duplicates(["run", "direction"])
+    recall = data.results.rows
     rsum = recall[(recall["statistic"] == "rsum") & (recall["probe"] == "recall")].set_index("run")["mean"]
-    return pd.DataFrame({
-        "label": beside["objective_label"], "panel": panel(beside), "direction": beside["direction"],
-        "seed": beside["seed"],        "run": beside["run"], "count": beside["mean"], "rsum": beside["run"].map(rsum),
-    }).reset_index(drop=True)  # fmt: skip
+    columns = {
+        "label": counts["objective_label"],
+        "panel": panel(counts),
+        "direction": counts["direction"],
+        "seed": counts["seed"],
+        "run": counts["run"],
+        "count": counts["mean"],
+        "rsum": counts["run"].map(rsum),
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def batches_of(rows: pd.DataFrame) -> str:
-    """`Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.` The candidates of a query are those of its batch."""
+    """Return `Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.` A query's candidates are those of its batch."""
     known = rows.dropna(subset=["batch_size"])
     each = [
         f"{', '.join(map(str, own['objective_label'].unique()))} {size:g} {sampling}"
@@ -41,10 +47,10 @@ def batches_of(rows: pd.DataFrame) -> str:
 def _require_alike(rows: pd.DataFrame) -> None:
     several = sorted(rows["eps"].dropna().unique())
     if len(several) > 1:
-        told = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in several)
-        raise InputError(f"runs in one picture must be counted with one eps; got {told}. Report them apart")
+        listed = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in several)
+        raise InputError(f"runs in one picture must be counted with one eps; got {listed}. Report them apart")
     for label, column in (("objective_label", "spec"), ("data", "data_fingerprint")):
         for name, own in rows.groupby(label, sort=False, observed=True):
             if column in own and own[column].nunique() > 1:
-                told = ", ".join(map(str, own[column].unique()[:3]))
-                raise InputError(f"{column} of {name!r} must be one; got {told}. Give them names of their own")
+                listed = ", ".join(map(str, own[column].unique()[:3]))
+                raise InputError(f"{column} of {name!r} must be one; got {listed}. Give them names of their own")

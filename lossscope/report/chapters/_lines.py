@@ -1,4 +1,4 @@
-"""The lines of a dial: means over seeds along a scale, for every loss and direction of every panel."""
+"""The lines of a slider chart: means over seeds along a scale, for every loss and direction of every panel."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from lossscope.plots import style
 from ..interactive import Series
 
 
-def lines(rows: pd.DataFrame, along: str, told: str = "{}") -> tuple[tuple[float, ...], dict[str, tuple[Series, ...]]]:
-    """The scale, which is the values of column `along`, and panel -> lines of column `mean`, one row per run and value.
+def lines(rows: pd.DataFrame, along: str, name: str = "{}") -> tuple[tuple[float, ...], dict[str, tuple[Series, ...]]]:
+    """Return the scale and panel -> lines.
 
-    told: how a line is called, around the label of its loss. Deviations are sample deviations over runs.
+    Args:
+        rows: a row per run and value, with columns panel, objective_label, direction, run, mean.
+        along: the column whose values are the scale.
+        name: of a line, around the label of its loss. Deviations are sample deviations over runs.
     """
     scale = np.sort(rows[along].unique())
     tints = style.colours(list(map(str, rows["objective_label"].unique())))
     panels: dict[str, tuple[Series, ...]] = {}
     for panel, own in rows.groupby("panel", sort=False):
-        found = []
+        series = []
         for (label, direction), part in own.groupby(["objective_label", "direction"], sort=False, observed=True):
             wide = part.pivot_table(index=along, columns="run", values="mean").reindex(scale)
             std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
-            name, mean = told.format(label), tuple(wide.mean(axis=1))
-            found.append(Series(name, str(direction), mean, std, tints[str(label)]))
-        panels[str(panel)] = tuple(found)
+            mean = tuple(wide.mean(axis=1))
+            series.append(Series(name.format(label), str(direction), mean, std, tints[str(label)]))
+        panels[str(panel)] = tuple(series)
     return tuple(scale), panels
 
 
 def nearest(scale: tuple[float, ...], value: float) -> int:
-    """The place on the scale that is nearest to a value, in ratio."""
+    """Return the place on the scale that is nearest to a value, in ratio."""
     return int(np.abs(np.log(np.asarray(scale) / value)).argmin())

@@ -1,4 +1,4 @@
-"""What a chapter of the report is: one file with ORDER and `build(material)`, which gives its sections."""
+"""What a chapter of the report is: one file with ORDER and `build(data)`, which returns its sections."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ Build = Callable[["ReportData"], Sequence[Section]]
 
 
 @dataclass(frozen=True)
+class Diagrams:
+    """Weights of losses as functions of similarities; empty frames where nothing is drawn."""
+
+    fields: pd.DataFrame = field(default_factory=pd.DataFrame)  # columns of `weight_field`, keyed by label
+    goal_fields: pd.DataFrame = field(default_factory=pd.DataFrame)  # triplet weights of GOAL, Figure 2
+    goal_curves: pd.DataFrame = field(default_factory=pd.DataFrame)  # pair weights of GOAL, Figure 3
+
+
+@dataclass(frozen=True)
 class ReportData:
-    """What chapters draw from. comparisons: of `compare`, empty where there is nothing to compare; tests: its
-    `significance`. fields: weight fields of what was trained (columns of `weight_field`), keyed by label.
-    """
+    """What chapters draw from."""
 
     results: Results
-    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
-    tests: pd.DataFrame | None = None
-    fields: pd.DataFrame = field(default_factory=pd.DataFrame)
+    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)  # of `compare`; empty: nothing to compare
+    tests: pd.DataFrame | None = None  # `significance` of the comparisons
+    diagrams: Diagrams = field(default_factory=Diagrams)
 
     @property
     def eps(self) -> float:
@@ -35,39 +42,39 @@ class ReportData:
         return float(known.mode().iloc[0]) if len(known) else 0.01
 
     def corrected(self, probe: str) -> pd.DataFrame:
-        """Summary rows of a probe, counted per query."""
+        """Return the summary rows of a probe, counted per query."""
         rows = self.results.rows[self.results.rows["probe"] == probe]
-        found: pd.DataFrame = rows[rows["convention"].isna() | (rows["convention"] == "corrected")]
-        return found
+        counted: pd.DataFrame = rows[rows["convention"].isna() | (rows["convention"] == "corrected")]
+        return counted
 
 
-def build_sections(material: ReportData) -> list[Section]:
-    """The sections of every chapter, by ORDER."""
-    return [section for build in _builders() for section in build(material)]
+def build_sections(data: ReportData) -> list[Section]:
+    """Return the sections of every chapter, by ORDER."""
+    return [section for build in _builders() for section in build(data)]
 
 
 def _builders() -> Iterator[Build]:
     home = str(Path(__file__).parent)
     names = [one.name for one in pkgutil.iter_modules([home]) if one.name != "base" and not one.name.startswith("_")]
-    found: list[Any] = [importlib.import_module(f"{__package__}.{name}") for name in names]
-    for chapter in sorted(found, key=lambda one: (one.ORDER, one.__name__)):
+    chapters: list[Any] = [importlib.import_module(f"{__package__}.{name}") for name in names]
+    for chapter in sorted(chapters, key=lambda one: (one.ORDER, one.__name__)):
         yield chapter.build
 
 
 def split_of(rows: pd.DataFrame) -> str:
-    """`test`; `train and val` where rows are of several."""
+    """Return `test`, or `train and val` where rows are of several splits."""
     return " and ".join(map(str, rows["split"].dropna().unique())) or "unknown"
 
 
-def folded(items: Sequence[Item], shown: int = 2) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """All but pictures, and the first pictures; the other pictures, to be folded away."""
+def fold(items: Sequence[Item], shown: int = 2) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Return what is shown at once, everything but pictures and the first pictures, and the pictures folded away."""
     pictures = [item for item in items if isinstance(item, Picture)]
     first = [item for item in items if not isinstance(item, Picture) or item in pictures[:shown]]
     return tuple(first), tuple(pictures[shown:])
 
 
 def panel(rows: pd.DataFrame) -> pd.Series[str]:
-    """`VSE++, scenes`: the model, and the data where there are several."""
+    """Return `VSE++, scenes`: the model, and the data where there are several."""
     encoder, data = rows["encoder"].astype(str), rows["data"].astype(str)
     if data.nunique() == 1:
         return encoder

@@ -17,13 +17,12 @@ _TEXT = (
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """The table of tests, where there is more than one system."""
-    if material.comparisons.empty:
+def build(data: ReportData) -> Sequence[Section]:
+    """Return the table of tests, where there is more than one system."""
+    if data.comparisons.empty:
         return []
-    frame = material.comparisons
-    of_all, of_each = frame[frame["statistic"] == "rsum"], frame[frame["statistic"] != "rsum"]
-    shown, more = (tuple(comparison.build(rows) for rows in (one,) if len(one)) for one in (of_all, of_each))
-    return [
-        Section("Could it be chance", _TEXT, shown, tuple(replace(table, name="comparison_recalls") for table in more))
-    ]
+    rows = data.comparisons
+    rsum, recalls = rows[rows["statistic"] == "rsum"], rows[rows["statistic"] != "rsum"]
+    shown = (comparison.build(rsum),) if len(rsum) else ()
+    more = (replace(comparison.build(recalls), name="comparison_recalls"),) if len(recalls) else ()
+    return [Section("Could it be chance", _TEXT, shown, more)]

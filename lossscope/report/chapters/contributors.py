@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from lossscope.errors import NoRows
 from lossscope.plots import weight_mass
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet
+from lossscope.tables.base import Table
 
 from ..page import Item, Picture, Section
-from ..papers import papers
-from .base import ReportData, folded, panel
+from ..papers import build_paper_tables
+from .base import ReportData, fold, panel
 
 ORDER = 20
 _TEXT = """\
@@ -26,34 +27,34 @@ _MASS = (
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """Tables of counts, and a picture of where the weight is."""
-    items: list[Item] = list(papers(material, counted=True)) or list(_own(material))
-    for place, (name, rows) in enumerate(_mass(material).groupby("panel", sort=False), 1):
-        if rows["mean"].isna().all():
+def build(data: ReportData) -> Sequence[Section]:
+    """Return tables of counts, and a picture of where the weight is."""
+    rows = data.results.rows
+    items: list[Item] = list(build_paper_tables(data.results.paper, rows, data.tests, counts=True))
+    items = items or list(_count_tables(rows))
+    for place, (name, own) in enumerate(_weight_mass(data).groupby("panel", sort=False), 1):
+        if own["mean"].isna().all():
             continue
-        drawn = weight_mass.draw(rows, share=True).figure
-        items.append(Picture(f"weight_mass-{place}", f"{name}. {_MASS}", weight_mass.alt(rows), drawn))
-    shown, more = folded(items)
+        figure = weight_mass.draw(own, share=True).figure
+        items.append(Picture(f"weight_mass-{place}", f"{name}. {_MASS}", weight_mass.alt(own), figure))
+    shown, more = fold(items)
     return [Section("Which samples carry the gradient", _TEXT, shown, more)] if items else []
 
 
-def _own(material: ReportData) -> Sequence[Item]:
-    """Without a paper: the layout of the COCOS tables, for the losses that are there."""
-    found: list[Item] = []
+def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:
+    """Without a paper: the layout of the COCOS tables, for the losses that there are."""
     for table in (cocos_triplet, cocos_softmax, cocos_smoothap):
         try:
-            found.append(table.build(material.results.rows))
+            yield table.build(rows)
         except NoRows:
             continue
-    return found
 
 
-def _mass(material: ReportData) -> pd.DataFrame:
-    rows = material.corrected("weight_mass")
+def _weight_mass(data: ReportData) -> pd.DataFrame:
+    rows = data.corrected("weight_mass")
     rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
-    rows = rows[rows["eps"] == rows["eps"].min()]  # of one threshold, where several were asked for
-    named = rows.assign(label=rows["objective_label"], panel=panel(rows))
+    rows = rows[rows["eps"] == rows["eps"].min()]  # one threshold, where there are several
+    labelled = rows.assign(label=rows["objective_label"], panel=panel(rows))
     keys = ["panel", "label", "direction", "statistic"]
-    means: pd.DataFrame = named.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
+    means: pd.DataFrame = labelled.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
     return means

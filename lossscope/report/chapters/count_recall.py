@@ -12,7 +12,7 @@ from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
 from ..page import Picture, Section
-from ._counts import batches_of, counts
+from ._counts import batches_of, counts_and_rsum
 from .base import ReportData, split_of
 
 ORDER = 30
@@ -26,25 +26,24 @@ _CAPTION = (
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """The picture, the correlation of each panel, and two sentences made from it."""
-    every = counts(material)
+def build(data: ReportData) -> Sequence[Section]:
+    """Return the picture, the correlation of each panel, and two sentences made from it."""
+    every = counts_and_rsum(data)
     frame = every.dropna(subset=["count", "rsum"])
     if frame["label"].nunique() < 2:
         return []
-    found = association(frame)
-    holds, turns = sentences(found)
-    rates = _rates(material)
-    text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{rates}" if rates else "")
-    rows = material.corrected("cocos")
-    ranked = split_of(material.results.rows[material.results.rows["probe"] == "recall"])
-    told = {"eps": material.eps, "counted": split_of(rows), "ranked": ranked, "batches": batches_of(rows)}
-    caption = _CAPTION.format(**told)
+    of_panels = association(frame)
+    holds, turns = sentences(of_panels)
+    truth = _true_negatives(data)
+    text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{truth}" if truth else "")
+    rows = data.corrected("cocos")
+    ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
+    caption = _CAPTION.format(eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows))
     picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
-    return [Section("Fewer samples, better recall?", text, (picture, _table(found), _numbers(every, material)))]
+    return [Section("Fewer samples, better recall?", text, (picture, _taus(of_panels), _numbers(every, data)))]
 
 
-def _table(found: pd.DataFrame) -> Table:
+def _taus(of_panels: pd.DataFrame) -> Table:
     rows = tuple(
         (
             Cell(text=str(row["panel"])), Cell(text=str(row["direction"])),
@@ -52,7 +51,7 @@ def _table(found: pd.DataFrame) -> Table:
             Cell(mean=row["tau"], digits=2), Cell(mean=row["low"], digits=2), Cell(mean=row["high"], digits=2),
             Cell(text=str(row["verdict"])),
         )
-        for row in found.to_dict("records")
+        for row in of_panels.to_dict("records")
     )  # fmt: skip
     columns = tuple(("", name) for name in ("models", "direction", "losses", "runs", "tau", "low", "high", "verdict"))
     caption = (
@@ -63,10 +62,11 @@ def _table(found: pd.DataFrame) -> Table:
     return Table("count_recall_association", caption, columns, rows)
 
 
-def _numbers(every: pd.DataFrame, material: ReportData) -> Table:
-    """Means and deviations over seeds, what the picture shows; a note on runs that it can not show."""
-    rows, known = [], every.dropna(subset=["count", "rsum"])
-    for (name, label, direction), own in known.groupby(["panel", "label", "direction"], sort=False, observed=True):
+def _numbers(every: pd.DataFrame, data: ReportData) -> Table:
+    """Means and deviations over seeds, which the picture shows; a note on runs that it cannot show."""
+    defined = every.dropna(subset=["count", "rsum"])
+    rows = []
+    for (name, label, direction), own in defined.groupby(["panel", "label", "direction"], sort=False, observed=True):
         count, rsum = own["count"], own["rsum"]
         several = len(own) > 1
         rows.append((
@@ -75,15 +75,15 @@ def _numbers(every: pd.DataFrame, material: ReportData) -> Table:
             Cell(mean=rsum.mean(), std=rsum.std() if several else None),
         ))  # fmt: skip
     columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
-    caption = f"What the picture shows. eps {material.eps:g}; mean ± sample standard deviation over seeds."
-    gone = list(dict.fromkeys(every.loc[~every.index.isin(known.index), "run"].astype(str)))
-    notes = (f"Left out, since count or rsum is not defined: {', '.join(gone)}.",) if gone else ()
+    caption = f"What the picture shows. eps {data.eps:g}; mean ± sample standard deviation over seeds."
+    left_out = list(dict.fromkeys(every.loc[~every.index.isin(defined.index), "run"].astype(str)))
+    notes = (f"Left out, since count or rsum is not defined: {', '.join(left_out)}.",) if left_out else ()
     return Table("count_recall_numbers", caption, columns, tuple(rows), notes)
 
 
-def _rates(material: ReportData) -> str:
+def _true_negatives(data: ReportData) -> str:
     """How many pairs of an image and a caption of another image are true, where the data know it."""
-    rows = material.results.rows
+    rows = data.results.rows
     truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")
     each = [f"{row['data']}: {row['mean']:.3g} %" for row in truth.to_dict("records")]
     return f"Share of (image, caption of another image) that are true: {'; '.join(each)}." if each else ""

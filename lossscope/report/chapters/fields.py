@@ -1,4 +1,4 @@
-"""How hard does each loss pull and push, and where are the queries that it does that to?"""
+"""How hard does each loss pull and push, and at which similarities are the queries of a model?"""
 
 from __future__ import annotations
 
@@ -14,53 +14,45 @@ from .base import ReportData, panel
 
 ORDER = 80
 _QUERIES = 400  # of a cloud on the page
-_FINE = 4  # fields that are told in points of 0.02; of more, 0.04
+_FINE = 4  # fields that have points every 0.02; more have them every 0.04
 _TEXT = (
     "Every field is the loss itself, called on queries with one positive and one negative candidate; no formula is "
     "drawn. Right is a similar positive, up a similar negative."
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A field to point at, with the queries of any model over it, and the same as pictures."""
-    if material.fields.empty:
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a field to point at, with the queries of any model over it, and the same as pictures."""
+    fields = data.diagrams.fields
+    if fields.empty:
         return []
-    frame = material.fields
     caption = "Point at a place for its weight. Circles are queries in their batches: s₊ and the hardest s₋."
-    picture = Picture(
-        "fields",
-        "Weight on the negative, each panel divided by its largest.",
-        triplet_field.alt(frame),
-        triplet_field.draw_many(frame),
-    )
-    coarse = _coarse(frame)
-    return [
-        Section(
-            "How hard each loss pushes", _TEXT, (HeatmapChart("field", caption, coarse, _clouds(material)), picture)
-        )
-    ]
+    chart = HeatmapChart("field", caption, _coarse(fields), _clouds(data))
+    caption = "Weight on the negative, each panel divided by its largest."
+    picture = Picture("fields", caption, triplet_field.alt(fields), triplet_field.draw_many(fields))
+    return [Section("How hard each loss pushes", _TEXT, (chart, picture))]
 
 
-def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every so many points of each grid, so that the page stays light."""
-    points = 101 if frame["objective"].nunique() <= _FINE else 51
+def _coarse(fields: pd.DataFrame) -> pd.DataFrame:
+    """Every n-th point of each grid, so that the page stays light."""
+    points = 101 if fields["objective"].nunique() <= _FINE else 51
     parts = []
-    for _, own in frame.groupby("objective", sort=False, observed=True):
+    for _, own in fields.groupby("objective", sort=False, observed=True):
         steps = sorted(own["s_pos"].unique())
         keep = set(steps[:: max(1, (len(steps) - 1) // (points - 1))])
         parts.append(own[own["s_pos"].isin(keep) & own["s_neg"].isin(keep)])
     return pd.concat(parts, ignore_index=True)
 
 
-def _clouds(material: ReportData) -> dict[str, pd.DataFrame]:
-    singles = material.results.singles
-    if "hardest" not in singles:
+def _clouds(data: ReportData) -> dict[str, pd.DataFrame]:
+    queries = data.results.per_query
+    if "hardest" not in queries:
         return {}
-    rows = singles[(singles["probe"] == "similarity")].dropna(subset=["positive", "hardest"])
+    rows = queries[(queries["probe"] == "similarity")].dropna(subset=["positive", "hardest"])
     rows = rows[rows["seed"] == rows["seed"].min()]
-    named = rows.assign(cloud=rows["objective_label"].astype(str) + ", " + panel(rows))
-    found = {}
-    for name, own in named.groupby("cloud", sort=False):
+    labelled = rows.assign(cloud=rows["objective_label"].astype(str) + ", " + panel(rows))
+    clouds = {}
+    for name, own in labelled.groupby("cloud", sort=False):
         some = own.iloc[:: max(1, len(own) // _QUERIES)]
-        found[str(name)] = pd.DataFrame({"s_pos": some["positive"], "s_neg": some["hardest"]})
-    return found
+        clouds[str(name)] = pd.DataFrame({"s_pos": some["positive"], "s_neg": some["hardest"]})
+    return clouds

@@ -12,12 +12,12 @@ from lossscope.tables.cells import Cell
 
 from ..page import Item, Picture, Section
 from ._counts import batches_of
-from .base import ReportData, folded, panel, split_of
+from .base import ReportData, fold, panel, split_of
 
 ORDER = 70
 _TEXT = (
     "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
-    "on the sphere, and how unevenly candidates are chosen as hardest negative. Split {split}, frozen models. {batches}"
+    "on the sphere, and how unevenly candidates are the hardest negative. Split {split}, frozen models. {batches}"
 )
 _STATISTICS = {
     "s_pos": 3,
@@ -28,29 +28,30 @@ _STATISTICS = {
     "hub_skewness": 2,
     "never_hardest": 3,
 }
+"""Statistic -> decimals."""
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A table of what belongs to no loss, and histograms of tangent gradients."""
-    items: list[Item] = [table for table in (_table(material),) if table is not None]
-    singles = material.results.singles
-    norms = singles[singles["probe"] == "tangent"] if "probe" in singles else pd.DataFrame()
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a table of what depends on no loss, and histograms of tangent gradients."""
+    items: list[Item] = [table for table in (_table(data),) if table is not None]
+    queries = data.results.per_query
+    norms = queries[queries["probe"] == "tangent"] if "probe" in queries else pd.DataFrame()
     if "tangent" in norms and norms["tangent"].notna().any():
         norms = norms.assign(panel=panel(norms))
         for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
             frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
             caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
-    items += _hubs(material)
-    rows = material.results.rows
+    items += _hubs(data)
+    rows = data.results.rows
     rows = rows[rows["probe"] == "similarity"]
     text = _TEXT.format(split=split_of(rows), batches=batches_of(rows))
-    return [Section("Similarities and gradients of single queries", text, *folded(items))] if items else []
+    return [Section("Similarities and gradients of single queries", text, *fold(items))] if items else []
 
 
-def _hubs(material: ReportData) -> list[Item]:
-    """How unevenly candidates are chosen, a picture for each model: the captions that image queries meet."""
-    rows = material.results.chosen
+def _hubs(data: ReportData) -> list[Item]:
+    """How unevenly captions are hardest negatives of image queries, a picture for each model."""
+    rows = data.results.hardest_negative_counts
     if "count" not in rows:
         return []
     rows, items = rows[rows["direction"] == "i2t"], list[Item]()
@@ -64,29 +65,29 @@ def _hubs(material: ReportData) -> list[Item]:
     return items
 
 
-def _table(material: ReportData) -> Table | None:
-    rows = material.results.rows
+def _table(data: ReportData) -> Table | None:
+    rows = data.results.rows
     rows = rows[rows["probe"].isin(["similarity", "hubness"])]
     names = [name for name in _STATISTICS if (rows["statistic"] == name).any()]
     if not names:
         return None
     lines = []
     rows = rows.assign(panel=panel(rows))
-    for (name, label, direction), own in rows.groupby(
-        ["panel", "objective_label", "direction"], sort=False, observed=True
-    ):
+    keys = ["panel", "objective_label", "direction"]
+    for (name, label, direction), own in rows.groupby(keys, sort=False, observed=True):
         words = [Cell(text=str(word)) for word in (name, label, direction)]
         lines.append((*words, *(_cell(own[own["statistic"] == one], _STATISTICS[one]) for one in names)))
     columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
     caption = (
         "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "
         "inverted: share of queries that rank a negative first; hub_max_count, hub_skewness: how often the most "
-        "chosen candidate is a hardest negative, and the skewness; never_hardest: share of candidates that never are. Mean ± sample "
-        "deviation over seeds."
+        "frequent candidate is a hardest negative, and the skewness; never_hardest: share of candidates that never "
+        "are. Mean ± sample deviation over seeds."
     )
     return Table("geometry", caption, columns, tuple(lines))
 
 
 def _cell(rows: pd.DataFrame, digits: int) -> Cell:
-    known = rows["mean"].dropna()
-    return Cell(mean=known.mean() if len(known) else None, std=known.std() if len(known) > 1 else None, digits=digits)
+    values = rows["mean"].dropna()
+    std = values.std() if len(values) > 1 else None
+    return Cell(mean=values.mean() if len(values) else None, std=std, digits=digits)

@@ -11,7 +11,7 @@ from lossscope.tables import retrieval, runs
 from lossscope.tables.base import Table
 
 from ..page import Item, Section
-from ..papers import papers
+from ..papers import build_paper_tables
 from .base import ReportData, split_of
 
 ORDER = 10
@@ -22,31 +22,32 @@ _TEXT = (
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """Tables of recall."""
-    items: tuple[Item, ...] = tuple(papers(material, counted=False)) or (plain(material.results.rows),)
-    rows = material.results.rows
+def build(data: ReportData) -> Sequence[Section]:
+    """Return tables of recall."""
+    rows = data.results.rows
+    paper = tuple(build_paper_tables(data.results.paper, rows, data.tests, counts=False))
+    items: tuple[Item, ...] = paper or (plain(rows),)
     text = _TEXT.format(split=split_of(rows[rows["probe"] == "recall"]))
     return [Section("How well they retrieve", text, items)]
 
 
 def plain(rows: pd.DataFrame) -> Table:
-    """Recall and rsum of every system, mean over its seeds; a note on seeds that one has and another lacks.
+    """Return recall and rsum of every system, mean over its seeds, with a note on seeds that only others have.
 
-    Raises InputError for runs that can not stand in one table: of other data under one name, two of one seed.
+    Raises InputError for runs that cannot stand in one table: of other data under one name, two of one seed.
     """
     recall = runs.of_probe(rows, "recall", "retrieval")
     runs.check(recall, "retrieval")
     table = retrieval.build(rows, _SYSTEM)
-    return replace(table, notes=(*table.notes, *_missing(recall)))
+    return replace(table, notes=(*table.notes, *_missing_seeds(recall)))
 
 
-def _missing(rows: pd.DataFrame) -> list[str]:
+def _missing_seeds(rows: pd.DataFrame) -> list[str]:
     notes = []
-    for _, beside in rows.groupby("data", sort=False, observed=True):
-        wanted = set(beside["seed"].dropna())
-        for who, own in beside.groupby(list(_SYSTEM), sort=False, observed=True):
-            gone = ", ".join(f"{seed:g}" for seed in sorted(wanted - set(own["seed"])))
-            if gone:
-                notes.append(f"seed {gone} of {', '.join(map(str, who))} missing: n = {own['run'].nunique()}.")
+    for _, of_data in rows.groupby("data", sort=False, observed=True):
+        seeds = set(of_data["seed"].dropna())
+        for system, own in of_data.groupby(list(_SYSTEM), sort=False, observed=True):
+            missing = ", ".join(f"{seed:g}" for seed in sorted(seeds - set(own["seed"])))
+            if missing:
+                notes.append(f"seed {missing} of {', '.join(map(str, system))} missing: n = {own['run'].nunique()}.")
     return notes

@@ -9,26 +9,27 @@ import pandas as pd
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
-from ..page import Section
+from ..page import Item, Section
 from .base import ReportData
 
 ORDER = 100
 _TEXT = (
-    "Every run behind the tables, with the fingerprint of the data it was trained on. The choices of each are in its "
-    "config.toml."
+    "Every run behind the tables, with the fingerprint of the data it was trained on, and the choices of the "
+    "trainings. The choices of each run are in its config.toml."
 )
+_SHOWN = ("data", "encoder", "objective", "seed")  # in the table of runs
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A table of runs, and one of cells that have no numbers."""
-    items = [_runs(material)]
-    if len(material.results.gaps):
-        items.append(_gaps(material.results.gaps))
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a table of runs, one of choices, and one of runs that have no numbers."""
+    items: list[Item] = [_runs(data), _choices(data)]
+    if len(data.results.gaps):
+        items.append(_gaps(data.results.gaps))
     return [Section("The runs", _TEXT, tuple(items))]
 
 
-def _runs(material: ReportData) -> Table:
-    rows = material.results.rows
+def _runs(data: ReportData) -> Table:
+    rows = data.results.rows
     rsum = rows[rows["statistic"] == "rsum"].set_index("run")["mean"]
     prints = rows.drop_duplicates("run").set_index("run")["data_fingerprint"]
     lines = tuple(
@@ -36,17 +37,34 @@ def _runs(material: ReportData) -> Table:
             *(Cell(text=str(one[name])) for name in ("run", "data", "encoder", "spec")), Cell(text=str(one["seed"])),
             Cell(mean=float(rsum[one["run"]])), Cell(text=str(prints[one["run"]])[:12]),
         )
-        for one in material.results.cells.to_dict("records") if one["run"] in rsum.index
+        for one in data.results.runs.to_dict("records") if one["run"] in rsum.index
     )  # fmt: skip
     columns = tuple(("", name) for name in ("run", "data", "encoder", "objective", "seed", "rsum", "fingerprint"))
     return Table("runs", f"{len(lines)} {'runs' if len(lines) != 1 else 'run'}.", columns, lines)
+
+
+def _choices(data: ReportData) -> Table:
+    """Every choice of the recipes; where runs differ, which of them have which value."""
+    recipes = data.results.recipes
+    names = dict.fromkeys(name for recipe in recipes.values() for name in recipe if name not in _SHOWN)
+    lines = []
+    for name in names:
+        by_value: dict[str, list[str]] = {}
+        for run, recipe in recipes.items():
+            by_value.setdefault(str(recipe.get(name)), []).append(run)
+        few = min(by_value, key=lambda value: len(by_value[value]))
+        for value, own in by_value.items():
+            rest = len(by_value) > 1 and value != few and len(own) > len(recipes) // 2
+            where = "all" if len(by_value) == 1 else "the others" if rest else ", ".join(own)
+            lines.append((Cell(text=name.replace("_", "-")), Cell(text=value or "–"), Cell(text=where)))
+    columns = (("", "choice"), ("", "value"), ("", "runs"))
+    return Table("choices", "Choices of the trainings (`lossscope train --help`).", columns, tuple(lines))
 
 
 def _gaps(gaps: pd.DataFrame) -> Table:
     lines = tuple(
         tuple(Cell(text=str(one[name])) for name in ("run", "status", "reason")) for one in gaps.to_dict("records")
     )
-    columns = (("", "cell"), ("", "status"), ("", "why"))
-    return Table(
-        "gaps", f"{len(lines)} {'cells' if len(lines) > 1 else 'cell'} of the study without numbers.", columns, lines
-    )
+    columns = (("", "run"), ("", "status"), ("", "why"))
+    number = f"{len(lines)} {'runs' if len(lines) > 1 else 'run'}"
+    return Table("gaps", f"{number} of the study without numbers.", columns, lines)

@@ -1,4 +1,4 @@
-"""How much does rsum depend on a hyper-parameter of the loss? Where a study sweeps one, the others held fixed."""
+"""How much does rsum depend on a hyper-parameter of the loss? Where a study varies one, the others fixed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from lossscope.plots import sensitivity
-from lossscope.spec import Spec
-from lossscope.spec import finite as number
+from lossscope.spec import Spec, parse_finite
 
 from ..page import Picture, Section
-from .base import ReportData, folded, panel
+from .base import ReportData, fold, panel
 
 ORDER = 35
 _LEAST = 3  # values that make a curve
@@ -22,40 +21,40 @@ _TEXT = (
 _CAPTION = "rsum on the test split against a hyper-parameter; mean over seeds, bars one sample standard deviation."
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A picture for each model and loss that has three values or more of one field."""
-    rows = material.results.rows
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a picture for each model and loss that has three values or more of one field."""
+    rows = data.results.rows
     rows = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")]
     rows = rows.assign(panel=panel(rows), rsum=rows["mean"], name=rows["spec"].map(lambda spec: Spec.parse(spec).name))
     items = []
     for place, ((model, name), own) in enumerate(rows.groupby(["panel", "name"], sort=False), 1):
-        swept = pd.DataFrame(_swept(own))
-        if swept.empty:
+        varied = pd.DataFrame(_varied(own))
+        if varied.empty:
             continue
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
         reference = pd.DataFrame({"label": others["objective_label"], "rsum": others["rsum"]}) if len(others) else None
-        drawn = sensitivity.draw_many(swept, reference)
-        told = f"{name}, {model}. {_CAPTION}"
-        items.append(Picture(f"sensitivity-{place}", told, sensitivity.alt(swept, reference), drawn))
-    return [Section("How much a hyper-parameter matters", _TEXT, *folded(items))] if items else []
+        figure = sensitivity.draw_many(varied, reference)
+        caption = f"{name}, {model}. {_CAPTION}"
+        items.append(Picture(f"sensitivity-{place}", caption, sensitivity.alt(varied, reference), figure))
+    return [Section("How much a hyper-parameter matters", _TEXT, *fold(items))] if items else []
 
 
-def _swept(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _varied(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
     """A row per run and field that has enough values while all other fields have those of most runs."""
     values = pd.DataFrame([Spec.parse(spec).values for spec in rows["spec"]])
     usual = values.mode().iloc[0]
     for field in values:
         fixed = values.drop(columns=field).eq(usual.drop(field)).all(axis=1).to_numpy()
-        told = values[field].astype(str)[fixed]
-        if told.nunique() < _LEAST or not told.map(_numeric).all():
+        texts = values[field].astype(str)[fixed]
+        if texts.nunique() < _LEAST or not texts.map(_is_number).all():
             continue
-        for text, run in zip(told, rows[fixed].to_dict("records"), strict=True):
-            yield {"parameter": str(field), "value": number(text), "seed": run["seed"], "rsum": run["rsum"]}
+        for text, run in zip(texts, rows[fixed].to_dict("records"), strict=True):
+            yield {"parameter": str(field), "value": parse_finite(text), "seed": run["seed"], "rsum": run["rsum"]}
 
 
-def _numeric(text: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
-        number(text)
+        parse_finite(text)
     except ValueError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What would a softmax loss of another temperature look at in the same frozen model?"""
+"""What would a softmax loss of another temperature count in the same frozen model?"""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from lossscope.spec import Spec
 from ..interactive import SliderChart
 from ..page import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, folded, panel
+from .base import ReportData, fold, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
 _TEXT = (
-    "Every frozen model, whatever it was trained with, is looked at through {loss} at many temperatures. The model is "
-    "the same all along: this is what the loss would weigh, not what training with it would give."
+    "Every frozen model, whatever it was trained with, is counted under {loss} at many temperatures. The model is the "
+    "same all along: this is what the loss would weigh, not what training with it would give."
 )
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A dial over tau, and a picture of each model."""
-    rows = _swept(material)
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a slider over tau, and a picture of each model."""
+    rows = _by_temperature(data)
     if rows.empty:
         return []
     loss = Spec.parse(str(rows["objective"].iloc[0])).name
     effective = rows[rows["statistic"] == "N_eff"]
-    items: list[Item] = [_dial(effective, loss)] if len(effective) else []
+    items: list[Item] = [_slider(effective, loss)] if len(effective) else []
     keys = ["panel", "value", "direction", "statistic"]
     mean = rows.groupby(keys, sort=False, observed=True)[["mean", "std"]].mean().reset_index()
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
         items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
-    return [Section("If the temperature were another", _TEXT.format(loss=loss), *folded(items))]
+    return [Section("If the temperature were another", _TEXT.format(loss=loss), *fold(items))]
 
 
-def _swept(material: ReportData) -> pd.DataFrame:
-    """The rows of one objective whose only changing value is tau."""
-    rows = material.results.what_if
+def _by_temperature(data: ReportData) -> pd.DataFrame:
+    """The rows of one objective whose only changing value is tau, with that value."""
+    rows = data.results.what_if
     if "objective" not in rows or rows.empty:
         return pd.DataFrame()
-    found = rows["objective"].astype(str).str.extract(r"tau=([0-9.e-]+)")[0].astype(float)
-    known = rows.assign(value=found, panel=panel(rows))
-    known = known[known["value"].notna() & known["statistic"].isin(list(_STATISTICS)) & (known["probe"] == "cocos")]
-    smallest: pd.DataFrame = known[known["eps"] == known["eps"].min()]
+    tau = rows["objective"].astype(str).str.extract(r"tau=([0-9.e-]+)")[0].astype(float)
+    rows = rows.assign(value=tau, panel=panel(rows))
+    rows = rows[rows["value"].notna() & rows["statistic"].isin(list(_STATISTICS)) & (rows["probe"] == "cocos")]
+    smallest: pd.DataFrame = rows[rows["eps"] == rows["eps"].min()]
     return smallest
 
 
-def _dial(rows: pd.DataFrame, loss: str) -> SliderChart:
+def _slider(rows: pd.DataFrame, loss: str) -> SliderChart:
     scale, panels = lines(rows, "value", "trained with {}")
     caption = (
         f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."

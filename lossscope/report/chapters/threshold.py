@@ -11,7 +11,7 @@ from lossscope.plots import eps_curve
 from ..interactive import SliderChart
 from ..page import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, folded, panel
+from .base import ReportData, fold, panel
 
 ORDER = 40
 _TEXT = (
@@ -21,25 +21,24 @@ _TEXT = (
 _CAPTION = "Samples with a weight above eps per query, mean over seeds; solid image to text, dashed text to image."
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """A dial over eps for all models, and a picture of each."""
-    curves = material.results.curves
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a slider over eps for all models, and a picture of each."""
+    curves = data.results.curves
     if "convention" not in curves or curves.empty:
         return []
     curves = curves[(curves["convention"] == "corrected") & (curves["eps"] > 0)]
     curves = curves.assign(panel=panel(curves))
-    items: list[Item] = [_dial(curves, material.eps)]
+    items: list[Item] = [_slider(curves, data.eps)]
     for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
-        mean = (
-            own.groupby(["objective_label", "direction", "eps"], sort=False, observed=True)["mean"].mean().reset_index()
-        )
+        keys = ["objective_label", "direction", "eps"]
+        mean = own.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
         frame = mean.rename(columns={"objective_label": "objective"}).assign(source=str(name))
-        drawn = eps_curve.draw(frame, at=material.eps).figure
-        items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, material.eps), drawn))
-    return [Section("How many count at every eps", _TEXT, *folded(items))]
+        figure = eps_curve.draw(frame, at=data.eps).figure
+        items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, data.eps), figure))
+    return [Section("How many count at every eps", _TEXT, *fold(items))]
 
 
-def _dial(curves: pd.DataFrame, eps: float) -> SliderChart:
+def _slider(curves: pd.DataFrame, eps: float) -> SliderChart:
     scale, panels = lines(curves, "eps")
     caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
     titles = ("threshold ε", "samples above ε per query", "ε")

@@ -2,38 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from lossscope.plots import training, trajectory
+from lossscope.spec import Spec
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
 
 from ..page import Item, Picture, Section
-from .base import ReportData, folded, panel
+from .base import ReportData, fold, panel
 
 ORDER = 60
 _TEXT = (
     "On the validation split, after each epoch. Two similarities that run together are a collapse: no query can be "
-    "told from another. Losses of different objectives have scales of their own; one that jumps has ended a "
-    "warm-up with another loss."
+    "told from another, and a hinge loss stays at its margin. Losses of different objectives have scales of their own; "
+    "one that jumps has ended a warm-up with another loss."
 )
+_NEAR = 0.05  # part of the plateau within which a loss is said to be at it
 
 
-def build(material: ReportData) -> Sequence[Section]:
-    """Curves of all seeds, and similarities of the first seed, for each model and data set."""
-    epochs = material.results.epochs.assign(panel=panel(material.results.epochs))
-    items: list[Item] = []
+def build(data: ReportData) -> Sequence[Section]:
+    """Return curves of all seeds, similarities of the first seed, and where every system ended."""
+    epochs = data.results.epochs.assign(panel=panel(data.results.epochs))
+    if epochs.empty:
+        return []
+    ends = pd.DataFrame([_end(own, data.results.recipes[str(run)]) for run, own in epochs.groupby("run", sort=False)])
+    items: list[Item] = [_table(ends)]
     for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
         labelled = own.assign(label=own["objective_label"])
         caption = f"{name}. Training loss and validation rsum against epochs, a line per run."
         items.append(Picture(f"training-{place}", caption, training.alt(labelled), training.draw_many(labelled)))
         first = _first(own)
-        told = f"{name}, seed {first['seed'].iloc[0]}. Similarity of positives and hardest negatives, 10 to 90 % bands."
-        items.append(Picture(f"separation-{place}", told, trajectory.alt(first), trajectory.draw_panels(first)))
-    return [Section("How the similarities moved", _TEXT, *folded(items))] if items else []
+        caption = (
+            f"{name}, seed {first['seed'].iloc[0]}. Similarity of positives and hardest negatives, 10 to 90 % bands."
+        )
+        items.append(Picture(f"separation-{place}", caption, trajectory.alt(first), trajectory.draw_panels(first)))
+    text = "\n\n".join([_TEXT, *_collapsed(ends)])
+    return [Section("How the similarities moved", text, *fold(items))]
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
     """The runs of the smallest seed, each called by its loss."""
     own: pd.DataFrame = rows[rows["seed"] == rows["seed"].min()]
     return own.assign(run=own["objective_label"])
+
+
+def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The last epoch of a run: median loss of its steps, similarities and rsum on the validation split."""
+    last = rows[rows["split"] == "val"].iloc[-1]
+    steps = rows[(rows["split"] == "train") & (rows["epoch"] > last["epoch"] - 1)]
+    trained = recipe.get("epochs", 0) > recipe.get("warmup", 0)
+    return {
+        "panel": last["panel"],
+        "label": last["objective_label"],
+        "pos": last["pos_mean"],
+        "neg": last["neg_mean"],
+        "rsum": last["rsum"],
+        "loss": steps["loss"].median(),
+        "plateau": _plateau(str(last["spec"]), recipe) if trained else None,
+    }
+
+
+def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
+    """The loss of a summed triplet loss when all similarities are equal: margin times the number of hinges, or None."""
+    parsed = Spec.parse(spec)
+    if recipe.get("reduction") not in (None, "sum") or "margin" not in parsed.values:
+        return None
+    batch = int(recipe.get("batch_size", 0))
+    hinges = {"triplet": 2 * batch * (batch - 1), "triplet_sh": 2 * batch}.get(parsed.name.replace("-", "_"))
+    return None if hinges is None else hinges * float(parsed.values["margin"])
+
+
+def _table(ends: pd.DataFrame) -> Table:
+    rows = []
+    for (name, label), own in ends.groupby(["panel", "label"], sort=False):
+        numbers = (own["pos"], own["neg"], own["pos"] - own["neg"], own["rsum"], own["loss"])
+        digits = (3, 3, 3, 1, 2)
+        plateau = own["plateau"].dropna()
+        rows.append((
+            Cell(text=str(name)), Cell(text=str(label)), Cell(mean=len(own), digits=0),
+            *(_cell(values, place) for values, place in zip(numbers, digits, strict=True)),
+            Cell(mean=plateau.iloc[0], digits=1) if len(plateau) else Cell(),
+        ))  # fmt: skip
+    names = ("models", "loss", "seeds", "positive", "hardest negative", "difference", "rsum", "loss at end", "plateau")
+    caption = (
+        "The end of training: mean similarities and rsum on the validation split, median loss of the steps of the last "
+        "epoch. plateau: what a summed triplet loss is when all similarities are equal, 2 x batch x margin for "
+        "triplet_sh. Mean ± sample standard deviation over seeds."
+    )
+    return Table("training_end", caption, tuple(("", name) for name in names), tuple(rows))
+
+
+def _cell(values: pd.Series[float], digits: int) -> Cell:
+    defined = values.dropna()
+    std = float(defined.std()) if len(defined) > 1 else None
+    return Cell(mean=float(defined.mean()) if len(defined) else None, std=std, digits=digits)
+
+
+def _collapsed(ends: pd.DataFrame) -> list[str]:
+    """One sentence on each system whose loss ended at its plateau."""
+    sentences = []
+    for (name, label), own in ends.groupby(["panel", "label"], sort=False):
+        loss, plateau = own["loss"].median(), own["plateau"].median()
+        if abs(loss - plateau) <= _NEAR * plateau:
+            pos, neg, rsum = (own[column].mean() for column in ("pos", "neg", "rsum"))
+            sentences.append(
+                f"{label} on {name} ended at its plateau: in the last epoch its median loss was {loss:.1f}, and "
+                f"{plateau:.1f} is the loss when every similarity is equal. Positives ended at {pos:.3f} and hardest "
+                f"negatives at {neg:.3f}, with rsum {rsum:.1f} of 600."
+            )
+    return sentences

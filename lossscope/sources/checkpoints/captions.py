@@ -1,4 +1,4 @@
-"""The captions of a split as an encoder takes them: ids of its tokeniser or of the data set, or word vectors."""
+"""The captions of a split as inputs of an encoder: ids of its tokeniser or of the data set, or word vectors."""
 
 from __future__ import annotations
 
@@ -13,53 +13,54 @@ from torch import Tensor
 
 from lossscope.datasets.base import Rows, Split
 from lossscope.errors import InputError
-from lossscope.text.tokenizer import Tokens
+from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import pad
 
 
 class CaptionBatcher:
-    """Captions of a split by row, read by `words`; encoded when first asked for.
+    """Batches of captions of a split by row, tokenised at first use.
 
-    A data set that holds word vectors gives those; one that holds ids gives them, when they fit the tokeniser.
+    Where the data set has word vectors of its captions, those are the inputs; where it has ids, the ids are, provided
+    that they fit the tokeniser.
     """
 
-    def __init__(self, split: Split, words: Tokens) -> None:
-        self.split, self.words = split, words
+    def __init__(self, split: Split, tokeniser: Tokeniser) -> None:
+        self.split, self.tokeniser = split, tokeniser
 
     def __len__(self) -> int:
         return len(self.split.captions)
 
     @cached_property
     def ids(self) -> Sequence[Sequence[int]]:
-        """Ids of every caption. Raises InputError for ids of the data set that the tokeniser does not have."""
+        """Ids of every caption. Raises InputError for ids of the data set that are outside the vocabulary."""
         if self.split.tokens is None:
-            return [self.words.encode(caption) for caption in self.split.captions]
+            return [self.tokeniser.encode(caption) for caption in self.split.captions]
         highest = max((max(row, default=0) for row in self.split.tokens), default=0)
-        if highest >= len(self.words):
+        if highest >= len(self.tokeniser):
             raise InputError(
-                f"ids of split {self.split.name!r} must be below the vocabulary's size, {len(self.words)}; got "
+                f"ids of split {self.split.name!r} must be below the vocabulary's size, {len(self.tokeniser)}; got "
                 f"{highest}. Name the vocabulary file that the ids were made with"
             )
         return self.split.tokens
 
     def lengths(self) -> npt.NDArray[np.int64]:
-        """(M,) number of ids of each caption (0 where captions are word vectors: not known before they are read)."""
+        """Return the number of ids (M,) of each caption; 0 for word vectors, whose number is known only when read."""
         if self.split.words is not None:
             return np.zeros(len(self), dtype=np.int64)
         return np.array([len(row) for row in self.ids], dtype=np.int64)
 
     def take(self, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Captions of `rows`: padded (n, L) ids or (n, L, d) vectors on the device, and (n,) lengths on the CPU."""
+        """Return padded (n, L) ids or (n, L, d) vectors of `rows` on the device, and (n,) lengths on the CPU."""
         if self.split.words is not None:
-            vectors, lengths = _padded(self.split.words.take(rows))
+            vectors, lengths = _pad_vectors(self.split.words.take(rows))
             return torch.from_numpy(vectors).to(device), torch.from_numpy(lengths)
         ids, lengths = pad([self.ids[row] for row in rows])
         return torch.from_numpy(ids).to(device), torch.from_numpy(lengths)
 
 
-def _padded(rows: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+def _pad_vectors(rows: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
-    found = np.zeros((len(rows), int(lengths.max(initial=1)), rows[0].shape[1]), dtype=np.float32)
+    padded = np.zeros((len(rows), int(lengths.max(initial=1)), rows[0].shape[1]), dtype=np.float32)
     for place, row in enumerate(rows):
-        found[place, : len(row)] = row
-    return found, lengths
+        padded[place, : len(row)] = row
+    return padded, lengths

@@ -1,4 +1,4 @@
-"""A checkpoint: weights and the specs that rebuild everything, as a plain dict that is read without running code."""
+"""A checkpoint: weights and the specs that rebuild the model, in a plain dict that is read without running code."""
 
 from __future__ import annotations
 
@@ -13,53 +13,44 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
-from lossscope.encoders.types import Shape
+from lossscope.encoders.types import ItemShape
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
 from lossscope.text.subwords import Subwords
-from lossscope.text.tokenizer import Tokens
+from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
 
-from .schema import FORMAT, STATE, VERSION, checked
+from .schema import FORMAT, STATE_PREFIX, VERSION, read_checkpoint_file
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything needed to probe, continue or explain a trained model.
+    """A trained model with what is needed to probe it or to resume its training; fields are the keys of the file."""
 
-    encoder, objective, data: specs; data and objective are empty in a converted file that does not say.
-    vocabulary: words by id; tokeniser: that of parts of words, as JSON, where it reads those instead.
-    item_shape: shape of one image or feature, or several by name. kept: what of other files the encoder needs.
-    data_fingerprint: of the training split. epoch: finished epochs; step: finished steps of the epoch under way.
-    metrics: of the validation split, by name. weights: the encoder's state. training: the recipe, plain values.
-    optimiser, rng: what continuing needs, None in checkpoints that are only for probing. versions: of libraries.
-    objective_state: what the objective has learnt, None for most; absent in files of before there was any.
-    """
-
-    encoder: str
-    objective: str
-    data: str
-    vocabulary: list[str]
-    item_shape: list[int] | dict[str, list[int]]
-    data_fingerprint: str
-    epoch: int
-    metrics: dict[str, float]
-    weights: dict[str, Tensor]
-    training: dict[str, Any]
-    step: int = 0
-    optimiser: dict[str, Any] | None = None
-    rng: dict[str, Any] | None = None
-    versions: dict[str, str] = field(default_factory=lambda: versions())
-    objective_state: dict[str, Tensor] | None = None
-    tokeniser: str | None = None
-    kept: dict[str, str] = field(default_factory=dict)
+    encoder: str  # spec
+    objective: str  # spec; empty in a converted file that does not name it
+    data: str  # spec; empty in a converted file that does not name it
+    vocabulary: list[str]  # words by id; empty where `tokeniser` reads the captions
+    item_shape: list[int] | dict[str, list[int]]  # of one image or feature, or several shapes by name
+    data_fingerprint: str  # of the training split
+    epoch: int  # number of finished epochs
+    metrics: dict[str, float]  # of the validation split, by name
+    weights: dict[str, Tensor]  # state dict of the encoder
+    training: dict[str, Any]  # the recipe, plain values
+    step: int = 0  # number of finished steps of the current epoch
+    optimiser: dict[str, Any] | None = None  # state to resume from; None in checkpoints only for probing
+    rng: dict[str, Any] | None = None  # random states to resume from; None in checkpoints only for probing
+    versions: dict[str, str] = field(default_factory=lambda: versions())  # of libraries
+    objective_state: dict[str, Tensor] | None = None  # learnt by the objective; None for most, absent in older files
+    tokeniser: str | None = None  # a subword tokeniser as JSON, where it reads the captions
+    kept: dict[str, str] = field(default_factory=dict)  # content of other files that the encoder needs, by name
 
     def save(self, path: Path | str) -> None:
-        """Write it, whole or not at all: `.safetensors` (weights alone) with a `.json` beside it, else one `.pt`.
+        """Write it atomically: `.safetensors` (weights alone) with a `.json` of the same name, else one `.pt`.
 
-        The safetensors form is the one to pass on: it can not hold code. It has no optimiser and random state.
+        The safetensors form is the one to share: it cannot contain code. It has no optimiser and no random states.
         """
         path = Path(path)
         values = {
@@ -72,53 +63,55 @@ class Checkpoint:
                 torch.save(values, part)
             return
         with write_atomically(path) as part:
-            beside = {f"{STATE}{k}": v for k, v in (self.objective_state or {}).items()}
-            safetensors.torch.save_file({k: v.contiguous() for k, v in {**self.weights, **beside}.items()}, part)
-        told = {
+            state = {f"{STATE_PREFIX}{k}": v for k, v in (self.objective_state or {}).items()}
+            safetensors.torch.save_file({k: v.contiguous() for k, v in {**self.weights, **state}.items()}, part)
+        plain = {
             name: value
             for name, value in values.items()
             if name not in ("weights", "optimiser", "rng", "objective_state")
         }
-        write_text(path.with_suffix(".json"), json.dumps(told, indent=1) + "\n")
+        write_text(path.with_suffix(".json"), json.dumps(plain, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
-        """Read one. Raises InputError: not a checkpoint, of a newer format, a key missing or of a wrong type."""
-        wanted = [item.name for item in fields(cls)]
-        found = checked(path, wanted)
-        return cls(**{name: found[name] for name in wanted})
+        """Read a checkpoint. Raises InputError for another file, a newer format, and a missing key or wrong type."""
+        names = [item.name for item in fields(cls)]
+        values = read_checkpoint_file(path, names)
+        return cls(**{name: values[name] for name in names})
 
     def model(self, trust_code: bool = False) -> Encoder:
-        """The encoder with these weights, in eval mode.
+        """Return the encoder with these weights, in eval mode.
 
-        Raises InputError: a spec that names a Python file (unless `trust_code`), or weights that do not fit.
+        Raises InputError when the spec names a Python file (unless `trust_code`), or the weights do not fit.
         """
         require_trusted(self.encoder, trust_code)
         encoder = encoder_spec(self.encoder).rebuild(self.shape, len(self.words()), self.kept)
-        wanted = encoder.state_dict()
-        require_fit(wanted, self.weights, "the encoder")
+        require_fit(encoder.state_dict(), self.weights, "the encoder")
         encoder.load_state_dict(self.weights)
         return encoder.eval()
 
-    def words(self) -> Tokens:
-        """The vocabulary, or the tokeniser, it was trained with."""
+    def words(self) -> Tokeniser:
+        """Return the vocabulary, or the subword tokeniser, that the model was trained with."""
         return Vocabulary.from_list(self.vocabulary) if self.tokeniser is None else Subwords.from_json(self.tokeniser)
 
     @property
-    def shape(self) -> Shape:
-        """The shape of one item as data sets tell it."""
+    def shape(self) -> ItemShape:
+        """Shape of one item, in the type that data sets use."""
         if isinstance(self.item_shape, dict):
             return {name: tuple(shape) for name, shape in self.item_shape.items()}
         return tuple(self.item_shape)
 
     def without_training_state(self) -> Checkpoint:
-        """The same for probing only: no optimiser and no random states."""
+        """Return a copy for probing only, without optimiser and random states."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return Checkpoint(**{**values, "optimiser": None, "rng": None})
 
 
 def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
-    """What a checkpoint is, after rebuilding its model and looking for broken weights. Raises InputError."""
+    """Rebuild the model of a checkpoint and describe it, name -> text.
+
+    Raises InputError when the model, the objective or the data set cannot be built, or a weight is not finite.
+    """
     checkpoint = Checkpoint.load(path)
     model = checkpoint.model(trust_code)
     require_trusted(checkpoint.data, trust_code)
@@ -143,13 +136,13 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     }
 
 
-def stored_shape(shape: Shape) -> list[int] | dict[str, list[int]]:
-    """The shape of an item as a checkpoint holds it."""
-    return {name: list(one) for name, one in shape.items()} if isinstance(shape, Mapping) else list(shape)
+def stored_shape(shape: ItemShape) -> list[int] | dict[str, list[int]]:
+    """Return the shape of an item in the type that checkpoints store."""
+    return {name: list(sizes) for name, sizes in shape.items()} if isinstance(shape, Mapping) else list(shape)
 
 
-def stored_tokens(words: Tokens) -> dict[str, Any]:
-    """The two fields of a checkpoint that say how captions are read."""
+def stored_tokens(words: Tokeniser) -> dict[str, Any]:
+    """Return the two fields of a checkpoint that store its tokeniser."""
     if isinstance(words, Subwords):
         return {"vocabulary": [], "tokeniser": words.to_json()}
     assert isinstance(words, Vocabulary)

@@ -1,4 +1,4 @@
-"""An original file -> one of our checkpoints: which family it is of, its words, its objective; nothing half loaded."""
+"""Convert a released file to a checkpoint: its encoder family, vocabulary, objective and weights, all checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import load, names, spec_of
 from lossscope.text.subwords import Subwords
-from lossscope.text.tokenizer import Tokens
+from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 
 from .checkpoint import Checkpoint, stored_shape, stored_tokens
@@ -24,117 +24,122 @@ from .checkpoint import Checkpoint, stored_shape, stored_tokens
 def open_released(
     path: Path | str, vocabulary: Path | None = None, data: str = "", old_pickle: bool = False
 ) -> tuple[Checkpoint, tuple[str, ...]]:
-    """The checkpoint that an original file or folder comes to, and what its user should know.
+    """Convert a released file or folder to a checkpoint, and return it with notices for the user.
 
-    vocabulary: file of words (.json, .pkl) or tokeniser (folder, vocab.txt) it was trained with; looked for beside the
-    file, and in `vocab/` there, when not given. data: spec to store. Raises InputError: of no family we know,
-    weights that do not fit, no vocabulary, or one of another size.
+    Args:
+        path: the file or folder.
+        vocabulary: file of words (.json, .pkl) or tokeniser (folder, vocab.txt) the model was trained with; where not
+            given, it is looked for beside the file and in `vocab/` there.
+        data: spec to store.
+        old_pickle: whether to read it with the restricted unpickler, for files of Python 2 that torch refuses.
+
+    Raises:
+        InputError: a file of no known family, weights that do not fit, no vocabulary, or one of another size.
     """
-    original = read_released(path, old_pickle)
-    found = _family(original)
-    words = _shortened(_words(original, found, vocabulary), found.context)
-    _check_size(original, found, words)
-    kept = dict(found.kept)
-    wanted = found.encoder.rebuild(found.item_shape, len(words), kept).state_dict()
-    require_fit(wanted, found.weights, f"{spec_of(found.encoder).partition(':')[0]}, to which {path} belongs")
-    require_finite(found.weights, str(path))
+    released = read_released(path, old_pickle)
+    model = _open_family(released)
+    tokeniser = _limit_length(_find_tokeniser(released, model, vocabulary), model.context_length)
+    _require_vocabulary_size(released, model, tokeniser)
+    kept = dict(model.stored_files)
+    expected = model.encoder.rebuild(model.item_shape, len(tokeniser), kept).state_dict()
+    require_fit(expected, model.weights, f"{spec_of(model.encoder).partition(':')[0]}, to which {path} belongs")
+    require_finite(model.weights, str(path))
     checkpoint = Checkpoint(
-        encoder=spec_of(found.encoder),
-        objective=found.objective,
+        encoder=spec_of(model.encoder),
+        objective=model.objective,
         data=data,
-        **stored_tokens(words),
-        item_shape=stored_shape(found.item_shape),
+        **stored_tokens(tokeniser),
+        item_shape=stored_shape(model.item_shape),
         data_fingerprint="",
-        epoch=original.epoch,
-        metrics=dict(original.metrics),
-        weights={name: tensor.detach().clone().contiguous() for name, tensor in found.weights.items()},
-        training={"converted_from": original.path.name, "ignored": list(found.ignored)},
+        epoch=released.epoch,
+        metrics=dict(released.metrics),
+        weights={name: tensor.detach().clone().contiguous() for name, tensor in model.weights.items()},
+        training={"converted_from": released.path.name, "ignored": list(model.ignored)},
         kept=kept,
     )
-    told = _told(found.objective)
-    ignored = f"left out on purpose: {', '.join(found.ignored)}" if found.ignored else ""
-    return checkpoint, (told, *found.notices, *([ignored] if ignored else []))
+    ignored = f"left out on purpose: {', '.join(model.ignored)}" if model.ignored else ""
+    return checkpoint, (_objective_notice(model.objective), *model.notices, *([ignored] if ignored else []))
 
 
-def _told(objective: str) -> str:
-    """What is known of the loss: files of the family keep a margin, whatever they were trained with."""
+def _objective_notice(objective: str) -> str:
+    """Return a notice on where the objective comes from."""
     if not objective:
-        return "the file does not say what it was trained with: name it by --objective"
+        return "the file does not name the objective it was trained with: give it by --objective"
     return f"taken as trained with {objective}, as the file's options say; --objective names another"
 
 
-def _family(original: ReleasedFile) -> OpenedModel:
-    """The family whose encoder file knows the original. Raises InputError when none or more than one does."""
-    found: dict[str, OpenedModel] = {}
+def _open_family(released: ReleasedFile) -> OpenedModel:
+    """Return the model as the one encoder family that opens it. Raises InputError when none or several families do."""
+    models: dict[str, OpenedModel] = {}
     for name in names("encoders"):
         spec: type[Any] = load("encoders", name)
-        answer = spec.from_released(original) if issubclass(spec, EncoderSpec) else None
-        if answer is not None:
-            found[name] = answer
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise InputError(f"{original.path} must be of one family; it could be of {', '.join(found)}")
-    held = " | ".join(", ".join(list(tower)[:3]) for tower in original.towers)
+        model = spec.from_released(released) if issubclass(spec, EncoderSpec) else None
+        if model is not None:
+            models[name] = model
+    if len(models) == 1:
+        return next(iter(models.values()))
+    if models:
+        raise InputError(f"{released.path} must be of one family; it could be of {', '.join(models)}")
+    parameters = " | ".join(", ".join(list(tower)[:3]) for tower in released.towers)
     raise InputError(
-        f"{original.path} must be of a family we know ({', '.join(names('encoders'))}); "
-        f"it holds {len(original.towers)} state dict(s) with names like {held}"
+        f"{released.path} must be of a known family ({', '.join(names('encoders'))}); "
+        f"it holds {len(released.towers)} state dict(s) with names like {parameters}"
     )
 
 
-def _words(original: ReleasedFile, found: OpenedModel, given: Path | None) -> Tokens:
-    if found.encoder.wordless:
+def _find_tokeniser(released: ReleasedFile, model: OpenedModel, given: Path | None) -> Tokeniser:
+    if model.encoder.reads_word_vectors:
         return Vocabulary.build([], 1)
     if given is not None:
-        return _read_words(given, found)
-    for path in _likely(original):
+        return _read_tokeniser(given, model)
+    for path in _likely_files(released):
         if path.exists():
-            return _read_words(path, found)
-    size = f"{found.vocabulary_size} words" if found.vocabulary_size else "parts of words"
+            return _read_tokeniser(path, model)
+    size = f"{model.vocabulary_size} words" if model.vocabulary_size else "parts of words"
     raise InputError(
-        f"--vocabulary is needed: {original.path} reads {size} and does not hold them. Name the file it was trained "
+        f"--vocabulary is needed: {released.path} reads {size} and does not hold them. Name the file it was trained "
         "with, e.g. f30k_precomp_vocab.json, or the folder of its tokeniser"
     )
 
 
-def _likely(original: ReleasedFile) -> list[Path]:
-    """Where its words may lie: a tokeniser beside it, or for a GRU a vocabulary under its data's name."""
-    folder = original.path if original.path.is_dir() else original.path.parent
-    if not any("rnn." in name for tower in original.towers for name in tower):
+def _likely_files(released: ReleasedFile) -> list[Path]:
+    """Return where its vocabulary may be: a tokeniser beside it, or for a GRU a vocabulary named after its data."""
+    folder = released.path if released.path.is_dir() else released.path.parent
+    if not any("rnn." in name for tower in released.towers for name in tower):
         return [folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"]
     files: list[Path] = []
-    name = original.options.get("data_name")
+    name = released.options.get("data_name")
     if isinstance(name, str) and name.replace("_", "").isalnum():
         stems = [folder / f"{name}_vocab", folder / "vocab" / f"{name}_vocab"]
         files += [stem.with_suffix(suffix) for stem in stems for suffix in (".json", ".pkl")]
     return files
 
 
-def _read_words(path: Path, found: OpenedModel) -> Tokens:
+def _read_tokeniser(path: Path, model: OpenedModel) -> Tokeniser:
     if path.is_dir() or path.name in ("tokenizer.json", "vocab.txt", "vocab.json"):
-        read: Tokens = Subwords.from_folder(path if path.is_dir() else path.parent)
+        tokeniser: Tokeniser = Subwords.from_folder(path if path.is_dir() else path.parent)
     else:
-        read = read_vocabulary(path)
-    return found.encoder.prepare(read)  # type: ignore[no-any-return]
+        tokeniser = read_vocabulary(path)
+    return model.encoder.prepare(tokeniser)  # type: ignore[no-any-return]
 
 
-def _shortened(words: Tokens, context: int) -> Tokens:
-    """The same tokeniser, cutting captions to what the model takes."""
-    if not context or not isinstance(words, Subwords):
-        return words
-    return replace(words, max_length=min(words.max_length or context, context))
+def _limit_length(tokeniser: Tokeniser, context_length: int) -> Tokeniser:
+    """Return a tokeniser that cuts captions to the context length of the model, 0 for none."""
+    if not context_length or not isinstance(tokeniser, Subwords):
+        return tokeniser
+    return replace(tokeniser, max_length=min(tokeniser.max_length or context_length, context_length))
 
 
-def _check_size(original: ReleasedFile, found: OpenedModel, words: Tokens) -> None:
-    if found.vocabulary_size and len(words) != found.vocabulary_size:
+def _require_vocabulary_size(released: ReleasedFile, model: OpenedModel, tokeniser: Tokeniser) -> None:
+    if model.vocabulary_size and len(tokeniser) != model.vocabulary_size:
         raise InputError(
-            f"the vocabulary must have {found.vocabulary_size} words, as many as {original.path} embeds; got "
-            f"{len(words)}. Several files of one name with other sizes are about: take the one it was trained with"
+            f"the vocabulary must have {model.vocabulary_size} words, as many as {released.path} embeds; got "
+            f"{len(tokeniser)}. Files of one name exist in several sizes: take the one it was trained with"
         )
 
 
 def describe(checkpoint: Checkpoint) -> Mapping[str, str]:
-    """What a converted checkpoint is, for the user."""
+    """Describe a converted checkpoint for the user, name -> text."""
     number = sum(tensor.numel() for tensor in checkpoint.weights.values() if isinstance(tensor, torch.Tensor))
     return {
         "encoder": checkpoint.encoder,

@@ -1,10 +1,9 @@
-"""A split through a frozen encoder: each image and each caption once."""
+"""Embed a split by a frozen encoder, each image and each caption once, and keep the embeddings in a cache."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
@@ -20,49 +20,54 @@ from lossscope.io.files import read_safetensors, write_atomically
 
 from .captions import CaptionBatcher
 
-Progress = Callable[[str, int, int], None]
-
 
 def embed(
-    model: Encoder, sentences: CaptionBatcher, batch_size: int = 256, progress: Progress | None = None
+    model: Encoder, captions: CaptionBatcher, batch_size: int = 256, progress: Progress | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Vectors of all images (N, d) and captions (M, d) of a split, float32 on the CPU, by the model in eval mode.
+    """Return vectors of all images (N, d) and captions (M, d) of a split in eval mode, float32 on the CPU.
 
-    Raises InputError when one is not finite: its ranks would look perfect, as nothing is above NaN.
+    Args:
+        model: stays in the mode it was in.
+        captions: of the split.
+        batch_size: items encoded at a time.
+        progress: called after each batch.
+
+    Raises:
+        InputError: a vector is not finite; its ranks would look perfect, as nothing is above NaN.
     """
-    device, split = next(model.parameters()).device, sentences.split
+    device, split = next(model.parameters()).device, captions.split
     training = model.training
     model.eval()
     try:
         with torch.inference_mode():
-            images = _images(model, split, batch_size, device, progress)
-            captions = _captions(model, sentences, batch_size, device, progress)
+            image_vectors = _embed_images(model, split, batch_size, device, progress)
+            caption_vectors = _embed_captions(model, captions, batch_size, device, progress)
     finally:
         model.train(training)
-    for what, vectors in (("image", images), ("caption", captions)):
+    for what, vectors in (("image", image_vectors), ("caption", caption_vectors)):
         bad = ~torch.isfinite(vectors).all(1)
         if bool(bad.any()):
             raise InputError(
                 f"{what} vectors of split {split.name!r} must be finite; row {int(bad.nonzero()[0])} is not. The "
                 "training diverged: take an earlier checkpoint, or train with a lower --lr"
             )
-    return images.clone(), captions.clone()
+    return image_vectors.clone(), caption_vectors.clone()
 
 
 def read_cache(path: Path | None) -> tuple[Tensor, Tensor] | None:
-    """The embeddings kept at `path`; None when there are none, or they are damaged (then they are removed)."""
+    """Read the embeddings cached at `path`; None when there are none, or when they are damaged (then removed)."""
     if path is None or not path.is_file():
         return None
     try:
-        found = read_safetensors(path)
-        return found["images"], found["captions"]
+        vectors = read_safetensors(path)
+        return vectors["images"], vectors["captions"]
     except (InputError, KeyError):
         path.unlink(missing_ok=True)
         return None
 
 
 def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
-    """Keep embeddings at `path`; None keeps nothing, and a full or read-only folder costs time, never results."""
+    """Cache embeddings at `path`, unless it is None. A full or read-only folder costs time, not results."""
     if path is None:
         return
     with contextlib.suppress(OSError), write_atomically(path) as part:
@@ -70,39 +75,42 @@ def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
 
 
 def cache_folder() -> Path:
-    """Where embeddings are kept: LOSSSCOPE_CACHE, or the user's cache folder."""
+    """Return the folder of cached embeddings: LOSSSCOPE_CACHE, or the user's cache folder."""
     if os.environ.get("LOSSSCOPE_CACHE"):
         return Path(os.environ["LOSSSCOPE_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "lossscope"
 
 
-def _images(model: Encoder, split: Split, size: int, device: torch.device, progress: Progress | None) -> Tensor:
+def _embed_images(
+    model: Encoder, split: Split, batch_size: int, device: torch.device, progress: Progress | None
+) -> Tensor:
     parts = []
-    for start in range(0, len(split.images), size):
-        rows = np.arange(start, min(start + size, len(split.images)), dtype=np.int64)
+    for start in range(0, len(split.images), batch_size):
+        rows = np.arange(start, min(start + batch_size, len(split.images)), dtype=np.int64)
         parts.append(model.encode_images(on_device(split.images.take(rows), device)).vectors.float().cpu())
         if progress:
             progress(f"encoding {split.name} images", int(rows[-1]) + 1, len(split.images))
     return torch.cat(parts)
 
 
-def _captions(
+def _embed_captions(
     model: Encoder,
-    sentences: CaptionBatcher,
-    size: int,
+    captions: CaptionBatcher,
+    batch_size: int,
     device: torch.device,
     progress: Progress | None,
 ) -> Tensor:
-    order = np.argsort(sentences.lengths(), kind="stable").astype(np.int64)
+    """Embed captions of similar length together, and return them in the order of the split."""
+    order = np.argsort(captions.lengths(), kind="stable").astype(np.int64)
     result: Tensor | None = None
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        vectors = model.encode_texts(*sentences.take(rows, device)).vectors.float().cpu()
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        vectors = model.encode_texts(*captions.take(rows, device)).vectors.float().cpu()
         result = vectors.new_empty(len(order), vectors.shape[1]) if result is None else result
         result[torch.from_numpy(rows)] = vectors
         if progress:
-            progress(f"encoding {sentences.split.name} captions", start + len(rows), len(order))
+            progress(f"encoding {captions.split.name} captions", start + len(rows), len(order))
     if result is None:
-        raise InputError(f"split {sentences.split.name!r} must have captions; it has none")
+        raise InputError(f"split {captions.split.name!r} must have captions; it has none")
     return result

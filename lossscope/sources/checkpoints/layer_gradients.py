@@ -1,4 +1,4 @@
-"""A model that is still there: from dL/dS of a batch to the gradient of every layer, without changing the model."""
+"""From dL/dS of a batch to the gradient norm of every layer of a model, which stays unchanged."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from lossscope.core.batches import Rows
 from lossscope.core.pair import Pair
+from lossscope.core.types import Rows
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
 from lossscope.probes.views.view import Gradients
@@ -21,21 +21,21 @@ from .captions import CaptionBatcher
 
 @dataclass(frozen=True, eq=False)
 class LayerGradients:
-    """A frozen model over a split. make: gives both, and is asked once, when the first gradient is.
+    """|dL/dθ| of every layer of a frozen model over a split, from dL/dS of a batch.
 
-    Called with the rows of a batch, it gives both directions' `gradients`: dL/dS, queries as rows, -> |dL/dθ| of every
-    layer. The batch goes through the model once, in eval mode, for all that is asked of it. A layer is what
-    parameters have in common in the first two parts of their names, the last part left out: `image.fc` of
-    `image.fc.weight`. Parameters that are not trained are left out, those that S does not depend on have 0.
-    A loss of the model's own (`extra_loss`) has no part in it.
+    Called with the rows of a batch, it returns for both directions a function of dL/dS, queries as rows, that returns
+    |dL/dθ| by layer. The batch goes through the model once, in eval mode, however many gradients are computed. A layer
+    is the parameters whose names begin with the same two parts, the last part left out: `image.fc` of
+    `image.fc.weight`. Parameters without requires_grad are left out, those that S does not depend on have norm 0. A
+    further loss of the model (`extra_loss`) is not included.
     """
 
-    make: Callable[[], tuple[Encoder, CaptionBatcher]]
+    load: Callable[[], tuple[Encoder, CaptionBatcher]]  # called once, when the first gradient is computed
 
     @cached_property
-    def made(self) -> tuple[Encoder, CaptionBatcher]:
-        """The model and the split's captions."""
-        return self.make()
+    def model_and_captions(self) -> tuple[Encoder, CaptionBatcher]:
+        """The model and the captions of the split."""
+        return self.load()
 
     def __call__(self, image_rows: Rows, caption_rows: Rows) -> Pair[Gradients]:
         batch = _Batch(self, image_rows, caption_rows)
@@ -44,6 +44,8 @@ class LayerGradients:
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
+    """A batch and the graph of its similarities."""
+
     layer_gradients: LayerGradients
     image_rows: Rows
     caption_rows: Rows
@@ -51,41 +53,42 @@ class _Batch:
     @cached_property
     def similarities(self) -> Pair[Tensor]:
         """S of both directions, queries as rows, with its graph."""
-        model, sentences = self.layer_gradients.made
+        model, captions = self.layer_gradients.model_and_captions
         device = next(model.parameters()).device
         training = model.training
         model.eval()
         try:
-            images = model.encode_images(on_device(sentences.split.images.take(self.image_rows), device))
-            S = model.score(images, model.encode_texts(*sentences.take(self.caption_rows, device)))
+            images = model.encode_images(on_device(captions.split.images.take(self.image_rows), device))
+            S = model.score(images, model.encode_texts(*captions.take(self.caption_rows, device)))
         finally:
             model.train(training)
         return S if isinstance(S, Pair) else Pair(S, S.T)
 
     def norms(self, G: Tensor, direction: str) -> Mapping[str, Tensor]:
-        """Layer -> () norm of its gradient."""
-        with torch.inference_mode(False), torch.enable_grad(), _plain_recurrence():
+        """Return layer -> () norm of its gradient, for dL/dS = G."""
+        with torch.inference_mode(False), torch.enable_grad(), _without_cudnn():
             S: Tensor = getattr(self.similarities, direction)
-            named = [(name, p) for name, p in self.layer_gradients.made[0].named_parameters() if p.requires_grad]
-            parameters = [p for _, p in named]
-            found = torch.autograd.grad(S, parameters, G.to(S).clone(), retain_graph=True, allow_unused=True)
+            model = self.layer_gradients.model_and_captions[0]
+            trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+            parameters = [p for _, p in trained]
+            gradients = torch.autograd.grad(S, parameters, G.to(S).clone(), retain_graph=True, allow_unused=True)
         squares: dict[str, Tensor] = {}
-        for (name, _), gradient in zip(named, found, strict=True):
+        for (name, _), gradient in zip(trained, gradients, strict=True):
             norm = G.new_zeros(()) if gradient is None else gradient.norm().to(G.device)
-            squares[layer_of(name)] = squares.get(layer_of(name), 0) + norm.double().square()
+            squares[layer_name(name)] = squares.get(layer_name(name), 0) + norm.double().square()
         return {name: square.sqrt() for name, square in squares.items()}
 
 
-def layer_of(parameter: str) -> str:
-    """The layer that a parameter is part of.
+def layer_name(parameter: str) -> str:
+    """Return the name of the layer of a parameter.
 
-    >>> layer_of("text.rnn.weight_ih_l0"), layer_of("image.features.0.weight"), layer_of("scale")
+    >>> layer_name("text.rnn.weight_ih_l0"), layer_name("image.features.0.weight"), layer_name("scale")
     ('text.rnn', 'image.features', 'scale')
     """
     parts = parameter.split(".")
     return ".".join(parts[: min(2, max(len(parts) - 1, 1))])
 
 
-def _plain_recurrence() -> contextlib.AbstractContextManager[None]:
-    """Recurrent layers without cuDNN, which goes backwards in training mode only."""
+def _without_cudnn() -> contextlib.AbstractContextManager[None]:
+    """Turn off cuDNN, whose recurrent layers have gradients in training mode only."""
     return torch.backends.cudnn.flags(enabled=False)

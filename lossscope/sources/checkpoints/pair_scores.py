@@ -1,16 +1,15 @@
-"""A split through a frozen encoder whose S is not a product of vectors: pairs are scored when they are asked for."""
+"""Scores of pairs of a split by a frozen encoder whose S is no product of vectors, computed when they are needed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from lossscope.core.pair import Pair
+from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import EncodedBatch, on_device
@@ -19,26 +18,24 @@ from lossscope.errors import InputError
 from .captions import CaptionBatcher
 from .embed import embed
 
-Rows = npt.NDArray[np.int64]
-Progress = Callable[[str, int, int], None]
-_IMAGES = 1024  # whose local features are held at a time
-_KEPT = 2 << 30  # bytes of encoded captions that are kept between blocks of images
+_BLOCK = 1024  # images whose local features are in memory at a time
+_CACHE_BYTES = 2 << 30  # of encoded captions that are kept between blocks of images
 
 
 @dataclass(frozen=True)
 class PairScorer:
     """S of any images and captions of a split: both are encoded, then scored in tiles, in eval mode.
 
-    batch_size: items encoded at a time. The model stays in the mode it was in.
+    The model stays in the mode it was in.
     """
 
     model: Encoder
-    sentences: CaptionBatcher
-    batch_size: int = 256
-    progress: Progress | None = None
+    captions: CaptionBatcher
+    batch_size: int = 256  # items encoded at a time
+    progress: Progress | None = None  # called after each tile
 
     def __call__(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
-        """(n, m) float32 on the model's device, or a Pair of (n, m) and (m, n) where the directions differ.
+        """Return (n, m) float32 on the model's device, or a Pair of (n, m) and (m, n) where the directions differ.
 
         Raises InputError when a score is not finite, unless the encoder leaves pairs unscored.
         """
@@ -46,92 +43,95 @@ class PairScorer:
         self.model.eval()
         try:
             with torch.inference_mode():
-                found = self._scored(image_rows, caption_rows)
+                scores = self._score(image_rows, caption_rows)
         finally:
             self.model.train(training)
-        if isinstance(found, Pair):
-            return found.map(torch.clone)
-        if not bool(torch.isfinite(found).all()):
-            row, column = (~torch.isfinite(found)).nonzero()[0].tolist()
+        if isinstance(scores, Pair):
+            return scores.map(torch.clone)
+        if not bool(torch.isfinite(scores).all()):
+            row, column = (~torch.isfinite(scores)).nonzero()[0].tolist()
             raise InputError(
                 f"similarities of split {self._split.name!r} must be finite; that of image {image_rows[row]} and "
                 f"caption {caption_rows[column]} is not. The training diverged: take an earlier checkpoint"
             )
-        return found.clone()
+        return scores.clone()
 
-    def _scored(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
-        if self.model.whole:  # what is scored depends on the whole matrix
-            return self.model.score(self._images(image_rows), self._captions(caption_rows))
-        blocks, parts = _parts(image_rows, _IMAGES), _parts(caption_rows, self.batch_size)
-        kept = self._kept(parts) if len(blocks) > 1 else {}
+    def _score(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
+        if self.model.needs_full_matrix:  # what is scored depends on the whole matrix
+            return self.model.score(self._encode_images(image_rows), self._encode_captions(caption_rows))
+        blocks, parts = _cut(image_rows, _BLOCK), _cut(caption_rows, self.batch_size)
+        kept = self._encode_for_all_blocks(parts) if len(blocks) > 1 else {}
         rows: list[Tensor] = []
         for block in blocks:
-            images = self._images(block)
+            images = self._encode_images(block)
             tiles = []
             for place, part in enumerate(parts):
-                tile = self.model.score(images, kept[place] if place in kept else self._captions(part))
+                tile = self.model.score(images, kept[place] if place in kept else self._encode_captions(part))
                 assert isinstance(tile, Tensor)
                 tiles.append(tile.float())
                 if self.progress and len(parts) > 1:
-                    done = len(rows) * _IMAGES * len(caption_rows) + len(block) * sum(map(len, parts[: place + 1]))
+                    done = len(rows) * _BLOCK * len(caption_rows) + len(block) * sum(map(len, parts[: place + 1]))
                     self.progress(f"scoring {self._split.name} pairs", done, len(image_rows) * len(caption_rows))
             rows.append(torch.cat(tiles, 1))
         return torch.cat(rows)
 
-    def _kept(self, parts: list[Rows]) -> dict[int, EncodedBatch]:
-        """The captions, encoded once for all blocks of images, as far as they fit into 2 GiB."""
+    def _encode_for_all_blocks(self, parts: list[Rows]) -> dict[int, EncodedBatch]:
+        """Encode the captions once for all blocks of images, as many as fit into 2 GiB; number of the part -> batch."""
         kept: dict[int, EncodedBatch] = {}
-        room = _KEPT
+        free = _CACHE_BYTES
         for place, part in enumerate(parts):
-            side = self._captions(part)
-            room -= sum(tensor.nbytes for tensor in side.tensors.values())
-            if room < 0:
+            batch = self._encode_captions(part)
+            free -= sum(tensor.nbytes for tensor in batch.tensors.values())
+            if free < 0:
                 break
-            kept[place] = side
+            kept[place] = batch
         return kept
 
     @property
     def _split(self) -> Split:
-        return self.sentences.split
+        return self.captions.split
 
-    def _images(self, rows: Rows) -> EncodedBatch:
+    def _encode_images(self, rows: Rows) -> EncodedBatch:
         device = next(self.model.parameters()).device
         images = self._split.images
-        parts = _parts(rows, self.batch_size)
-        return joined([self.model.encode_images(on_device(images.take(part), device)) for part in parts])
+        parts = _cut(rows, self.batch_size)
+        return concatenate_batches([self.model.encode_images(on_device(images.take(part), device)) for part in parts])
 
-    def _captions(self, rows: Rows) -> EncodedBatch:
+    def _encode_captions(self, rows: Rows) -> EncodedBatch:
         device = next(self.model.parameters()).device
-        parts = _parts(rows, self.batch_size)
-        return joined([self.model.encode_texts(*self.sentences.take(part, device)) for part in parts])
+        parts = _cut(rows, self.batch_size)
+        return concatenate_batches([self.model.encode_texts(*self.captions.take(part, device)) for part in parts])
 
 
-def score_split(model: Encoder, sentences: CaptionBatcher, progress: Progress | None = None) -> Pair[Tensor]:
-    """S of a whole split in both directions, queries as rows, on the CPU. Raises InputError when it is not finite."""
-    if model.dot:
-        images, captions = embed(model, sentences)
-        S = images @ captions.T
+def score_split(model: Encoder, captions: CaptionBatcher, progress: Progress | None = None) -> Pair[Tensor]:
+    """Return S of a whole split in both directions, queries as rows, on the CPU.
+
+    Raises InputError when it is not finite.
+    """
+    if model.is_dot_product:
+        image_vectors, caption_vectors = embed(model, captions)
+        S = image_vectors @ caption_vectors.T
         return Pair(S, S.T)
-    rows, columns = (np.arange(n, dtype=np.int64) for n in (len(sentences.split.images), len(sentences)))
-    found = PairScorer(model, sentences, progress=progress)(rows, columns)
-    return (found if isinstance(found, Pair) else Pair(found, found.T)).map(torch.Tensor.cpu)
+    rows, columns = (np.arange(n, dtype=np.int64) for n in (len(captions.split.images), len(captions)))
+    scores = PairScorer(model, captions, progress=progress)(rows, columns)
+    return (scores if isinstance(scores, Pair) else Pair(scores, scores.T)).map(torch.Tensor.cpu)
 
 
-def joined(sides: list[EncodedBatch]) -> EncodedBatch:
-    """Sides one below the other, padded to the longest."""
-    if len(sides) == 1:
-        return sides[0]
-    names = sides[0].tensors
-    return EncodedBatch.of({name: _stacked([side.tensors[name] for side in sides]) for name in names})
+def concatenate_batches(batches: list[EncodedBatch]) -> EncodedBatch:
+    """Concatenate encoded batches, padded to the longest items."""
+    if len(batches) == 1:
+        return batches[0]
+    names = batches[0].tensors
+    return EncodedBatch.from_tensors({name: _concatenate([batch.tensors[name] for batch in batches]) for name in names})
 
 
-def _stacked(parts: list[Tensor]) -> Tensor:
+def _concatenate(parts: list[Tensor]) -> Tensor:
     if parts[0].ndim < 2 or len({part.shape[1:] for part in parts}) == 1:
         return torch.cat(parts)
     longest = max(part.shape[1] for part in parts)
-    grown = [torch.cat([p, p.new_zeros(len(p), longest - p.shape[1], *p.shape[2:])], 1) for p in parts]
-    return torch.cat(grown)
+    padded = [torch.cat([p, p.new_zeros(len(p), longest - p.shape[1], *p.shape[2:])], 1) for p in parts]
+    return torch.cat(padded)
 
 
-def _parts(rows: Rows, size: int) -> list[Rows]:
+def _cut(rows: Rows, size: int) -> list[Rows]:
     return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -1,4 +1,4 @@
-"""What a checkpoint file holds, either form, looked through before anything is made of it."""
+"""The keys and types of a checkpoint file, of either form, checked before anything is built from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lossscope.io.files import read_safetensors, read_torch, require_file
 
 FORMAT = "lossscope.checkpoint"
 VERSION = 2
-STATE = "objective_state."  # before the names of what the objective has learnt, in the safetensors form
+STATE_PREFIX = "objective_state."  # of the names of the objective's tensors, in the safetensors form
 
 _NONE = type(None)
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -24,65 +24,70 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
     "tokeniser": (str, _NONE), "kept": dict,
 }  # fmt: skip
-_INSIDE: dict[str, type | tuple[type, ...]] = {
+_ITEM_TYPES: dict[str, type | tuple[type, ...]] = {  # of the items of lists and the values of dicts
     "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str,
 }  # fmt: skip
 
 
-def checked(path: Path | str, wanted: Sequence[str]) -> dict[str, Any]:
-    """The keys of a checkpoint file, those that older files lack filled in.
+def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any]:
+    """Read the values of a checkpoint file by key; keys that older files lack are filled in.
 
-    Raises InputError: not a checkpoint, of a newer format, a key of `wanted` missing, or of a wrong type.
+    Args:
+        path: a `.pt` file, or a `.safetensors` file with its `.json`.
+        keys: that the file must have.
+
+    Raises:
+        InputError: not a checkpoint, of a newer format, a key missing, or a value of a wrong type.
     """
-    found = _content(Path(path))
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        keys = sorted(map(str, found))[:6] if isinstance(found, dict) else []
-        what = f"a dict with the keys {keys}" if isinstance(found, dict) else type(found).__name__
+    content = _read(Path(path))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        names = sorted(map(str, content))[:6] if isinstance(content, dict) else []
+        what = f"a dict with the keys {names}" if isinstance(content, dict) else type(content).__name__
         raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}")
-    version = found.get("version")
+    version = content.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise InputError(
             f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
         )
-    found = {"objective_state": None, "tokeniser": None, "kept": {}, **found}
-    missing = [name for name in wanted if name not in found]
+    content = {"objective_state": None, "tokeniser": None, "kept": {}, **content}
+    missing = [name for name in keys if name not in content]
     if missing:
         raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")
     for name, kind in _TYPES.items():
-        _require(f"{name} of {path} must be", found[name], kind)
-    for name, kind in _INSIDE.items():
-        for value in found[name].values() if isinstance(found[name], dict) else found[name]:
-            _require(f"{name} of {path} must hold", value, kind)
-    return found
+        _require_type(f"{name} of {path} must be", content[name], kind)
+    for name, kind in _ITEM_TYPES.items():
+        for value in content[name].values() if isinstance(content[name], dict) else content[name]:
+            _require_type(f"{name} of {path} must hold", value, kind)
+    return content
 
 
-def _require(where: str, value: Any, kind: type | tuple[type, ...]) -> None:
+def _require_type(where: str, value: Any, kind: type | tuple[type, ...]) -> None:
     if not isinstance(value, kind):
-        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-        raise InputError(f"{where} {wanted}; got {type(value).__name__}")
+        allowed = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise InputError(f"{where} {allowed}; got {type(value).__name__}")
 
 
-def stored_as_safetensors(path: Path) -> bool:
-    """Whether a file is the safetensors form of a checkpoint: its `.json` says so."""
-    beside = path.with_suffix(".json")
+def is_safetensors_checkpoint(path: Path) -> bool:
+    """Whether a file is the safetensors form of a checkpoint, by the `.json` of the same name."""
+    json_file = path.with_suffix(".json")
     try:
-        return path.suffix == ".safetensors" and FORMAT in beside.read_text(encoding="utf-8")
+        return path.suffix == ".safetensors" and FORMAT in json_file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def _content(path: Path) -> Any:
-    """What the file holds, either form."""
+def _read(path: Path) -> Any:
+    """Read the content of a file of either form."""
     if path.suffix != ".safetensors":
         return read_torch(path)
     weights = read_safetensors(path)
-    beside = require_file(path.with_suffix(".json"))
+    json_file = require_file(path.with_suffix(".json"))
     try:
-        told = json.loads(beside.read_text(encoding="utf-8"))
+        values = json.loads(json_file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise InputError(f"{beside} must be a readable JSON file; {error}") from error
-    if not isinstance(told, dict):
-        return told
-    state = {k.removeprefix(STATE): v for k, v in weights.items() if k.startswith(STATE)}
-    weights = {k: v for k, v in weights.items() if not k.startswith(STATE)}
-    return {**told, "weights": weights, "objective_state": state or None, "optimiser": None, "rng": None}
+        raise InputError(f"{json_file} must be a readable JSON file; {error}") from error
+    if not isinstance(values, dict):
+        return values
+    state = {k.removeprefix(STATE_PREFIX): v for k, v in weights.items() if k.startswith(STATE_PREFIX)}
+    weights = {k: v for k, v in weights.items() if not k.startswith(STATE_PREFIX)}
+    return {**values, "weights": weights, "objective_state": state or None, "optimiser": None, "rng": None}

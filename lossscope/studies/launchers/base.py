@@ -1,4 +1,4 @@
-"""What starts the cells of a study: a command each, here, on a cluster, or as many processes."""
+"""What starts the workers of a study: a command for each run, on this machine, on a cluster, or as many processes."""
 
 from __future__ import annotations
 
@@ -13,38 +13,47 @@ class Job(Protocol):
     """A command that was started."""
 
     def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
+        """Return its exit code, or None while it runs."""
         ...
 
     def stop(self) -> None:
-        """Ask it to keep what it has and end."""
+        """Make it save its state and end."""
         ...
 
     def last(self) -> str:
-        """The last line it said, for one that ended without a word of its own; empty when there is none."""
+        """Return the last line of its output, for a job that ended without writing its status; or an empty text."""
         ...
 
 
 class Launcher(Protocol):
-    """A frozen dataclass whose fields are its options. at_once: how many commands may run together."""
+    """Base of a registry entry: a frozen dataclass whose fields are its options."""
 
     @property
-    def at_once(self) -> int: ...
+    def at_once(self) -> int:
+        """Number of commands that may run at once."""
+        ...
 
     def start(self, arguments: Sequence[str], log: Path) -> Job:
-        """Start `lossscope ARGUMENTS`, what it says going to the file `log`."""
+        """Start `lossscope ARGUMENTS`, its output appended to the file `log`."""
         ...
 
 
 class Process:
-    """A job that is a process of this machine, in a session of its own so that Ctrl-C reaches it through us only."""
+    """A job that is a process of this machine, in its own session, so that Ctrl-C does not reach it directly."""
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        """Start the process.
+
+        Args:
+            command: the program and its arguments.
+            log: file that its output is appended to.
+            environment: all of its environment variables.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
-        with open(log, "ab") as told:
+        with open(log, "ab") as output:
             self._process = subprocess.Popen(
-                list(command), stdin=subprocess.DEVNULL, stdout=told, stderr=told, env=dict(environment),
+                list(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(environment),
                 start_new_session=True,
             )  # fmt: skip
 
@@ -60,10 +69,10 @@ class Process:
 
 
 def last_line(text: str) -> str:
-    """The last line with words."""
+    """Return the last line that is not blank."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """`lossscope ARGUMENTS` as a command of this very Python."""
+    """Return `lossscope ARGUMENTS` as a command of the running Python."""
     return [sys.executable, "-m", "lossscope_cli", *arguments]

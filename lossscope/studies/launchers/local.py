@@ -1,4 +1,4 @@
-"""Processes of this machine, so many at once, sharing its cores."""
+"""Processes of this machine, several at once, which share its cores."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .base import Process, command
 
 @dataclass(frozen=True)
 class Local:
-    """jobs: cells at once; 0: one a core, four at most. Each gets its share of the cores as threads.
+    """Start every run as a process of this machine, with an equal share of the cores as threads.
 
-    One that loses its parent, even to kill -9, keeps what it has and ends. Raises InputError for jobs < 0.
+    A process whose parent ends, even by kill -9, saves its state and ends too. Raises InputError for jobs < 0.
     """
 
-    jobs: int = 0
+    jobs: int = 0  # runs at once; 0: one per core, at most four
 
     def __post_init__(self) -> None:
         if self.jobs < 0:
@@ -27,7 +27,7 @@ class Local:
 
     @property
     def at_once(self) -> int:
-        """How many cells run together."""
+        """Number of runs at once."""
         return self.jobs or min(_cores(), 4)
 
     def start(self, arguments: Sequence[str], log: Path) -> Process:

@@ -15,45 +15,44 @@ from .base import command, last_line
 
 @dataclass(frozen=True)
 class Slurm:
-    """jobs: waiting or running at once. minutes, gpus, cpus: of each. partition: None takes the cluster's own.
+    """Submit every run as a job of a Slurm cluster. The nodes must be able to read and write the study's folder.
 
-    cluster: `slurm`, or `local`, which runs the same jobs as processes here, to try a study out. The folder of the
-    study must be one that the nodes see. Raises InputError where submitit is not installed, or for numbers below 1.
+    Raises InputError where submitit is not installed, and for numbers below 1 (gpus: below 0).
     """
 
-    jobs: int = 16
-    minutes: int = 240
-    gpus: int = 1
-    cpus: int = 4
-    partition: str | None = None
-    cluster: str = "slurm"
+    jobs: int = 16  # jobs that wait or run at once
+    minutes: int = 240  # time limit of a job
+    gpus: int = 1  # GPUs of a job
+    cpus: int = 4  # cores of a job
+    partition: str | None = None  # of the cluster; None: its default
+    cluster: str = "slurm"  # slurm, or local: the same jobs as processes of this machine, to try a study out
 
     def __post_init__(self) -> None:
         if min(self.jobs, self.minutes, self.cpus) < 1 or self.gpus < 0:
-            told = f"{self.jobs}, {self.minutes}, {self.cpus} and {self.gpus}"
-            raise InputError(f"jobs, minutes and cpus must be at least 1, gpus at least 0; got {told}")
+            numbers = f"{self.jobs}, {self.minutes}, {self.cpus} and {self.gpus}"
+            raise InputError(f"jobs, minutes and cpus must be at least 1, gpus at least 0; got {numbers}")
         if importlib.util.find_spec("submitit") is None:
             raise InputError("slurm needs submitit; install it with `pip install 'lossscope[slurm]'`")
 
     @property
     def at_once(self) -> int:
-        """How many cells wait or run."""
+        """Number of jobs that wait or run at once."""
         return self.jobs
 
-    def start(self, arguments: Sequence[str], log: Path) -> _Submitted:
+    def start(self, arguments: Sequence[str], log: Path) -> _SlurmJob:
         import submitit
 
         executor = submitit.AutoExecutor(folder=log.parent / "slurm", cluster=self.cluster)
-        told: dict[str, Any] = {"timeout_min": self.minutes, "cpus_per_task": self.cpus, "name": "lossscope"}
+        options: dict[str, Any] = {"timeout_min": self.minutes, "cpus_per_task": self.cpus, "name": "lossscope"}
         if self.cluster == "slurm":
-            told |= {"gpus_per_node": self.gpus}
-            told |= {"slurm_partition": self.partition} if self.partition else {}
-        executor.update_parameters(**told)
-        return _Submitted(executor.submit(submitit.helpers.CommandFunction(command(arguments), verbose=False)))
+            options |= {"gpus_per_node": self.gpus}
+            options |= {"slurm_partition": self.partition} if self.partition else {}
+        executor.update_parameters(**options)
+        return _SlurmJob(executor.submit(submitit.helpers.CommandFunction(command(arguments), verbose=False)))
 
 
 @dataclass(frozen=True)
-class _Submitted:
+class _SlurmJob:
     """A submitit job."""
 
     job: Any

@@ -1,4 +1,4 @@
-"""One cell after the other, each trained by several processes that torchrun starts."""
+"""One run after the other, each trained by several processes that torchrun starts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .base import Process
 
 @dataclass(frozen=True)
 class Torchrun:
-    """processes: of each cell; they share its batches with the numbers of one process (docs/processes.md).
+    """Train every run by several processes, which share its batches and compute what one would (docs/processes.md).
 
-    Raises InputError for less than 1.
+    Raises InputError for processes < 1.
     """
 
-    processes: int = 2
+    processes: int = 2  # processes of a run
 
     def __post_init__(self) -> None:
         if self.processes < 1:
@@ -28,11 +28,11 @@ class Torchrun:
 
     @property
     def at_once(self) -> int:
-        """One: a cell has all processes."""
+        """1: a run has all processes."""
         return 1
 
     def start(self, arguments: Sequence[str], log: Path) -> Process:
-        many = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
+        options = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "LOSSSCOPE_PARENT": str(os.getpid())}
-        return Process([sys.executable, "-m", "torch.distributed.run", *many, *arguments], log, environment)
+        return Process([sys.executable, "-m", "torch.distributed.run", *options, *arguments], log, environment)

@@ -1,4 +1,4 @@
-"""The pickled sets of the ECIR reproduction, made here in their format, to Karpathy's."""
+"""Are the pickled sets of the ECIR reproduction converted to Karpathy's format, and malformed ones refused?"""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lossscope.datasets.conversion.ecir import Converted, convert
+from lossscope.datasets.conversion.ecir import ConversionResult, convert
 from lossscope.datasets.karpathy import Karpathy
 from lossscope.errors import InputError
 
 
 def jpeg(shade: int) -> bytes:
-    held = io.BytesIO()
-    Image.new("RGB", (8, 8), (shade, shade, shade)).save(held, "JPEG")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8), (shade, shade, shade)).save(buffer, "JPEG")
+    return buffer.getvalue()
 
 
-def a_set(first: int, images: int = 2, listed: int = 5, stored: int = 5) -> dict[str, Any]:
-    """Captions come in rounds over the images, as no reader may assume otherwise."""
-    found: dict[str, Any] = {"images": collections.defaultdict(dict), "captions": collections.defaultdict(dict)}
+def one_set(first: int, images: int = 2, listed: int = 5, stored: int = 5) -> dict[str, Any]:
+    """Return a set whose captions are not in the order of its images."""
+    content: dict[str, Any] = {"images": collections.defaultdict(dict), "captions": collections.defaultdict(dict)}
     for image in range(first, first + images):
         ids = [100 * image + k for k in range(listed)]
-        found["images"][image] = {"image": jpeg(image), "filename": f"{image}.jpg", "caption_ids": ids}
+        content["images"][image] = {"image": jpeg(image), "filename": f"{image}.jpg", "caption_ids": ids}
     for k in range(stored):
         for image in range(first, first + images):
             record = {"caption": f"Text {image} {k}.", "imgid": image, "tokens": ["text"], "filename": f"{image}.jpg"}
-            found["captions"][100 * image + k] = record
-    return found
+            content["captions"][100 * image + k] = record
+    return content
 
 
 def write(root: Path, **sets: Any) -> Path:
@@ -44,34 +44,34 @@ def write(root: Path, **sets: Any) -> Path:
     return root
 
 
-def test_the_sets_become_a_karpathy_folder_with_the_very_bytes(tmp_path: Path) -> None:
-    write(tmp_path, train=a_set(0), val=a_set(10, 1), test=a_set(20, 3))
-    told: list[Any] = []
-    done = convert(tmp_path, tmp_path / "out", "f30k", lambda *what: told.append(what))
-    assert done == Converted(images=6, captions=30, lost=0, images_without=0)
-    assert told[-1] == ("pictures of test", 3, 3)
+def test_the_sets_become_a_karpathy_folder_with_the_same_bytes(tmp_path: Path) -> None:
+    write(tmp_path, train=one_set(0), val=one_set(10, 1), test=one_set(20, 3))
+    calls: list[Any] = []
+    result = convert(tmp_path, tmp_path / "out", "f30k", lambda *step: calls.append(step))
+    assert result == ConversionResult(images=6, captions=30, dropped_captions=0, dropped_images=0)
+    assert calls[-1] == ("pictures of test", 3, 3)
     assert (tmp_path / "out/images/21.jpg").read_bytes() == jpeg(21)
     split = Karpathy(tmp_path / "out", "f30k", size=8).split("test")
     assert split.image_ids == ["20.jpg", "21.jpg", "22.jpg"]
     assert split.captions[5:7] == ["Text 21 0.", "Text 21 1."]
     assert split.caption_ids[5] == "2100"
     assert abs(int(split.images.take(np.array([1]))[0, 0, 0, 0]) - 21) < 4
-    assert convert(tmp_path, tmp_path / "out", "f30k") == done
+    assert convert(tmp_path, tmp_path / "out", "f30k") == result
 
 
-def test_ids_without_a_caption_and_images_without_any_are_dropped_and_counted(tmp_path: Path) -> None:
-    content = a_set(0, images=3, listed=7)
+def test_ids_and_images_without_captions_are_dropped_and_counted(tmp_path: Path) -> None:
+    content = one_set(0, images=3, listed=7)
     for k in range(5):
         del content["captions"][200 + k]
-    done = convert(write(tmp_path, test=content), tmp_path / "out", "coco")
-    assert done == Converted(images=2, captions=10, lost=2 + 2 + 7, images_without=1)
+    result = convert(write(tmp_path, test=content), tmp_path / "out", "coco")
+    assert result == ConversionResult(images=2, captions=10, dropped_captions=2 + 2 + 7, dropped_images=1)
     assert not (tmp_path / "out/images/2.jpg").exists()
     images = json.loads((tmp_path / "out/dataset_coco.json").read_text())["images"]
     assert [image["sentids"] for image in images] == [[0, 1, 2, 3, 4], [100, 101, 102, 103, 104]]
 
 
 def _changed(kind: str, key: int, **fields: Any) -> dict[str, Any]:
-    content = a_set(0)
+    content = one_set(0)
     content[kind][key] = {**content[kind][key], **fields}
     return content
 
@@ -92,7 +92,7 @@ class Evil:
         ),
         (
             _changed("images", 0, filename="1.jpg"),
-            "'filename' of image 1 of .* must be its own; got '1.jpg' a second time",
+            "'filename' of image 1 of .* must be unique; got '1.jpg' a second time",
         ),
         (_changed("images", 0, image="text"), "'image' of image 0 of .* must be bytes; got 'text'"),
         (_changed("captions", 1, imgid=99), "'imgid' of caption 1 of .* must be that of one of its images; got 99"),
@@ -103,7 +103,7 @@ class Evil:
         ({"images": {0: 5}, "captions": {}}, "image 0 of .* must be an object"),
         ({"images": {b"0": {}}, "captions": {}}, "id of an image of .* must be a whole number of 64 bits or text"),
         ({"images": {10**5000: {}}, "captions": {}}, "must be a whole number of 64 bits or text; got int"),
-        ({**a_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
+        ({**one_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
         (_changed("captions", 1, imgid=10**5000), "'imgid' of caption 1 of .*; got int"),
         (_changed("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
         (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
@@ -119,21 +119,21 @@ class Evil:
         (_changed("images", 1, filename=".."), "must be a file's name without folders"),
     ],
 )
-def test_sets_that_do_not_fit_are_told(content: Any, message: str, tmp_path: Path) -> None:
+def test_malformed_sets_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         convert(write(tmp_path, test=content), tmp_path / "out", "x")
-    assert not (tmp_path / "out").exists()  # not one picture is written before all is known to be sound
+    assert not (tmp_path / "out").exists()  # no picture is written before all is checked
 
 
-def test_a_set_that_does_not_fit_after_one_that_does_leaves_nothing(tmp_path: Path) -> None:
-    write(tmp_path, train=a_set(0), test=_changed("captions", 1, tokens=5))
+def test_a_malformed_set_after_a_valid_one_leaves_nothing(tmp_path: Path) -> None:
+    write(tmp_path, train=one_set(0), test=_changed("captions", 1, tokens=5))
     with pytest.raises(InputError, match="'tokens' of caption 1"):
         convert(tmp_path, tmp_path / "out", "x")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_name_in_two_sets_and_no_sets_at_all(tmp_path: Path) -> None:
+def test_a_file_name_in_two_sets_and_a_folder_without_sets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must hold train_set\.p, val_set\.p or test_set\.p; got none"):
         convert(tmp_path, tmp_path / "out", "x")
     with pytest.raises(InputError, match=r"unique over all sets; got '0\.jpg' in .*test_set\.p again"):
-        convert(write(tmp_path, train=a_set(0), test=a_set(0)), tmp_path / "out", "x")
+        convert(write(tmp_path, train=one_set(0), test=one_set(0)), tmp_path / "out", "x")

@@ -1,4 +1,4 @@
-"""Features of a whole data set: what is written, going on after a stop, and what is refused."""
+"""Are features of a whole data set written, resumed after an interruption, and never mixed?"""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SCENES = Scenes(train=10, val=4, test=3, size=16)
 
 @dataclass
 class Means:
-    """The mean of each channel; stops after `most` pictures. calls: rows of each call."""
+    """A backbone of the mean of each channel, interrupted after `most` pictures."""
 
     most: int = 10**6
     bad: bool = False
-    calls: list[int] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)  # rows of each call
     identity: str = "means"
 
     def open(self, device: str) -> Extract:
@@ -36,8 +36,8 @@ class Means:
             if sum(self.calls) + len(pixels) > self.most:
                 raise KeyboardInterrupt
             self.calls.append(len(pixels))
-            found = pixels.reshape(len(pixels), 3, -1).mean(2).astype(np.float32)
-            return found * np.nan if self.bad else found
+            means = pixels.reshape(len(pixels), 3, -1).mean(2).astype(np.float32)
+            return means * np.nan if self.bad else means
 
         return extract
 
@@ -45,7 +45,7 @@ class Means:
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_extraction, "PART", 4)
-    monkeypatch.setattr(feature_extraction, "_AT_ONCE", 3)
+    monkeypatch.setattr(feature_extraction, "_BATCH", 3)
 
 
 def work(
@@ -55,10 +55,10 @@ def work(
 
 
 def test_precomp_reads_what_was_written(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    names = work(tmp_path / "out", Means()).run(lambda *what: told.append(what))
+    calls: list[tuple[str, int, int]] = []
+    names = work(tmp_path / "out", Means()).run(lambda *step: calls.append(step))
     assert names == ["train", "val", "test"]
-    assert told[:3] == [("features of train", 4, 10), ("features of train", 8, 10), ("features of train", 10, 10)]
+    assert calls[:3] == [("features of train", 4, 10), ("features of train", 8, 10), ("features of train", 10, 10)]
     for name in names:
         before, after = SCENES.split(name), Precomp(tmp_path / "out").split(name)
         assert after.captions == before.captions
@@ -71,20 +71,20 @@ def test_precomp_reads_what_was_written(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_stop_loses_at_most_a_part(tmp_path: Path) -> None:
+def test_an_interruption_loses_at_most_a_part(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         work(tmp_path, Means(most=9)).run()
     assert Precomp(tmp_path).splits() == ()
-    again = Means()
-    work(tmp_path, again).run()
-    assert sum(again.calls) == 17 - 8
+    resumed = Means()
+    work(tmp_path, resumed).run()
+    assert sum(resumed.calls) == 17 - 8
     assert len(Precomp(tmp_path).split("train").images) == 10
     third = Means(most=0)
     work(tmp_path, third).run()
     assert third.calls == []
 
 
-def test_splits_can_be_added_but_nothing_else_be_mixed_in(tmp_path: Path) -> None:
+def test_splits_can_be_added_but_no_other_extraction(tmp_path: Path) -> None:
     work(tmp_path, Means(), names=("test",)).run()
     assert Precomp(tmp_path).splits() == ("test",)
     work(tmp_path, Means(), names=("val",)).run()
@@ -95,7 +95,7 @@ def test_splits_can_be_added_but_nothing_else_be_mixed_in(tmp_path: Path) -> Non
         work(tmp_path, Means(), data="t"),
         work(tmp_path, Means(), Scenes(train=10, val=4, test=3, size=16, seed=1)),
     ):
-        with pytest.raises(InputError, match="must be new or of this very extraction; it is another"):
+        with pytest.raises(InputError, match="must be new or of the same extraction; it is another"):
             other.run()
     (tmp_path / "full" / "x").mkdir(parents=True)
     with pytest.raises(InputError, match="full must be new or empty"):
@@ -106,9 +106,9 @@ def test_the_number_of_captions_must_be_five_or_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"5 captions each, or all of them 1.*; got 3 of 'train-00000' in 'train'"):
         work(tmp_path / "a", Means(), Scenes(train=4, val=4, test=4, size=16, captions=3)).run()
     assert not (tmp_path / "a").exists()
-    one = Scenes(train=4, val=4, test=4, size=16, captions=1)
-    work(tmp_path / "b", Means(), one).run()
-    assert Precomp(tmp_path / "b").split("val").captions == one.split("val").captions
+    single = Scenes(train=4, val=4, test=4, size=16, captions=1)
+    work(tmp_path / "b", Means(), single).run()
+    assert Precomp(tmp_path / "b").split("val").captions == single.split("val").captions
 
 
 def test_features_are_no_pictures_and_splits_must_exist(tmp_path: Path) -> None:
@@ -124,6 +124,6 @@ def test_features_must_be_finite(tmp_path: Path) -> None:
         work(tmp_path, Means(bad=True)).run()
 
 
-def test_the_grid_of_scenes_is_what_an_encoder_of_regions_takes(tmp_path: Path) -> None:
+def test_hog_grid_features_of_scenes_have_a_row_per_region(tmp_path: Path) -> None:
     work(tmp_path, HogGrid(2, 2)).run()
     assert Precomp(tmp_path).split("train").images.shape == (4, 136)

@@ -1,4 +1,4 @@
-"""Pickles of CE and MMT, made here in their format, to what the reader of MSR-VTT takes; VSE-infinity's matrices."""
+"""Are pickles of CE and MMT, and the matrices of VSE-infinity, converted, and malformed ones refused?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from lossscope.datasets.conversion import vse_infinity
 from lossscope.datasets.conversion.msrvtt import Kind, convert
-from lossscope.datasets.formats.ragged import Ragged
+from lossscope.datasets.formats.ragged import RaggedArrays
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
 
@@ -23,36 +23,37 @@ FACES = {
 }
 
 
-def written(path: Path, content: object) -> Path:
+def write_pickle(path: Path, content: object) -> Path:
     path.write_bytes(pickle.dumps(content))
     return path
 
 
-def test_an_expert_becomes_rows_and_missing_ones_none(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    count = convert("expert", written(tmp_path / "a.pickle", FACES), tmp_path / "i3d.i3d.0", lambda *n: told.append(n))
-    assert (count, told[-1]) == (4, (4, 4))
-    found = Ragged.open(tmp_path / "i3d.i3d.0")
-    assert found.width == 3
-    assert found.take("video0").tolist() == [[1, 1, 1]] * 2
-    assert found.take("video2").tolist() == [[0, 1, 2]]
-    assert [len(found.take(name)) for name in ("video1", "video3", "never")] == [0, 0, 0]
-    assert np.isnan(found.times("video0")).all()
+def test_an_expert_becomes_rows_and_missing_videos_have_none(tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    source = write_pickle(tmp_path / "a.pickle", FACES)
+    count = convert("expert", source, tmp_path / "i3d.i3d.0", lambda *step: calls.append(step))
+    assert (count, calls[-1]) == (4, (4, 4))
+    arrays = RaggedArrays.open(tmp_path / "i3d.i3d.0")
+    assert arrays.width == 3
+    assert arrays.take("video0").tolist() == [[1, 1, 1]] * 2
+    assert arrays.take("video2").tolist() == [[0, 1, 2]]
+    assert [len(arrays.take(name)) for name in ("video1", "video3", "never")] == [0, 0, 0]
+    assert np.isnan(arrays.times("video0")).all()
 
 
 def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
     (tmp_path / "features").mkdir()
     convert(
         "expert",
-        written(tmp_path / "a", {f"video{k}": np.ones((k + 1, 4)) for k in range(3)}),
+        write_pickle(tmp_path / "a", {f"video{k}": np.ones((k + 1, 4)) for k in range(3)}),
         tmp_path / "features/face.x",
     )
-    said = {f"video{k}": [["a", "first", str(k)], "a second"] for k in range(3)}
-    assert convert("captions", written(tmp_path / "a", said), tmp_path / "raw_videodatainfo.json") == 6
+    texts = {f"video{k}": [["a", "first", str(k)], "a second"] for k in range(3)}
+    assert convert("captions", write_pickle(tmp_path / "a", texts), tmp_path / "raw_videodatainfo.json") == 6
     chosen = {"video1": np.int64(1), "video2": [0]}
-    assert convert("chosen", written(tmp_path / "a", chosen), tmp_path / "jsfusion_val_caption_idx.json") == 2
+    assert convert("chosen", write_pickle(tmp_path / "a", chosen), tmp_path / "jsfusion_val_caption_idx.json") == 2
     words = {f"video{k}": [np.ones((3, 2)), np.zeros((2, 2))] for k in range(3)}
-    assert convert("words", written(tmp_path / "a", words), tmp_path / "words") == 6
+    assert convert("words", write_pickle(tmp_path / "a", words), tmp_path / "words") == 6
     (tmp_path / "val_list_jsfusion.txt").write_text("video1\nvideo2\n")
     data = MSRVTT(tmp_path, held=0, words=tmp_path / "words")
     test, train = data.split("test"), data.split("train")
@@ -66,7 +67,7 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "content", "message"),
     [
-        ("expert", {}, "must hold something for each video"),
+        ("expert", {}, "must hold an entry for each video"),
         ("expert", [], "must be an object"),
         ("expert", {"a": np.ones((2, 3)), "b": np.ones((2, 4))}, r"must be of one width; got 3 \(a\) and 4 \(b\)"),
         ("expert", {"a": float("nan")}, "got nothing but NaN"),
@@ -88,24 +89,24 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
         ("captions", {"a": ["x\ud800"]}, "must be text that UTF-8 can write"),
     ],
 )
-def test_pickles_that_do_not_fit_are_told(kind: Kind, content: Any, message: str, tmp_path: Path) -> None:
+def test_malformed_pickles_are_refused(kind: Kind, content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        convert(kind, written(tmp_path / "a", content), tmp_path / "out" / "x")
+        convert(kind, write_pickle(tmp_path / "a", content), tmp_path / "out" / "x")
     assert not (tmp_path / "out" / "x.json").exists()
 
 
-def saved(path: Path, content: Any) -> Path:
+def write_npy(path: Path, content: Any) -> Path:
     np.save(path, content, allow_pickle=True)
     return path
 
 
 def test_a_saved_similarity_matrix_becomes_a_dump(tmp_path: Path) -> None:
     sims = np.random.default_rng(0).random((3, 15))
-    source = saved(tmp_path / "r.npy", {"npts": 3, "sims": sims})
+    source = write_npy(tmp_path / "r.npy", {"npts": 3, "sims": sims})
     assert vse_infinity.convert(source, tmp_path / "out.npz") == (3, 15)
-    with np.load(tmp_path / "out.npz", allow_pickle=False) as found:
-        assert np.array_equal(found["similarity"], sims.astype(np.float32))
-        assert found["caption_image"].tolist() == [row // 5 for row in range(15)]
+    with np.load(tmp_path / "out.npz", allow_pickle=False) as arrays:
+        assert np.array_equal(arrays["similarity"], sims.astype(np.float32))
+        assert arrays["caption_image"].tolist() == [row // 5 for row in range(15)]
 
 
 @pytest.mark.parametrize(
@@ -121,14 +122,14 @@ def test_a_saved_similarity_matrix_becomes_a_dump(tmp_path: Path) -> None:
         ({"npts": 1, "sims": pickle.loads}, r"got _pickle\.loads, which was not run"),
     ],
 )
-def test_matrices_that_do_not_fit_are_told(content: Any, message: str, tmp_path: Path) -> None:
+def test_malformed_matrices_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
-        vse_infinity.convert(saved(tmp_path / "r.npy", content), tmp_path / "out.npz")
+        vse_infinity.convert(write_npy(tmp_path / "r.npy", content), tmp_path / "out.npz")
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_a_matrix_cut_off_or_no_npy_is_told(tmp_path: Path) -> None:
-    whole = saved(tmp_path / "r.npy", {"npts": 1, "sims": np.ones((1, 5))}).read_bytes()
+def test_a_matrix_cut_off_or_no_npy_is_refused(tmp_path: Path) -> None:
+    whole = write_npy(tmp_path / "r.npy", {"npts": 1, "sims": np.ones((1, 5))}).read_bytes()
     for content, message in (
         (whole[:-4], "must be a whole pickle"),
         (whole[:5], "must be a .npy"),

@@ -1,4 +1,4 @@
-"""Gradients and colours of cells: shapes, determinism, and what they tell apart."""
+"""Are HOG and colour features of cells deterministic, normalised, and local?"""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (3, 3, 70, 90), dtype=np.uint
 
 
 def test_every_cell_is_a_row_of_136_numbers() -> None:
-    made = build("features", "hog-grid:rows=2,columns=3")
-    assert isinstance(made, Backbone)
-    rows = made.open("cpu")(PIXELS)
+    backbone = build("features", "hog-grid:rows=2,columns=3")
+    assert isinstance(backbone, Backbone)
+    rows = backbone.open("cpu")(PIXELS)
     assert (rows.shape, rows.dtype) == ((3, 6, 136), np.float32)
     assert np.isfinite(rows).all()
-    assert np.array_equal(rows, made.open("cpu")(PIXELS))
-    assert np.array_equal(rows[1:2], made.open("cpu")(PIXELS[1:2]))
+    assert np.array_equal(rows, backbone.open("cpu")(PIXELS))
+    assert np.array_equal(rows[1:2], backbone.open("cpu")(PIXELS[1:2]))
 
 
 def test_parts_are_of_unit_length() -> None:
@@ -38,7 +38,7 @@ def test_a_plain_picture_has_no_gradients() -> None:
     assert not np.array_equal(row[0, 132:], row[3, 132:])
 
 
-def test_a_cell_sees_itself_and_its_surroundings_alone() -> None:
+def test_a_cell_depends_on_itself_and_its_neighbours_alone() -> None:
     plain = np.full((1, 3, 96, 96), 90, np.uint8)
     marked = plain.copy()
     marked[..., :16, :16] = np.random.default_rng(1).integers(0, 256, (3, 16, 16), dtype=np.uint8)
@@ -46,8 +46,8 @@ def test_a_cell_sees_itself_and_its_surroundings_alone() -> None:
     changed = np.flatnonzero(np.abs(before - after).max(axis=1) > 1e-6)
     assert 0 in changed
     assert set(changed) <= {0, 1, 6, 7}
-    own = np.flatnonzero(np.abs(before - after)[:, 72:96].max(axis=1) > 1e-6)
-    assert own.tolist() == [0]
+    in_colours = np.flatnonzero(np.abs(before - after)[:, 72:96].max(axis=1) > 1e-6)
+    assert in_colours.tolist() == [0]
 
 
 def test_the_histogram_is_of_lab_bins() -> None:
@@ -59,6 +59,6 @@ def test_the_histogram_is_of_lab_bins() -> None:
 
 
 @pytest.mark.parametrize("options", ["rows=0", "columns=0", "cell=15", "cell=17"])
-def test_options_that_can_not_be(options: str) -> None:
+def test_options_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError, match="hog-grid:rows and columns must be at least 1, cell even"):
         build("features", f"hog-grid:{options}")

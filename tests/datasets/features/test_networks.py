@@ -1,4 +1,4 @@
-"""Backbones with weights: a torchvision-named file, folders of transformers; made small and random here."""
+"""Do backbones of weight files and transformers folders extract the hidden states of their models?"""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def vit(tmp_path: Path) -> Path:
         hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=32, patch_size=16
     )
     transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
-    told = {"image_mean": MEAN, "image_std": DEVIATION}
-    (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(told))
+    normalisation = {"image_mean": MEAN, "image_std": DEVIATION}
+    (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(normalisation))
     return tmp_path / "vit"
 
 
 def test_tokens_of_a_vit_are_its_last_hidden_states(vit: Path) -> None:
-    made = build("features", f"transformers:path={vit},drop=1")
-    assert isinstance(made, Backbone)
-    rows = made.open("cpu")(PIXELS)
+    backbone = build("features", f"transformers:path={vit},drop=1")
+    assert isinstance(backbone, Backbone)
+    rows = backbone.open("cpu")(PIXELS)
     assert (rows.shape, rows.dtype) == ((2, 4, 8), np.float32)
     scaled = (PIXELS / 255 - np.array(MEAN)[:, None, None]) / np.array(DEVIATION)[:, None, None]
     model = transformers.ViTModel.from_pretrained(vit).eval()
     with torch.no_grad():
-        wanted = model(torch.from_numpy(scaled).float()).last_hidden_state[:, 1:].numpy()
-    assert np.abs(rows - wanted).max() < 1e-5
+        expected = model(torch.from_numpy(scaled).float()).last_hidden_state[:, 1:].numpy()
+    assert np.abs(rows - expected).max() < 1e-5
     assert TransformersFolder(vit).open("cpu")(PIXELS).shape == (2, 5, 8)
 
 
@@ -54,7 +54,7 @@ def test_a_map_of_a_convolutional_model_is_rows_of_cells(tmp_path: Path) -> None
     assert rows.shape == (2, 16, 8)
 
 
-def test_the_vision_tower_of_a_model_with_two_is_taken(tmp_path: Path) -> None:
+def test_of_a_model_with_two_towers_the_vision_tower_is_used(tmp_path: Path) -> None:
     small = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     vision = {**small, "image_size": 32, "patch_size": 16}
     config = transformers.CLIPConfig(text_config={**small, "vocab_size": 9}, vision_config=vision)
@@ -62,7 +62,7 @@ def test_the_vision_tower_of_a_model_with_two_is_taken(tmp_path: Path) -> None:
     assert TransformersFolder(tmp_path, normalise="imagenet").open("cpu")(PIXELS).shape == (2, 5, 8)
 
 
-def test_the_identity_follows_the_weights(vit: Path) -> None:
+def test_the_identity_depends_on_the_weights(vit: Path) -> None:
     before = TransformersFolder(vit).identity
     assert before == TransformersFolder(vit).identity
     weights = vit / "model.safetensors"
@@ -73,7 +73,7 @@ def test_the_identity_follows_the_weights(vit: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"preprocessor_config.json": None}, "must say how to normalise; got no such file"),
+        ({"preprocessor_config.json": None}, "must have image_mean and image_std; got no such file"),
         ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
         ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
         ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
@@ -82,7 +82,7 @@ def test_the_identity_follows_the_weights(vit: Path) -> None:
         ({"model.safetensors": None}, "must hold a model that transformers knows"),
     ],
 )
-def test_folders_that_can_not_be_used_are_told(change: dict[str, str | None], message: str, vit: Path) -> None:
+def test_folders_that_cannot_be_used_are_refused(change: dict[str, str | None], message: str, vit: Path) -> None:
     for name, content in change.items():
         (vit / name).unlink() if content is None else (vit / name).write_text(content)
     with pytest.raises(InputError, match=message):
@@ -92,14 +92,14 @@ def test_folders_that_can_not_be_used_are_told(change: dict[str, str | None], me
 def test_code_in_a_folder_is_refused_without_a_question(vit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = vit.parent / "ran"
     (vit / "own.py").write_text(f"open({str(mark)!r}, 'w')\n")
-    told = json.loads((vit / "config.json").read_text()) | {"model_type": "of_its_own"}
+    config = json.loads((vit / "config.json").read_text()) | {"model_type": "of_its_own"}
     names = {"AutoConfig": "own.Config", "AutoModel": "own.Model"}
-    (vit / "config.json").write_text(json.dumps(told | {"auto_map": names}))
+    (vit / "config.json").write_text(json.dumps(config | {"auto_map": names}))
 
-    def asked(*_: object) -> str:
-        raise AssertionError("it asks on the terminal")
+    def fail(*_: object) -> str:
+        raise AssertionError("a question on the terminal")
 
-    monkeypatch.setattr("builtins.input", asked)
+    monkeypatch.setattr("builtins.input", fail)
     with pytest.raises(InputError, match="must hold a model that transformers knows; got ValueError"):
         TransformersFolder(vit).open("cpu")
     assert not mark.exists()
@@ -107,9 +107,9 @@ def test_code_in_a_folder_is_refused_without_a_question(vit: Path, monkeypatch: 
 
 @pytest.mark.parametrize("value", [None, [], "x"])
 @pytest.mark.parametrize("name", ["hidden_size", "num_attention_heads", "num_hidden_layers", "hidden_act"])
-def test_a_configuration_that_is_damaged_is_told(name: str, value: object, vit: Path) -> None:
-    told = json.loads((vit / "config.json").read_text())
-    (vit / "config.json").write_text(json.dumps({**told, name: value}))
+def test_a_damaged_configuration_is_refused(name: str, value: object, vit: Path) -> None:
+    config = json.loads((vit / "config.json").read_text())
+    (vit / "config.json").write_text(json.dumps({**config, name: value}))
     with pytest.raises(InputError, match="must hold a model that transformers knows"):
         TransformersFolder(vit).open("cpu")
 
@@ -117,14 +117,14 @@ def test_a_configuration_that_is_damaged_is_told(name: str, value: object, vit: 
 def test_a_folder_that_lacks_weights_is_refused(vit: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    held = load_file(vit / "model.safetensors")
-    gone = next(name for name in held if "query.weight" in name or "q_proj.weight" in name)
-    save_file({k: v for k, v in held.items() if k != gone}, vit / "model.safetensors", {"format": "pt"})
+    weights = load_file(vit / "model.safetensors")
+    gone = next(name for name in weights if "query.weight" in name or "q_proj.weight" in name)
+    save_file({k: v for k, v in weights.items() if k != gone}, vit / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="must hold every weight of its model; missing"):
         TransformersFolder(vit).open("cpu")
 
 
-def test_pictures_and_options_that_do_not_fit_are_told(vit: Path) -> None:
+def test_pictures_and_options_that_do_not_fit_are_refused(vit: Path) -> None:
     with pytest.raises(InputError, match=r"pictures must be what the model in .* takes; got \(3, 64, 64\)"):
         TransformersFolder(vit).open("cpu")(np.zeros((1, 3, 64, 64), np.uint8))
     with pytest.raises(InputError, match="drop must be below 5 tokens; got 5"):
@@ -134,8 +134,8 @@ def test_pictures_and_options_that_do_not_fit_are_told(vit: Path) -> None:
 
 
 def torchvision_named(model: Any) -> dict[str, torch.Tensor]:
-    """A network of basic blocks under torchvision's names."""
-    named = {}
+    """Return the weights of a network of basic blocks under torchvision's names."""
+    renamed = {}
     for key, value in model.state_dict().items():
         new = key.replace("embedder.embedder.convolution", "conv1").replace("embedder.embedder.normalization", "bn1")
         parts = new.split(".")
@@ -145,8 +145,8 @@ def torchvision_named(model: Any) -> dict[str, torch.Tensor]:
                 new = f"{block}.downsample.{'0' if parts[6] == 'convolution' else '1'}.{parts[-1]}"
             else:
                 new = f"{block}.{'conv' if parts[7] == 'convolution' else 'bn'}{int(parts[6]) + 1}.{parts[-1]}"
-        named[new.replace("embedder.normalization", "bn1")] = value
-    return named
+        renamed[new.replace("embedder.normalization", "bn1")] = value
+    return renamed
 
 
 @pytest.mark.slow
@@ -163,11 +163,11 @@ def test_the_last_map_of_a_residual_network(tmp_path: Path) -> None:
     assert np.abs(rows.mean(1) - pooled).max() < 1e-5
     mean, deviation = (np.array(v)[:, None, None] for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     with torch.no_grad():
-        wanted = model(torch.from_numpy((pixels / 255 - mean) / deviation).float()).last_hidden_state
-    assert np.abs(rows - wanted.flatten(2).transpose(1, 2).numpy()).max() < 1e-4
+        expected = model(torch.from_numpy((pixels / 255 - mean) / deviation).float()).last_hidden_state
+    assert np.abs(rows - expected.flatten(2).transpose(1, 2).numpy()).max() < 1e-4
 
 
-def test_weights_that_are_missing_or_of_another_depth_are_told(tmp_path: Path) -> None:
+def test_weights_that_are_missing_or_of_another_depth_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"w\.pt must exist"):
         _ = ResnetMap(tmp_path / "w.pt").identity
     torch.save({"conv1.weight": torch.zeros(64, 3, 7, 7)}, tmp_path / "w.pt")

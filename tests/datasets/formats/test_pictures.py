@@ -1,4 +1,4 @@
-"""PictureFiles: shapes, cropping, caching, and files that are no pictures."""
+"""Are picture files decoded, cropped and cached, and other files refused?"""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def files(tmp_path: Path) -> list[Path]:
     return [picture(tmp_path / f"{n}.png", colour=(n * 40, 0, 0)) for n in range(5)]
 
 
-def test_pictures_come_in_the_order_asked(files: list[Path]) -> None:
+def test_pictures_are_in_the_order_of_the_rows(files: list[Path]) -> None:
     images = PictureFiles(files, 8)
-    taken = images.take(rows(3, 0, 3))
-    assert (taken.shape, taken.dtype, images.shape, len(images)) == ((3, 3, 8, 8), np.uint8, (3, 8, 8), 5)
-    assert taken[:, 0, 0, 0].tolist() == [120, 0, 120]
-    assert not taken[:, 1:].any()
+    pixels = images.take(rows(3, 0, 3))
+    assert (pixels.shape, pixels.dtype, images.shape, len(images)) == ((3, 3, 8, 8), np.uint8, (3, 8, 8), 5)
+    assert pixels[:, 0, 0, 0].tolist() == [120, 0, 120]
+    assert not pixels[:, 1:].any()
     assert images.take(rows()).shape == (0, 3, 8, 8)
 
 
@@ -70,7 +70,7 @@ def test_decoded_pictures_are_kept(files: list[Path]) -> None:
     assert images.take(rows(1, 2))[:, 0, 0, 0].tolist() == [40, 80]
 
 
-def test_what_does_not_fit_is_decoded_anew(files: list[Path]) -> None:
+def test_pictures_that_do_not_fit_in_memory_are_decoded_again(files: list[Path]) -> None:
     images = PictureFiles(files, 8, cache_bytes=100)
     images.load_all()
     assert not images.keeps
@@ -78,11 +78,11 @@ def test_what_does_not_fit_is_decoded_anew(files: list[Path]) -> None:
     files[1].unlink()
     with pytest.raises(InputError, match="no such file"):
         images.take(rows(1))
-    assert images.readable() == [0, 2, 3, 4]
+    assert images.readable_rows() == [0, 2, 3, 4]
 
 
 @pytest.mark.parametrize("suffix", ["jpg", "png"])
-def test_damaged_files_are_named(suffix: str, tmp_path: Path) -> None:
+def test_damaged_files_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     cut, text, none = (tmp_path / f"{name}.{suffix}" for name in ("cut", "text", "none"))
     Image.fromarray(noise).save(cut)
@@ -96,11 +96,11 @@ def test_damaged_files_are_named(suffix: str, tmp_path: Path) -> None:
 def test_only_readable_files_are_kept_with_their_pixels(files: list[Path]) -> None:
     files[2].write_text("no picture")
     images = PictureFiles(files, 8)
-    sound = images.readable()
-    assert sound == [0, 1, 3, 4]
-    part = images.only(sound)
+    readable = images.readable_rows()
+    assert readable == [0, 1, 3, 4]
+    part = images.select(readable)
     files[4].unlink()
-    assert part.paths == tuple(files[row] for row in sound)
+    assert part.paths == tuple(files[row] for row in readable)
     assert part.take(rows(3, 1))[:, 0, 0, 0].tolist() == [160, 40]
 
 
@@ -109,11 +109,11 @@ def test_size_must_be_positive() -> None:
         PictureFiles([], 0)
 
 
-def test_bicubic_is_pillows_and_told_in_the_fingerprint(tmp_path: Path) -> None:
+def test_bicubic_resampling_is_that_of_pillow(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     picture = Image.fromarray(rng.integers(0, 256, (40, 30, 3), dtype=np.uint8))
     picture.save(tmp_path / "a.png")
-    found = {kind: decode(tmp_path / "a.png", 12, True, kind) for kind in ("bilinear", "bicubic")}  # type: ignore[arg-type]
+    decoded = {kind: decode(tmp_path / "a.png", 12, True, kind) for kind in ("bilinear", "bicubic")}  # type: ignore[arg-type]
     expected = picture.resize((12, 12), Image.Resampling.BICUBIC, box=(0, 5, 30, 35))
-    np.testing.assert_array_equal(found["bicubic"], np.asarray(expected).transpose(2, 0, 1))
-    assert (found["bicubic"] != found["bilinear"]).any()
+    np.testing.assert_array_equal(decoded["bicubic"], np.asarray(expected).transpose(2, 0, 1))
+    assert (decoded["bicubic"] != decoded["bilinear"]).any()

@@ -12,7 +12,7 @@ from lossscope.encoders.layers.captioning import Captioning
 
 
 def test_the_loss_is_taken_over_rows_of_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loss over (m, V, T) has no deterministic kernel on CUDA; over (m T, V) it has."""
+    """The loss over (m, V, T) has no deterministic kernel on CUDA; over (m T, V) it has one."""
     real, seen = torch.nn.functional.cross_entropy, []
 
     def watched(logits: Tensor, targets: Tensor, **options: Any) -> Tensor:

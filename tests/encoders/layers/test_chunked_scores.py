@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.chunked_scores import by_length, two_pass
+from lossscope.encoders.layers.chunked_scores import order_by_length, score_in_chunks
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build, names
@@ -41,15 +41,15 @@ def model(spec: str) -> Encoder:
 
 
 def sides(encoder: Encoder) -> tuple[EncodedBatch, EncodedBatch]:
-    """Five images and seven captions as leaves of the graph."""
+    """Return five images and seven captions as leaves of the graph."""
     images = torch.randn(5, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     torch.manual_seed(2)
     with torch.no_grad():
-        found = encoder.encode_images(images), encoder.encode_texts(ids(), LENGTHS)
-    for side in found:
+        batches = encoder.encode_images(images), encoder.encode_texts(ids(), LENGTHS)
+    for side in batches:
         for tensor in side.tensors.values():
             tensor.requires_grad_(tensor.is_floating_point())
-    return found
+    return batches
 
 
 def mask_of(side: EncodedBatch) -> Tensor:
@@ -58,23 +58,23 @@ def mask_of(side: EncodedBatch) -> Tensor:
 
 
 def gradients(encoder: Encoder, S: Tensor, images: EncodedBatch, texts: EncodedBatch) -> dict[str, Tensor]:
-    """d Σ W S of every tensor of the sides and every parameter, by name; W is arbitrary but fixed."""
+    """Return d Σ W S for each tensor of the batches and each parameter, by name; W is arbitrary but fixed."""
     W = torch.randn(S.shape, dtype=S.dtype, generator=torch.Generator().manual_seed(3))
     leaves = {f"images.{k}": v for k, v in images.tensors.items() if v.requires_grad}
     leaves |= {f"texts.{k}": v for k, v in texts.tensors.items() if v.requires_grad} | dict(encoder.named_parameters())
-    found = torch.autograd.grad(S, list(leaves.values()), W, allow_unused=True)
-    return {name: grad for name, grad in zip(leaves, found, strict=True) if grad is not None}
+    values = torch.autograd.grad(S, list(leaves.values()), W, allow_unused=True)
+    return {name: grad for name, grad in zip(leaves, values, strict=True) if grad is not None}
 
 
 @cache
 def pairwise_names() -> tuple[str, ...]:
-    """Encoders of the registry that take regions and score pairs, as they are without options."""
-    found = []
+    """Return the encoders of the registry that take regions and score pairs with their default options."""
+    pairwise = []
     for name in names("encoders"):
         with torch.device("meta"), contextlib.suppress(InputError):
             if build("encoders", name).build((36, 2048), 10).pairwise:
-                found.append(name)
-    return tuple(found)
+                pairwise.append(name)
+    return tuple(pairwise)
 
 
 @pytest.mark.slow
@@ -88,16 +88,16 @@ def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     encoder = model(spec)
     images, texts = sides(encoder)
     one = encoder.score_pairs(images, texts)
-    wanted = gradients(encoder, one, images, texts)
-    encoder.pairs_at_once = captions * len(images)
+    expected = gradients(encoder, one, images, texts)
+    encoder.pairs_per_chunk = captions * len(images)
     two = encoder.score(images, texts)
     assert isinstance(two, Tensor)
     assert torch.allclose(two, one, rtol=0, atol=1e-12)
-    found = gradients(encoder, two, images, texts)
-    assert found.keys() == wanted.keys() and {"images.local", "texts.local"} <= found.keys()
-    for name, gradient in wanted.items():
-        assert torch.allclose(found[name], gradient, rtol=0, atol=1e-10), name
-    assert not wanted["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
+    chunked = gradients(encoder, two, images, texts)
+    assert chunked.keys() == expected.keys() and {"images.local", "texts.local"} <= chunked.keys()
+    for name, gradient in expected.items():
+        assert torch.allclose(chunked[name], gradient, rtol=0, atol=1e-10), name
+    assert not expected["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
 
 
 @pytest.mark.slow
@@ -107,11 +107,11 @@ def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:
     encoder = model(spec).eval()
     images, texts = sides(encoder)
     one = encoder.score_pairs(images, texts)
-    two = two_pass(encoder.score_pairs, images, texts, 3 * block, images_at_once=block)
+    two = score_in_chunks(encoder.score_pairs, images, texts, 3 * block, images_per_chunk=block)
     assert torch.allclose(two, one, rtol=0, atol=1e-12)
-    wanted, found = gradients(encoder, one, images, texts), gradients(encoder, two, images, texts)
-    for name, gradient in wanted.items():
-        assert torch.allclose(found[name], gradient, rtol=0, atol=1e-10), name
+    expected, chunked = gradients(encoder, one, images, texts), gradients(encoder, two, images, texts)
+    for name, gradient in expected.items():
+        assert torch.allclose(chunked[name], gradient, rtol=0, atol=1e-10), name
 
 
 @every_spec
@@ -119,7 +119,7 @@ def test_without_a_gradient_the_scores_are_the_same(spec: str) -> None:
     encoder = model(spec).eval()
     images, texts = sides(encoder)
     with torch.no_grad():
-        S = two_pass(encoder.score_pairs, images, texts, 6)
+        S = score_in_chunks(encoder.score_pairs, images, texts, 6)
     assert not S.requires_grad
     assert torch.allclose(S, encoder.score_pairs(images, texts), rtol=0, atol=1e-12)
 
@@ -134,7 +134,7 @@ def plain_sides() -> tuple[EncodedBatch, EncodedBatch]:
 def test_the_second_scoring_draws_the_random_numbers_of_the_first() -> None:
     images, texts = plain_sides()
     torch.manual_seed(5)
-    S = two_pass(lambda a, b: torch.dropout(a.vectors @ b.vectors.T, 0.5, True), images, texts, 6)
+    S = score_in_chunks(lambda a, b: torch.dropout(a.vectors @ b.vectors.T, 0.5, True), images, texts, 6)
     torch.rand(17)  # what training draws in between
     state = torch.get_rng_state()
     kept = 2.0 * (S.detach() != 0)
@@ -147,34 +147,34 @@ def test_the_second_scoring_draws_the_random_numbers_of_the_first() -> None:
 
 def test_the_graph_of_a_chunk_is_not_kept() -> None:
     images, texts = plain_sides()
-    held: list[StorageWeakRef] = []
+    storages: list[StorageWeakRef] = []
     alive: list[int] = []
 
     def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
-        alive.append(sum(not ref.expired() for ref in held))
+        alive.append(sum(not ref.expired() for ref in storages))
         inner = (a.vectors[:, None] * b.vectors).exp()  # kept by its own backward
-        held.append(StorageWeakRef(inner.untyped_storage()))
+        storages.append(StorageWeakRef(inner.untyped_storage()))
         return inner.square().sum(2)
 
     S = score(images, texts)
-    assert not held[0].expired(), "one pass must keep what its gradient needs, or the test says nothing"
+    assert not storages[0].expired(), "one pass must keep what its gradient needs, or the test says nothing"
     del S
-    held.clear()
+    storages.clear()
     alive.clear()
-    S = two_pass(score, images, texts, 6)
-    assert len(held) == 3 and all(ref.expired() for ref in held)
+    S = score_in_chunks(score, images, texts, 6)
+    assert len(storages) == 3 and all(ref.expired() for ref in storages)
     S.sum().backward()
-    assert len(held) == 6 and alive == [0] * 6
-    assert all(ref.expired() for ref in held)
+    assert len(storages) == 6 and alive == [0] * 6
+    assert all(ref.expired() for ref in storages)
 
 
-def test_again_is_entered_around_the_second_scoring_only() -> None:
+def test_on_replay_is_entered_around_the_second_scoring_only() -> None:
     images, texts = plain_sides()
     inside: list[bool] = []
     now = [False]
 
     @contextlib.contextmanager
-    def again() -> Iterator[None]:
+    def on_replay() -> Iterator[None]:
         now[0] = True
         try:
             yield
@@ -185,15 +185,15 @@ def test_again_is_entered_around_the_second_scoring_only() -> None:
         inside.append(now[0])
         return (a.vectors @ b.vectors.T).exp()
 
-    two_pass(score, images, texts, 6, again).sum().backward()
+    score_in_chunks(score, images, texts, 6, on_replay).sum().backward()
     assert inside == [False] * 3 + [True] * 3
     assert not now[0]
 
 
-def test_captions_of_like_length_meet_and_come_back_in_their_order() -> None:
+def test_captions_of_similar_length_are_scored_together_and_keep_their_order() -> None:
     mask = torch.arange(6) < LENGTHS[:, None]
     texts = EncodedBatch(None, torch.arange(7.0)[:, None, None].expand(7, 6, 1), mask)
-    assert by_length(texts).tolist() == [4, 1, 6, 2, 3, 0, 5]
+    assert order_by_length(texts).tolist() == [4, 1, 6, 2, 3, 0, 5]
     seen: list[tuple[int, int]] = []
 
     def score(a: EncodedBatch, b: EncodedBatch) -> Tensor:
@@ -202,21 +202,21 @@ def test_captions_of_like_length_meet_and_come_back_in_their_order() -> None:
         assert b.mask is None or (b.mask.shape == b.local.shape[:2] and not b.mask.all())
         return b.local[:, 0, 0].expand(len(a), len(b))
 
-    S = two_pass(score, EncodedBatch(torch.zeros(2, 1)), texts, 6)
+    S = score_in_chunks(score, EncodedBatch(torch.zeros(2, 1)), texts, 6)
     assert torch.equal(S, torch.arange(7.0).expand(2, 7))
     assert seen == [(3, 6), (3, 3), (1, 2)]
 
 
 @every_spec
-def test_no_chunk_asks_the_device_for_a_number(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a number from the device stops it; lengths come over once for all chunks, whatever their number."""
+def test_no_chunk_reads_a_number_from_the_device(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a number stops the device; lengths are copied once for all chunks, for any number of chunks."""
     encoder = model(spec).eval()
     images, texts = sides(encoder)
-    asked: list[str] = []
+    reads: list[str] = []
 
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def read(self: Tensor, *more: Any) -> Any:
-            asked.append(name)
+            reads.append(name)
             return real(self, *more)
 
         return read
@@ -225,11 +225,11 @@ def test_no_chunk_asks_the_device_for_a_number(spec: str, monkeypatch: pytest.Mo
         monkeypatch.setattr(Tensor, name, watched(name, getattr(Tensor, name)))
     counts = []
     for pairs in (100, 10, 2):
-        asked.clear()
+        reads.clear()
         with torch.no_grad():
-            two_pass(encoder.score_pairs, images, texts, pairs, images_at_once=2)
-        counts.append(len(asked))
-    assert counts[0] == counts[1] == counts[2] <= 3, asked
+            score_in_chunks(encoder.score_pairs, images, texts, pairs, images_per_chunk=2)
+        counts.append(len(reads))
+    assert counts[0] == counts[1] == counts[2] <= 3, reads
 
 
 def test_chunks_without_padding_have_no_mask() -> None:
@@ -242,11 +242,11 @@ def test_chunks_without_padding_have_no_mask() -> None:
         seen.append((b.local.shape[1], b.mask is None))
         return b.local.new_zeros(len(a), len(b))
 
-    two_pass(score, EncodedBatch(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
+    score_in_chunks(score, EncodedBatch(None, torch.ones(2, 4, 1), torch.ones(2, 4, dtype=torch.bool)), texts, 4)
     assert seen == [(3, True), (3, False), (1, False)]
 
 
 def test_at_least_one_pair_is_scored_at_a_time() -> None:
     images, texts = plain_sides()
-    S = two_pass(lambda a, b: a.vectors @ b.vectors.T, images, texts, 1)
+    S = score_in_chunks(lambda a, b: a.vectors @ b.vectors.T, images, texts, 1)
     assert torch.allclose(S, images.vectors @ texts.vectors.T)

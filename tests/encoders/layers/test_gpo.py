@@ -32,9 +32,9 @@ def numbers(module: nn.Module) -> dict[str, np.ndarray]:
 
 def test_names_and_shapes_are_the_originals() -> None:
     one = {"weight_ih_l0": (96, 32), "weight_hh_l0": (96, 32), "bias_ih_l0": (96,), "bias_hh_l0": (96,)}
-    wanted = {f"gru.{name}{end}": shape for name, shape in one.items() for end in ("", "_reverse")}
-    found = {name: tuple(tensor.shape) for name, tensor in GPO().state_dict().items()}
-    assert found == {**wanted, "linear.weight": (1, 32)}
+    expected = {f"gru.{name}{end}": shape for name, shape in one.items() for end in ("", "_reverse")}
+    shapes = {name: tuple(tensor.shape) for name, tensor in GPO().state_dict().items()}
+    assert shapes == {**expected, "linear.weight": (1, 32)}
 
 
 def test_position_codes_are_those_of_the_oracle(oracle: Callable[[str], ModuleType]) -> None:
@@ -44,10 +44,10 @@ def test_position_codes_are_those_of_the_oracle(oracle: Callable[[str], ModuleTy
 def test_ragged_sets_are_pooled_as_one_at_a_time(oracle: Callable[[str], ModuleType]) -> None:
     gpo, sets = pooling(), features()
     with torch.no_grad():
-        found, theta = gpo(sets, LENGTHS), gpo.weights(LENGTHS, 7)
+        pooled, theta = gpo(sets, LENGTHS), gpo.weights(LENGTHS, 7)
     for row, length in enumerate(LENGTHS.tolist()):
-        wanted = oracle("gpo").pooled(sets[row, :length].double().numpy(), numbers(gpo))
-        assert np.allclose(found[row].numpy(), wanted, atol=1e-5)
+        expected = oracle("gpo").pooled(sets[row, :length].double().numpy(), numbers(gpo))
+        assert np.allclose(pooled[row].numpy(), expected, atol=1e-5)
         assert np.allclose(theta[row, :length].numpy(), oracle("gpo").weights(length, numbers(gpo)), atol=1e-5)
 
 
@@ -59,12 +59,12 @@ def test_weights_sum_to_one_and_are_exactly_zero_on_padding() -> None:
     assert torch.equal(theta[0], theta[3])
 
 
-def test_zero_score_weights_give_the_mean_of_what_is_present() -> None:
+def test_zero_score_weights_give_the_mean_of_present_vectors() -> None:
     gpo, sets = pooling(), features()
     nn.init.zeros_(gpo.linear.weight)
-    found = gpo(sets, LENGTHS)
+    pooled = gpo(sets, LENGTHS)
     for row, length in enumerate(LENGTHS.tolist()):
-        assert torch.allclose(found[row], sets[row, :length].mean(0), atol=1e-6)
+        assert torch.allclose(pooled[row], sets[row, :length].mean(0), atol=1e-6)
 
 
 def test_a_set_of_one_is_left_as_it_is() -> None:
@@ -81,7 +81,7 @@ def test_the_order_of_a_set_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("fill", [0.0, 1e6, -1e6, 9e9])
-def test_neither_padding_nor_the_batch_changes_what_comes_out(fill: float) -> None:
+def test_neither_padding_nor_the_batch_changes_the_result(fill: float) -> None:
     gpo, sets = pooling(), features()
     longer = torch.nn.functional.pad(sets, (0, 0, 0, 4), value=fill)
     longer[:, :7][torch.arange(7) >= LENGTHS[:, None]] = fill
@@ -108,23 +108,23 @@ def test_the_gradient_reaches_features_and_parameters_and_not_the_padding() -> N
 
 
 def test_position_codes_are_computed_once_until_a_longer_set_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpo, sets, made = pooling(), features(), []
+    gpo, sets, computed = pooling(), features(), []
 
     def counted(length: int, width: int) -> Tensor:
-        made.append(length)
+        computed.append(length)
         return position_codes(length, width)
 
     monkeypatch.setattr("lossscope.encoders.layers.gpo.position_codes", counted)
     names = set(gpo.state_dict())
     first = gpo(sets, LENGTHS)
-    assert torch.equal(gpo(sets, LENGTHS), first) and made == []
+    assert torch.equal(gpo(sets, LENGTHS), first) and computed == []
     long = torch.randn(1, 90, 6)
     for length in (90, 90, 70):
         gpo(long[:, :length], torch.tensor([length]))
-    assert made == [90]
+    assert computed == [90]
     assert torch.equal(gpo(sets, LENGTHS), first)
     assert torch.equal(gpo.codes, position_codes(90, 32)) and set(gpo.state_dict()) == names
     with torch.inference_mode():
         gpo(torch.randn(1, 120, 6), torch.tensor([120]))
-    gpo(sets, LENGTHS).sum().backward()  # what evaluation made must not stand in the way of training
+    gpo(sets, LENGTHS).sum().backward()  # codes that evaluation computed must not hinder training
     assert gpo.double().weights(LENGTHS, 7).dtype == torch.float64

@@ -1,4 +1,4 @@
-"""Views of pictures: what may be cropped, that seeds repeat, and the scales towers read."""
+"""Augmentations of pictures: which crops occur, that seeds repeat, and the scalings that towers read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pictures(n: int = 3, height: int = 24, width: int = 32) -> Tensor:
 
 
 def ramp(height: int = 60, width: int = 40) -> Tensor:
-    """A picture whose channels are the row, the column and a constant, in 0..255."""
+    """Return a picture whose channels are the row, the column and a constant, in 0..255."""
     rows = torch.linspace(0, 255, height)[:, None].expand(height, width)
     columns = torch.linspace(0, 255, width)[None, :].expand(height, width)
     return torch.stack([rows, columns, torch.full((height, width), 7.0)]).round().to(torch.uint8)[None]
@@ -24,7 +24,7 @@ def ramp(height: int = 60, width: int = 40) -> Tensor:
 @pytest.mark.parametrize(
     "view", [lambda x: image_augmentation.random_resized_crop(x, 16), image_augmentation.random_crop]
 )
-def test_random_views_keep_type_repeat_with_the_seed_and_differ_within_a_batch(view: object) -> None:
+def test_random_crops_keep_type_repeat_with_the_seed_and_differ_within_a_batch(view: object) -> None:
     one = pictures(1).expand(6, -1, -1, -1)
     torch.manual_seed(3)
     first = view(one)  # type: ignore[operator]
@@ -35,7 +35,7 @@ def test_random_views_keep_type_repeat_with_the_seed_and_differ_within_a_batch(v
     assert not torch.equal(first, view(one))  # type: ignore[operator]
 
 
-def test_random_resized_crop_has_the_area_and_ratio_asked_for() -> None:
+def test_random_resized_crop_has_area_and_ratio_in_range() -> None:
     torch.manual_seed(0)
     views = image_augmentation.random_resized_crop(ramp().expand(300, -1, -1, -1), 20).float()
     height = (views[:, 0].amax((1, 2)) - views[:, 0].amin((1, 2))) / 255
@@ -80,23 +80,23 @@ def test_centre_crop_is_the_middle() -> None:
         image_augmentation.centre_crop(images, 25)
 
 
-def test_flip_mirrors_about_half() -> None:
+def test_random_flip_flips_about_half() -> None:
     torch.manual_seed(0)
     images = pictures(200)
-    found = image_augmentation.flip(images)
-    same = (found == images).flatten(1).all(1)
-    assert bool(((found == images.flip(-1)).flatten(1).all(1) | same).all())
+    flipped = image_augmentation.random_flip(images)
+    same = (flipped == images).flatten(1).all(1)
+    assert bool(((flipped == images.flip(-1)).flatten(1).all(1) | same).all())
     assert 60 < int(same.sum()) < 140
-    assert torch.equal(image_augmentation.flip(images, 0.0), images)
-    assert torch.equal(image_augmentation.flip(images, 1.0), images.flip(-1))
+    assert torch.equal(image_augmentation.random_flip(images, 0.0), images)
+    assert torch.equal(image_augmentation.random_flip(images, 1.0), images.flip(-1))
 
 
 def test_scales() -> None:
     images = torch.tensor([255, 0, 51], dtype=torch.uint8)[None, :, None, None]
-    wanted = torch.tensor([(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225])
-    assert torch.allclose(image_augmentation.imagenet_scaled(images).flatten(), wanted)
-    assert torch.allclose(image_augmentation.imagenet_scaled(images.float() / 255).flatten(), wanted)
+    expected = torch.tensor([(1 - 0.485) / 0.229, -0.456 / 0.224, (0.2 - 0.406) / 0.225])
+    assert torch.allclose(image_augmentation.normalise_imagenet(images).flatten(), expected)
+    assert torch.allclose(image_augmentation.normalise_imagenet(images.float() / 255).flatten(), expected)
     bgr = torch.tensor([51 - 102.9801, 0 - 115.9465, 255 - 122.7717])
-    assert torch.allclose(image_augmentation.detector_scaled(images).flatten(), bgr)
+    assert torch.allclose(image_augmentation.normalise_detector(images).flatten(), bgr)
     with pytest.raises(InputError, match=r"must be uint8; got torch\.float32"):
-        image_augmentation.detector_scaled(images.float())
+        image_augmentation.normalise_detector(images.float())

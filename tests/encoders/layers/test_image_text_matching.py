@@ -1,4 +1,4 @@
-"""Which pairs a matching score learns from, and the soft targets of its contrast."""
+"""Which pairs train a matching score, and the soft targets of its contrastive loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lossscope.core.similarity import Mask, group_mask, pair_mask
-from lossscope.encoders.layers.image_text_matching import contrast, drawn, soft_targets
+from lossscope.encoders.layers.image_text_matching import contrastive_loss, sample_pairs, soft_targets
 
 Oracles = Callable[[str], ModuleType]
 OWNER = torch.tensor([0, 0, 1, 2, 2])
@@ -22,7 +22,7 @@ def test_drawn_pairs_are_positives_and_hard_negatives() -> None:
     valid[0, 2] = valid[1, 0] = False
     torch.manual_seed(0)
     for _ in range(30):
-        pairs = drawn(torch.randn(4, 6), Mask(match, valid))
+        pairs = sample_pairs(torch.randn(4, 6), Mask(match, valid))
         assert pairs.label.tolist() == [1] * 6 + [0] * 12
         assert match[pairs.images[:6], pairs.texts[:6]].all()
         far = ~match & valid
@@ -37,7 +37,7 @@ def test_hard_negatives_are_drawn_by_their_softmax() -> None:
     torch.manual_seed(0)
     count = torch.zeros(4)
     for _ in range(1500):
-        pairs = drawn(S, Mask(match, torch.ones_like(match)))
+        pairs = sample_pairs(S, Mask(match, torch.ones_like(match)))
         count[pairs.texts[4]] += 1
     chance = S[0].softmax(0) + 1e-5
     chance[0] = 0
@@ -46,9 +46,9 @@ def test_hard_negatives_are_drawn_by_their_softmax() -> None:
 
 def test_a_query_without_negatives_gives_no_pair() -> None:
     match = torch.tensor([[True, True], [False, True]])
-    pairs = drawn(torch.zeros(2, 2), Mask(match, torch.ones_like(match)))
-    found = [*zip(pairs.images.tolist(), pairs.texts.tolist(), pairs.label.tolist(), strict=True)]
-    assert found == [(0, 0, 1), (0, 1, 1), (1, 1, 1), (1, 0, 0), (1, 0, 0)]
+    pairs = sample_pairs(torch.zeros(2, 2), Mask(match, torch.ones_like(match)))
+    triples = [*zip(pairs.images.tolist(), pairs.texts.tolist(), pairs.label.tolist(), strict=True)]
+    assert triples == [(0, 0, 1), (0, 1, 1), (1, 1, 1), (1, 0, 0), (1, 0, 0)]
 
 
 def test_soft_targets_sum_to_one_and_are_plain_ones_for_single_pairs(oracle: Oracles) -> None:
@@ -60,6 +60,8 @@ def test_soft_targets_sum_to_one_and_are_plain_ones_for_single_pairs(oracle: Ora
     assert torch.equal(soft_targets(alone), torch.eye(5))
     S = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     plain = torch.nn.functional.cross_entropy
-    wanted = (plain(S / 0.07, torch.arange(5)) + plain(S.T / 0.07, torch.arange(5))) / 2
-    assert float(contrast(S / 0.07, alone)) == pytest.approx(float(wanted), rel=1e-5)
-    assert float(contrast(S[:3] / 0.07, several)) == pytest.approx(oracle("xvlm").contrast(S[:3], 0.07, several.match))
+    expected = (plain(S / 0.07, torch.arange(5)) + plain(S.T / 0.07, torch.arange(5))) / 2
+    assert float(contrastive_loss(S / 0.07, alone)) == pytest.approx(float(expected), rel=1e-5)
+    assert float(contrastive_loss(S[:3] / 0.07, several)) == pytest.approx(
+        oracle("xvlm").contrast(S[:3], 0.07, several.match)
+    )

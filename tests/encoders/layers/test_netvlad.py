@@ -1,4 +1,4 @@
-"""NetVLAD: closed forms, rows that are not there, and what training sees."""
+"""NetVLAD: closed forms, absent rows, and what training normalises."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def rows(behind: float = 0.0) -> Tensor:
 
 def test_one_cluster_is_the_unit_sum_of_differences_from_its_centre() -> None:
     net = pool(clusters=1)
-    wanted = (rows()[0, :3] - net.clusters2[0, :, 0]).sum(0)
-    assert torch.allclose(net(rows(), MASK)[0], wanted / wanted.norm(), atol=1e-6)
+    expected = (rows()[0, :3] - net.clusters2[0, :, 0]).sum(0)
+    assert torch.allclose(net(rows(), MASK)[0], expected / expected.norm(), atol=1e-6)
 
 
-def test_numbers_lie_by_dimension_then_by_cluster() -> None:
-    found = pool()(rows(), MASK)
-    assert found.shape == (3, pool().width) == (3, 6)
-    parts = found[0].view(3, 2)
+def test_numbers_are_in_the_order_of_dimension_and_cluster() -> None:
+    v = pool()(rows(), MASK)
+    assert v.shape == (3, pool().width) == (3, 6)
+    parts = v[0].view(3, 2)
     assert torch.allclose(parts.norm(dim=0), torch.full((2,), 0.5**0.5))
 
 
-def test_rows_that_are_not_there_do_not_count_and_a_set_without_rows_gives_0() -> None:
+def test_absent_rows_do_not_count_and_a_set_without_rows_gives_0() -> None:
     for training in (False, True):
-        found = pool().train(training)(rows(), MASK)
-        assert torch.equal(found, pool().train(training)(rows(behind=7.0), MASK))
-        assert torch.equal(found[2], torch.zeros(6))
+        v = pool().train(training)(rows(), MASK)
+        assert torch.equal(v, pool().train(training)(rows(behind=7.0), MASK))
+        assert torch.equal(v[2], torch.zeros(6))
 
 
-def test_the_batch_norm_of_training_sees_only_rows_that_are_there() -> None:
+def test_the_batch_norm_of_training_sees_only_present_rows() -> None:
     clean, filled = pool().train(), pool().train()
     flat = rows()[MASK][None]
     clean(flat, torch.ones(1, 4, dtype=torch.bool))
@@ -66,9 +66,9 @@ def test_a_ghost_takes_its_share_and_is_dropped() -> None:
         far = torch.tensor([[-50.0], [0], [0]])
         net.clusters2.copy_(torch.cat([far, 0 * far], 1)[None])
         one = net(rows()[:1, :1], torch.ones(1, 1, dtype=torch.bool)).view(3, 2)
-        wanted = torch.stack([shares[k] * (rows()[0, 0] - net.clusters2[0, :, k]) for k in range(2)], 1)
+        expected = torch.stack([shares[k] * (rows()[0, 0] - net.clusters2[0, :, k]) for k in range(2)], 1)
     assert shares.sum() < 1
-    assert torch.allclose(one, torch.nn.functional.normalize(wanted, dim=0) / 2**0.5, atol=1e-6)
+    assert torch.allclose(one, torch.nn.functional.normalize(expected, dim=0) / 2**0.5, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet, network_of
+from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet, identify_resnet
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 
@@ -37,10 +37,10 @@ def test_torchvisions_weights_give_torchvisions_features(
     ours = Resnet(DEPTHS[name], tmp_path / "weights.pth").eval()
     pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        wanted, found = theirs(pixels), ours(pixels)
-    assert found.shape == (2, ours.width)
-    assert float(wanted.abs().max()) > 0.1
-    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        expected, features = theirs(pixels), ours(pixels)
+    assert features.shape == (2, ours.width)
+    assert float(expected.abs().max()) > 0.1
+    assert torch.allclose(features, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_names_with_module_in_front_are_the_same(weights: Path, tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ def test_files_without_batch_counters_are_read(weights: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", list(DEPTHS))
-def test_names_of_blocks_tell_the_network(name: str) -> None:
+def test_names_of_blocks_identify_the_network(name: str) -> None:
     with torch.device("meta"):
         names = list(Resnet(DEPTHS[name]).state_dict())
-    assert network_of(names) == name
+    assert identify_resnet(names) == name
     with pytest.raises(InputError, match="a residual network must be one of resnet18"):
-        network_of(key for key in names if not key.startswith("layer3.1."))
+        identify_resnet(key for key in names if not key.startswith("layer3.1."))

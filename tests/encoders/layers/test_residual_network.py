@@ -1,4 +1,4 @@
-"""Backbones: the original's names and shapes, the two strides, and files in each of their forms."""
+"""Backbones: the original's names and shapes, the two strides, and files in all their forms."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.encoders.layers.grid_backbone import Backbone, name_of, one_of_both, read_backbone, torchvision_name
-from lossscope.encoders.layers.residual_network import PLANS, GridNet, Plan
+from lossscope.encoders.layers.grid_backbone import (
+    Backbone,
+    drop_duplicate_backbone,
+    identify_backbone,
+    read_backbone,
+    torchvision_name,
+)
+from lossscope.encoders.layers.residual_network import RESNETS, ResidualNetwork, ResnetConfig
 from lossscope.errors import InputError
 
-SMALL = Plan((1, 1, 1, 1))
+SMALL = ResnetConfig((1, 1, 1, 1))
 
 
 def shapes(name: str) -> dict[str, tuple[int, ...]]:
     with torch.device("meta"):
-        return {k: tuple(v.shape) for k, v in GridNet(PLANS[name]).state_dict().items()}
+        return {k: tuple(v.shape) for k, v in ResidualNetwork(RESNETS[name]).state_dict().items()}
 
 
 @pytest.mark.parametrize(
@@ -31,12 +37,12 @@ def test_the_number_of_tensors_is_the_originals(name: str, tensors: int) -> None
 
 
 def test_names_and_shapes_are_torchvisions() -> None:
-    found = shapes("resnext101")
-    assert found["conv1.weight"] == (64, 3, 7, 7)
-    assert found["layer1.0.conv2.weight"] == (256, 8, 3, 3)
-    assert found["layer4.0.conv2.weight"] == (2048, 64, 3, 3)
-    assert found["layer4.0.downsample.0.weight"] == (2048, 1024, 1, 1)
-    assert found["layer3.22.bn3.running_var"] == (2048 // 2,)
+    state_shapes = shapes("resnext101")
+    assert state_shapes["conv1.weight"] == (64, 3, 7, 7)
+    assert state_shapes["layer1.0.conv2.weight"] == (256, 8, 3, 3)
+    assert state_shapes["layer4.0.conv2.weight"] == (2048, 64, 3, 3)
+    assert state_shapes["layer4.0.downsample.0.weight"] == (2048, 1024, 1, 1)
+    assert state_shapes["layer3.22.bn3.running_var"] == (2048 // 2,)
     assert shapes("resnet101")["layer1.0.conv2.weight"] == (64, 64, 3, 3)
     assert shapes("resnet18")["layer4.1.conv2.weight"] == (512, 512, 3, 3)
 
@@ -45,18 +51,18 @@ def test_names_and_shapes_are_torchvisions() -> None:
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 def test_maps_are_those_of_the_oracle(name: str, oracle: Callable[[str], ModuleType]) -> None:
     theirs = oracle("resnet").random(name)
-    ours = GridNet(PLANS[name]).eval()
+    ours = ResidualNetwork(RESNETS[name]).eval()
     ours.load_state_dict({k: v for k, v in theirs.state_dict().items() if not k.startswith("fc.")})
     pixels = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        wanted, found = theirs(pixels), ours(pixels).mean((2, 3))
-    assert float(wanted.abs().max()) > 0.1
-    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        expected, features = theirs(pixels), ours(pixels).mean((2, 3))
+    assert float(expected.abs().max()) > 0.1
+    assert torch.allclose(features, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_detectors_network_strides_in_the_first_convolution_and_pools_rounding_up() -> None:
     with torch.device("meta"):
-        theirs, ours = GridNet(Plan((1, 1, 1, 1), caffe=True)), GridNet(SMALL)
+        theirs, ours = ResidualNetwork(ResnetConfig((1, 1, 1, 1), caffe=True)), ResidualNetwork(SMALL)
     strides = [[net.get_submodule(f"layer2.0.conv{i}").stride[0] for i in (1, 2, 3)] for net in (theirs, ours)]
     assert strides == [[2, 1, 1], [1, 2, 1]]
     assert (theirs.maxpool.padding, theirs.maxpool.ceil_mode) == (0, True)
@@ -66,8 +72,18 @@ def test_the_detectors_network_strides_in_the_first_convolution_and_pools_roundi
 @pytest.mark.parametrize("caffe", [True, False])
 def test_a_picture_of_256_has_64_cells(caffe: bool) -> None:
     with torch.device("meta"):
-        assert GridNet(Plan((1, 1, 1, 1), caffe=caffe))(torch.zeros(1, 3, 256, 256)).shape == (1, 2048, 8, 8)
-        assert GridNet(Plan((1, 1, 1, 1), caffe=caffe))(torch.zeros(1, 3, 512, 512)).shape == (1, 2048, 16, 16)
+        assert ResidualNetwork(ResnetConfig((1, 1, 1, 1), caffe=caffe))(torch.zeros(1, 3, 256, 256)).shape == (
+            1,
+            2048,
+            8,
+            8,
+        )
+        assert ResidualNetwork(ResnetConfig((1, 1, 1, 1), caffe=caffe))(torch.zeros(1, 3, 512, 512)).shape == (
+            1,
+            2048,
+            16,
+            16,
+        )
 
 
 def test_cells_are_rows_of_the_map_and_batch_norms_never_train(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +106,9 @@ def test_a_file_with_base_and_top_and_one_with_torchvisions_names_are_the_same(
     torch.save({**state, "fc.weight": torch.zeros(2, 2)}, tmp_path / "flat.pth")
     torch.save(divided(state), tmp_path / "parts.pth")
     for name in ("flat", "parts"):
-        found = Backbone("resnet50", tmp_path / f"{name}.pth").resnet.state_dict()
-        assert found.keys() == state.keys()
-        assert all(torch.equal(found[k], state[k]) for k in state)
+        read = Backbone("resnet50", tmp_path / f"{name}.pth").resnet.state_dict()
+        assert read.keys() == state.keys()
+        assert all(torch.equal(read[k], state[k]) for k in state)
     broken = divided(state)
     del broken["top"]["0.0.conv1.weight"]
     torch.save(broken, tmp_path / "broken.pth")
@@ -105,24 +121,24 @@ def test_a_file_with_base_and_top_and_one_with_torchvisions_names_are_the_same(
 
 def test_both_sets_of_names_of_a_trained_file_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     tower = trained(small_backbone(monkeypatch).resnet.state_dict())
-    once, left = one_of_both(tower)
+    once, left = drop_duplicate_backbone(tower)
     assert "backbone.resnet.layer4.0.conv2.weight" in once
     assert "image_encoder.fc.weight" in once
     assert {"backbone.resnet.fc.weight", "backbone.top.0.0.conv2.weight", "backbone.base.1.bias"} <= set(left)
     assert once.keys() | set(left) == tower.keys()
     less = {k: v for k, v in tower.items() if k != "backbone.base.5.0.bn2.weight"}
     with pytest.raises(InputError, match=r"only backbone.resnet.layer2.0.bn2.weight is"):
-        one_of_both(less)
+        drop_duplicate_backbone(less)
     more = {**tower, "backbone.top.0.9.bn2.weight": torch.zeros(2)}
     with pytest.raises(InputError, match=r"only backbone.top.0.9.bn2.weight is"):
-        one_of_both(more)
+        drop_duplicate_backbone(more)
     other = {**tower, "backbone.base.0.weight": torch.zeros(64, 3, 7, 7)}
     with pytest.raises(InputError, match=r"backbone.resnet.conv1.weight must equal backbone.base.0.weight"):
-        one_of_both(other)
+        drop_duplicate_backbone(other)
 
 
 @pytest.mark.parametrize(
-    ("plan", "source", "wanted"),
+    ("network", "source", "expected"),
     [
         ("resnet101", "imagenet", "resnet101"),
         ("detector", "detector", "detector"),
@@ -131,27 +147,27 @@ def test_both_sets_of_names_of_a_trained_file_must_agree(monkeypatch: pytest.Mon
         ("resnet152", "imagenet_res152", "resnet152"),
     ],
 )
-def test_tensors_and_the_option_tell_the_backbone(plan: str, source: str, wanted: str) -> None:
+def test_tensors_and_the_option_identify_the_backbone(network: str, source: str, expected: str) -> None:
     with torch.device("meta"):
-        tower = {f"backbone.resnet.{k}": v for k, v in GridNet(PLANS[plan]).state_dict().items()}
-    assert name_of(tower, source) == wanted
+        tower = {f"backbone.resnet.{k}": v for k, v in ResidualNetwork(RESNETS[network]).state_dict().items()}
+    assert identify_backbone(tower, source) == expected
 
 
 def small_backbone(monkeypatch: pytest.MonkeyPatch) -> Backbone:
-    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.PLANS", {"resnet50": SMALL})
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.RESNETS", {"resnet50": SMALL})
     torch.manual_seed(0)
     return Backbone("resnet50")
 
 
 def divided(state: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     parts = {"conv1": "base.0", "bn1": "base.1", "layer1": "base.4", "layer2": "base.5", "layer3": "base.6"}
-    found: dict[str, dict[str, Tensor]] = {"base": {}, "top": {}}
+    parts_by_name: dict[str, dict[str, Tensor]] = {"base": {}, "top": {}}
     for name, tensor in state.items():
         head, _, rest = name.partition(".")
         part, _, place = parts.get(head, "top.0").partition(".")
         assert torchvision_name(f"{part}.{place}.{rest}") == name
-        found[part][f"{place}.{rest}"] = tensor
-    return found
+        parts_by_name[part][f"{place}.{rest}"] = tensor
+    return parts_by_name
 
 
 def trained(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""What towers share: unit vectors, the states of a GRU, how linear maps and word vectors start."""
+"""What towers share: unit vectors, the states of a GRU, initial values of linear maps and word vectors."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from lossscope.encoders.layers.initialisation import embedding, xavier
-from lossscope.encoders.layers.scan_towers import states, unit
+from lossscope.encoders.layers.initialisation import build_embedding, init_xavier
+from lossscope.encoders.layers.scan_towers import gru_states, unit
 
 
 def test_unit_adds_the_originals_epsilon_and_leaves_half_precision() -> None:
@@ -24,18 +24,18 @@ def test_unit_adds_the_originals_epsilon_and_leaves_half_precision() -> None:
 def test_states_are_those_of_each_caption_alone(both: bool) -> None:
     torch.manual_seed(0)
     rnn, words, lengths = nn.GRU(3, 4, batch_first=True, bidirectional=both), torch.randn(3, 6, 3), [4, 1, 5]
-    found = states(rnn, words, torch.tensor(lengths))
-    assert found.shape == (3, 6, 4)
+    states = gru_states(rnn, words, torch.tensor(lengths))
+    assert states.shape == (3, 6, 4)
     for row, length in enumerate(lengths):
         alone = rnn(words[row : row + 1, :length])[0][0]
-        wanted = (alone[:, :4] + alone[:, 4:]) / 2 if both else alone
-        assert torch.allclose(found[row, :length], wanted, atol=1e-6)
-        assert not found[row, length:].any()
+        expected = (alone[:, :4] + alone[:, 4:]) / 2 if both else alone
+        assert torch.allclose(states[row, :length], expected, atol=1e-6)
+        assert not states[row, length:].any()
 
 
 def test_maps_and_word_vectors_start_within_their_bounds() -> None:
     torch.manual_seed(0)
-    layer, words = xavier(nn.Linear(30, 50)), embedding(40, 20, 0.1)
+    layer, words = init_xavier(nn.Linear(30, 50)), build_embedding(40, 20, 0.1)
     for weight, bound in ((layer.weight, math.sqrt(6 / 80)), (words.weight, 0.1)):
         assert 0.9 * bound < float(weight.detach().abs().max()) <= bound
     assert not layer.bias.any()

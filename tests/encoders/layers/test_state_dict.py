@@ -1,4 +1,4 @@
-"""Whether tensors fit a model: names, shapes, kinds of numbers; and whether they are numbers."""
+"""Whether tensors fit a model: names, shapes, kinds of numbers; and whether they are finite."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from torch import Tensor
 from lossscope.encoders.base import require_finite, require_fit
 from lossscope.errors import InputError
 
-WANTED = {"a": torch.zeros(2, 3), "count": torch.zeros((), dtype=torch.int64)}
+EXPECTED = {"a": torch.zeros(2, 3), "count": torch.zeros((), dtype=torch.int64)}
 
 
 def test_other_widths_of_the_same_kind_fit() -> None:
-    require_fit(WANTED, {"a": torch.zeros(2, 3, dtype=torch.float16), "count": torch.tensor(3, dtype=torch.int32)}, "x")
+    require_fit(
+        EXPECTED, {"a": torch.zeros(2, 3, dtype=torch.float16), "count": torch.tensor(3, dtype=torch.int32)}, "x"
+    )
     require_fit({"a": torch.zeros(2, device="meta")}, {"a": torch.ones(2)}, "x")
 
 
@@ -29,20 +31,20 @@ def test_other_widths_of_the_same_kind_fit() -> None:
         ({"count": torch.tensor(1.0)}, "count must be of dense whole numbers; got dense floating ones"),
     ],
 )
-def test_the_first_that_differs_is_named(change: dict[str, Tensor], message: str) -> None:
+def test_the_first_difference_is_named(change: dict[str, Tensor], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        require_fit(WANTED, {**WANTED, **change}, "a model")
+        require_fit(EXPECTED, {**EXPECTED, **change}, "a model")
 
 
-def test_a_missing_one_is_named() -> None:
+def test_a_missing_tensor_is_named() -> None:
     with pytest.raises(InputError, match=r"missing \['a'\] \(1\)"):
-        require_fit(WANTED, {"count": WANTED["count"]}, "a model")
+        require_fit(EXPECTED, {"count": EXPECTED["count"]}, "a model")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_weights_that_are_no_numbers_are_named(value: float) -> None:
-    require_finite(WANTED, "x.pth")
+def test_weights_that_are_not_finite_are_named(value: float) -> None:
+    require_finite(EXPECTED, "x.pth")
     with pytest.raises(InputError, match=r"b of x\.pth must hold finite numbers; got NaN or infinity"):
-        require_finite({**WANTED, "b": torch.tensor([1.0, value])}, "x.pth")
+        require_finite({**EXPECTED, "b": torch.tensor([1.0, value])}, "x.pth")
     with pytest.raises(InputError, match=r"b of x\.pth must hold finite numbers; got none"):
         require_finite({"b": torch.zeros(2, device="meta")}, "x.pth")

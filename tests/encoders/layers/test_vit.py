@@ -1,4 +1,4 @@
-"""Vision transformers and VGG-19: the names of their files, and the numbers of an independent implementation."""
+"""Vision transformers and VGG-19: the names in their files, and the numbers of an independent implementation."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.encoders.layers.vgg import Vgg19, averaged
-from lossscope.encoders.layers.vit import VITS, Vit, VitPlan
+from lossscope.encoders.layers.vgg import Vgg19, adaptive_average
+from lossscope.encoders.layers.vit import VITS, Vit, VitConfig
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 
-TINY = VitPlan(width=32, depth=2, heads=4)
+TINY = VitConfig(width=32, depth=2, heads=4)
 
 
 def test_names_and_shapes_are_timms() -> None:
     with torch.device("meta"):
-        found = {k: tuple(v.shape) for k, v in Vit(VITS["vit-base"], (224, 224)).state_dict().items()}
+        shapes = {k: tuple(v.shape) for k, v in Vit(VITS["vit-base"], (224, 224)).state_dict().items()}
     block = {
         "norm1.weight": (768,), "norm1.bias": (768,), "attn.qkv.weight": (2304, 768), "attn.qkv.bias": (2304,),
         "attn.proj.weight": (768, 768), "attn.proj.bias": (768,), "norm2.weight": (768,), "norm2.bias": (768,),
         "mlp.fc1.weight": (3072, 768), "mlp.fc1.bias": (3072,), "mlp.fc2.weight": (768, 3072), "mlp.fc2.bias": (768,),
     }  # fmt: skip
-    wanted = {
+    expected = {
         "cls_token": (1, 1, 768), "pos_embed": (1, 197, 768), "patch_embed.proj.weight": (768, 3, 16, 16),
         "patch_embed.proj.bias": (768,), "norm.weight": (768,), "norm.bias": (768,),
         **{f"blocks.{i}.{name}": shape for i in range(12) for name, shape in block.items()},
     }  # fmt: skip
-    assert found == wanted
-    assert VITS["vit-small"] == VitPlan(384, 12, 6)
+    assert shapes == expected
+    assert VITS["vit-small"] == VitConfig(384, 12, 6)
 
 
 def test_the_class_token_is_that_of_transformers() -> None:
@@ -47,33 +47,33 @@ def test_the_class_token_is_that_of_transformers() -> None:
     ours.load_state_dict(as_timm(theirs.state_dict()))
     pixels = torch.randn(3, 3, 32, 48)
     with torch.no_grad():
-        wanted, found = theirs(pixels).last_hidden_state[:, 0], ours(pixels)
-    assert float(wanted.std()) > 0.05
-    assert torch.allclose(found, wanted, atol=1e-4)
+        expected, token = theirs(pixels).last_hidden_state[:, 0], ours(pixels)
+    assert float(expected.std()) > 0.05
+    assert torch.allclose(token, expected, atol=1e-4)
 
 
 def as_timm(state: dict[str, Tensor]) -> dict[str, Tensor]:
     names = {"layernorm_before": "norm1", "layernorm_after": "norm2", "attention.o_proj": "attn.proj"}
-    found = {
+    renamed = {
         "cls_token": state["embeddings.cls_token"],
         "pos_embed": state["embeddings.position_embeddings"],
     }
     for end in ("weight", "bias"):
-        found[f"patch_embed.proj.{end}"] = state[f"embeddings.patch_embeddings.projection.{end}"]
-        found[f"norm.{end}"] = state[f"layernorm.{end}"]
+        renamed[f"patch_embed.proj.{end}"] = state[f"embeddings.patch_embeddings.projection.{end}"]
+        renamed[f"norm.{end}"] = state[f"layernorm.{end}"]
         for i in range(TINY.depth):
-            three = [state[f"layers.{i}.attention.{part}_proj.{end}"] for part in "qkv"]
-            found[f"blocks.{i}.attn.qkv.{end}"] = torch.cat(three)
+            q_k_v = [state[f"layers.{i}.attention.{part}_proj.{end}"] for part in "qkv"]
+            renamed[f"blocks.{i}.attn.qkv.{end}"] = torch.cat(q_k_v)
             for theirs, ours in {**names, "mlp.fc1": "mlp.fc1", "mlp.fc2": "mlp.fc2"}.items():
-                found[f"blocks.{i}.{ours}.{end}"] = state[f"layers.{i}.{theirs}.{end}"]
-    return found
+                renamed[f"blocks.{i}.{ours}.{end}"] = state[f"layers.{i}.{theirs}.{end}"]
+    return renamed
 
 
 def test_weights_are_read_strictly(tmp_path: Path) -> None:
     state = Vit(TINY, (32, 32)).state_dict()
     torch.save({**state, "head.weight": torch.zeros(2, 2)}, tmp_path / "whole.pth")
-    found = Vit(TINY, (32, 32), tmp_path / "whole.pth").state_dict()
-    assert all(torch.equal(found[k], state[k]) for k in state)
+    read = Vit(TINY, (32, 32), tmp_path / "whole.pth").state_dict()
+    assert all(torch.equal(read[k], state[k]) for k in state)
     torch.save({k: v for k, v in state.items() if k != "blocks.1.attn.qkv.bias"}, tmp_path / "less.pth")
     with pytest.raises(InputError, match=r"missing \['blocks.1.attn.qkv.bias'\]"):
         Vit(TINY, (32, 32), tmp_path / "less.pth")
@@ -105,9 +105,9 @@ def test_vgg_has_torchvisions_names_and_4096_features() -> None:
 @pytest.mark.parametrize("size", [(7, 7), (14, 21), (8, 8), (10, 3)])
 def test_cells_of_vgg_are_those_of_adaptive_pooling_whose_gradient_is_not_deterministic(size: tuple[int, int]) -> None:
     maps = torch.randn(2, 3, *size, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    found, wanted = averaged(maps, 7), torch.nn.functional.adaptive_avg_pool2d(maps, 7)
-    assert torch.allclose(found, wanted, atol=1e-12)
-    (one,), (other,) = (torch.autograd.grad((x**2).sum(), maps) for x in (found, wanted))
+    averaged, expected = adaptive_average(maps, 7), torch.nn.functional.adaptive_avg_pool2d(maps, 7)
+    assert torch.allclose(averaged, expected, atol=1e-12)
+    (one,), (other,) = (torch.autograd.grad((x**2).sum(), maps) for x in (averaged, expected))
     assert torch.allclose(one, other, atol=1e-12)
     with torch.device("meta"):
         assert not any(isinstance(part, torch.nn.AdaptiveAvgPool2d) for part in Vgg19().modules())

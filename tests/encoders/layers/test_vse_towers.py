@@ -1,4 +1,4 @@
-"""The frozen network's leak: a run that is stopped within an epoch goes on in the mode it was in."""
+"""The frozen network's leak: a run that stops within an epoch resumes in the same mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS, LEAK = 5, 3  # steps of an epoch; the leak comes after steps 3, 6 and 9
 
 
 class Tiny(nn.Module):
-    """A network with a batch norm; one file of weights, whatever it is asked for."""
+    """A network with a batch norm; takes any file of weights, for any depths."""
 
     width = 6
 
@@ -48,7 +48,7 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
 
 
 def stop_after(steps: int) -> Callable[[str, int, int], None]:
-    """A listener to progress that presses Ctrl-C after so many steps."""
+    """Return a progress listener that presses Ctrl-C after a number of steps."""
     done: list[str] = []
 
     def progress(label: str, _step: int, _total: int) -> None:
@@ -67,16 +67,16 @@ def state(run: Run) -> dict[str, Any]:
 @pytest.mark.slow
 def test_a_resumed_run_has_the_leak_of_an_unbroken_one(recipe: Recipe, tmp_path: Path) -> None:
     whole = train(recipe, tmp_path / "whole")
-    wanted = state(whole)
-    assert [int(wanted[f"{k}:image.steps"]) for k in (1, 2)] == [STEPS, 2 * STEPS]
-    assert int(wanted["1:image.cnn.bn1.num_batches_tracked"]) == LEAK  # eval from there to the end of the epoch
-    assert int(wanted["2:image.cnn.bn1.num_batches_tracked"]) == LEAK + 1  # the leak of step 6 is that of epoch 2
+    expected = state(whole)
+    assert [int(expected[f"{k}:image.steps"]) for k in (1, 2)] == [STEPS, 2 * STEPS]
+    assert int(expected["1:image.cnn.bn1.num_batches_tracked"]) == LEAK  # eval from there to the end of the epoch
+    assert int(expected["2:image.cnn.bn1.num_batches_tracked"]) == LEAK + 1  # the leak of step 6 is that of epoch 2
     for steps in (2, 3, 4, STEPS, STEPS + 1, STEPS + 3):
         with pytest.raises(Interrupted):
             train(recipe, tmp_path / f"run{steps}", progress=stop_after(steps))
         run = resume(tmp_path / f"run{steps}")
-        found = state(run)
-        assert [name for name, value in wanted.items() if not torch.equal(found[name], value)] == [], steps
+        weights = state(run)
+        assert [name for name, value in expected.items() if not torch.equal(weights[name], value)] == [], steps
         assert run.trajectory.read_bytes() == whole.trajectory.read_bytes()
 
 

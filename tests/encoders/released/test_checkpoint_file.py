@@ -1,4 +1,4 @@
-"""Files of other programs: read whole under their own names, and nothing in them is ever made or run."""
+"""Files of other programs: read whole under their own names, and nothing in them is built or run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 
 from lossscope.encoders.released.checkpoint_file import looks_released, read_released
 from lossscope.errors import InputError
-from lossscope.io.pickles.legacy_torch import read_old
+from lossscope.io.pickles.legacy_torch import read_legacy_torch
 
 TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
 
@@ -29,7 +29,7 @@ class Evil:
 
 @pytest.fixture
 def foreign() -> Iterator[type[Any]]:
-    """A class of a module that exists only while the file is written, as the authors' own classes do."""
+    """Yield a class of a module that exists only while the file is written, as the authors' own classes do."""
     module = types.ModuleType("parse_config")
     cls = type("ConfigParser", (), {"__module__": "parse_config", "__qualname__": "ConfigParser"})
     module.ConfigParser = cls  # type: ignore[attr-defined]
@@ -53,11 +53,11 @@ both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 
 @both
 def test_the_five_keys_of_the_vse_family(tmp_path: Path, zipped: bool) -> None:
-    found = read_released(write(tmp_path / "model_best.pth.tar", zipped))
-    assert [list(tower) for tower in found.towers] == [["a"], ["b"]]
-    assert torch.equal(found.towers[0]["a"], torch.ones(2, 3))
-    assert found.options == {"data_path": "/nfs/data", "margin": 0.2, "max_violation": True}
-    assert (found.epoch, found.metrics) == (3, {"rsum": 381.5})
+    released = read_released(write(tmp_path / "model_best.pth.tar", zipped))
+    assert [list(tower) for tower in released.towers] == [["a"], ["b"]]
+    assert torch.equal(released.towers[0]["a"], torch.ones(2, 3))
+    assert released.options == {"data_path": "/nfs/data", "margin": 0.2, "max_violation": True}
+    assert (released.epoch, released.metrics) == (3, {"rsum": 381.5})
 
 
 @both
@@ -66,9 +66,9 @@ def test_a_prefix_is_dropped_where_every_name_has_it(tmp_path: Path, zipped: boo
         {"module.a": torch.ones(1), "module.b.module.c": torch.ones(1)},
         {"module.a": torch.ones(1), "b": torch.ones(1)},
     ]
-    found = read_released(write(tmp_path / "a.pth", zipped, model=towers))
-    assert list(found.towers[0]) == ["a", "b.module.c"]
-    assert list(found.towers[1]) == ["module.a", "b"]
+    released = read_released(write(tmp_path / "a.pth", zipped, model=towers))
+    assert list(released.towers[0]) == ["a", "b.module.c"]
+    assert list(released.towers[1]) == ["module.a", "b"]
 
 
 @both
@@ -81,11 +81,11 @@ def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: b
     torch.save({"state_dict": TOWERS[0], "config": config, "epoch": 5}, path, _use_new_zipfile_serialization=zipped)
     del sys.modules["parse_config"]
     try:
-        found = read_released(path)
+        released = read_released(path)
     finally:
         sys.modules["parse_config"] = types.ModuleType("parse_config")
-    assert found.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
-    assert list(found.towers[0]) == ["a"]
+    assert released.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
+    assert list(released.towers[0]) == ["a"]
 
 
 @both
@@ -95,12 +95,12 @@ def test_numpy_numbers_are_data(tmp_path: Path, zipped: bool, number: Any) -> No
 
 
 @both
-def test_an_object_that_is_not_data_is_named_and_not_made(tmp_path: Path, zipped: bool) -> None:
+def test_an_object_that_is_not_data_is_named_and_not_built(tmp_path: Path, zipped: bool) -> None:
     path = write(tmp_path / "a.pth.tar", zipped, opt=Evil())
     with pytest.raises(InputError, match=r"must hold plain data; it holds .*exec.*, which are never loaded"):
         read_released(path)
     with pytest.raises(InputError, match=r"must hold plain data; it holds \w+\.exec, which is never loaded"):
-        read_old(path)
+        read_legacy_torch(path)
 
 
 @both
@@ -133,14 +133,14 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
         ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
     ],
 )
-def test_what_holds_no_weights_says_so(tmp_path: Path, content: Any, fragment: str) -> None:
+def test_a_file_without_weights_is_refused(tmp_path: Path, content: Any, fragment: str) -> None:
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(InputError, match=fragment):
         read_released(tmp_path / "a.pth")
 
 
 @both
-def test_a_file_cut_off_says_so(tmp_path: Path, zipped: bool) -> None:
+def test_a_file_cut_off_is_refused(tmp_path: Path, zipped: bool) -> None:
     path = write(tmp_path / "a.pth.tar", zipped)
     path.write_bytes(path.read_bytes()[:-20])
     for old in (False, True):
@@ -149,7 +149,7 @@ def test_a_file_cut_off_says_so(tmp_path: Path, zipped: bool) -> None:
 
 
 @both
-def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
+def test_which_files_look_released(tmp_path: Path, zipped: bool) -> None:
     assert looks_released(write(tmp_path / "a.pth", zipped), "lossscope.checkpoint")
     assert looks_released(write(tmp_path / "a.pth.tar", zipped), "lossscope.checkpoint")
     torch.save({"format": "lossscope.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
@@ -170,7 +170,7 @@ def test_what_looks_original(tmp_path: Path, zipped: bool) -> None:
         ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
     ],
 )
-def test_a_folder_that_is_not_whole_says_so(tmp_path: Path, files: dict[str, str], fragment: str) -> None:
+def test_an_incomplete_folder_is_refused(tmp_path: Path, files: dict[str, str], fragment: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=fragment):
@@ -196,7 +196,7 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
         ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
     ],
 )
-def test_an_index_that_is_none_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+def test_an_invalid_index_is_refused(tmp_path: Path, text: str, fragment: str) -> None:
     from safetensors.torch import save_file
 
     (tmp_path / "config.json").write_text("{}")
@@ -226,7 +226,9 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
     ],
     ids=["deep", "nested", "digits", "great"],
 )
-def test_a_configuration_of_no_ordinary_depth_or_numbers_says_so(tmp_path: Path, text: str, fragment: str) -> None:
+def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
+    tmp_path: Path, text: str, fragment: str
+) -> None:
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
         read_released(tmp_path)
@@ -234,7 +236,7 @@ def test_a_configuration_of_no_ordinary_depth_or_numbers_says_so(tmp_path: Path,
 
 @both
 @pytest.mark.parametrize("old", [True, False])
-def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: bool) -> None:
+def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, old: bool) -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(InputError, match="nested in itself"):
@@ -246,8 +248,8 @@ def test_options_that_hold_themselves_say_so(tmp_path: Path, zipped: bool, old: 
 @pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
 def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
     path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
-    found = read_released(path, old_pickle=old)
-    assert (found.metrics, found.epoch) == ({}, 0)
+    released = read_released(path, old_pickle=old)
+    assert (released.metrics, released.epoch) == ({}, 0)
 
 
 def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
 from lossscope.engine.tiled.one_pass import TiledRows, TilePass
 from lossscope.engine.tiled.sparse_mask import SparseMask
@@ -34,16 +34,16 @@ KINDS: tuple[Kind, ...] = ("random", "tied", "collapsed", "clusters", "sorted")
 
 def source(kind: Kind, images: int, captions: int, d: int = 16, seed: int = 0, grid: bool = True) -> SplitEmbeddings:
     """Embeddings of a kind; on a dyadic grid products are exact, whatever the order of their sums."""
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), captions)
-    v = torch.randn(images, d, generator=dice) / d**0.5
-    t = v[owner] + 0.5 * torch.randn(len(owner), d, generator=dice) / d**0.5
+    v = torch.randn(images, d, generator=generator) / d**0.5
+    t = v[owner] + 0.5 * torch.randn(len(owner), d, generator=generator) / d**0.5
     if kind == "tied":
         v, t = v.sign() / 8, t.sign() / 8
     if kind == "collapsed":
         v, t = torch.full_like(v, 0.25), torch.full_like(t, 0.25)
     if kind == "clusters":
-        v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=dice)] for x in (v, t))
+        v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=generator)] for x in (v, t))
     if kind == "sorted":  # sums grow to the end, so that whatever is kept early is too much
         t = t * torch.linspace(0.1, 1, len(t))[:, None]
     if grid:
@@ -56,29 +56,29 @@ def whole_batch(embedded: SplitEmbeddings, how: Any) -> Batch:
     return next(Sampling(how, None, shuffle=False).batches(embedded.caption_image))
 
 
-def passed(
+def run_pass(
     embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], **options: Any
 ) -> Pair[TiledRows]:
     same_image = options.pop("same_image", "keep")
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
-    relation = SparseMask.of(batch, embedded.caption_image, same_image)
+    mask = SparseMask.of(batch, embedded.caption_image, same_image)
     return TilePass(objectives, eps, True, **options).run(
-        TiledMatrix(embedded, batch.images, batch.captions), relation, shapes
+        TiledMatrix(embedded, batch.images, batch.captions), mask, shapes
     )
 
 
 def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Objective], eps: list[float]) -> None:
     for name in ("positive", "hardest", "column", "above", "ties"):
-        found, expected = (getattr(look.extremes, name).double() for look in (tiled_rows, whole))
-        assert torch.equal(found.nan_to_num(9), expected.nan_to_num(9)), name
+        actual, expected = (getattr(rows.extremes, name).double() for rows in (tiled_rows, whole))
+        assert torch.equal(actual.nan_to_num(9), expected.nan_to_num(9)), name
     for objective, threshold in product(objectives, eps):
-        found, expected = (look.counts(objective, threshold, "corrected") for look in (tiled_rows, whole))
-        assert torch.equal(found.above, expected.above), (objective, threshold)
-        assert torch.equal(found.skipped, expected.skipped)
-        torch.testing.assert_close(found.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
+        actual, expected = (rows.counts(objective, threshold, "corrected") for rows in (tiled_rows, whole))
+        assert torch.equal(actual.above, expected.above), (objective, threshold)
+        assert torch.equal(actual.skipped, expected.skipped)
+        torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
         for name in ("mass_above", "mass_below", "positive"):
-            a, b = getattr(found, name).double(), getattr(expected, name).double()
+            a, b = getattr(actual, name).double(), getattr(expected, name).double()
             torch.testing.assert_close(a, b, rtol=3e-6, atol=3e-6 * max(1.0, float(expected.positive.max())))
 
 
@@ -91,7 +91,7 @@ def test_pairs_are_counted_alike(kind: Kind, same_image: str, rows: int, columns
     eps = [1e-4, 0.01, 1 / images / 2, 0.3]
     embedded = source(kind, images, 2, seed=seed)
     batch = whole_batch(embedded, "pairs")
-    tiled_rows = passed(embedded, batch, objectives, eps, rows=rows, columns=columns, same_image=same_image)
+    tiled_rows = run_pass(embedded, batch, objectives, eps, rows=rows, columns=columns, same_image=same_image)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], same_image), strict=True):  # type: ignore[arg-type]
         assert_same(side, whole, objectives, eps)
 
@@ -105,7 +105,7 @@ def test_images_with_their_captions_are_counted_alike(
     objectives = [build("objectives", spec) for spec in ("smoothap", "smoothap:tau=0.1")]
     embedded = source(kind, images, 4, seed=seed)
     batch = whole_batch(embedded, "images")
-    tiled_rows = passed(embedded, batch, objectives, [1e-3, 0.01], rows=rows, columns=columns)
+    tiled_rows = run_pass(embedded, batch, objectives, [1e-3, 0.01], rows=rows, columns=columns)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         assert_same(side, whole, objectives, [1e-3, 0.01])
 
@@ -114,45 +114,45 @@ def test_images_with_their_captions_are_counted_alike(
 def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
     embedded = source(kind, 150, 2, d=100, grid=False)
     batch, objective, eps = whole_batch(embedded, "pairs"), build("objectives", "ntxent:tau=0.05"), 0.01
-    tiled_rows = passed(embedded, batch, [objective], [eps], rows=37, columns=41)
+    tiled_rows = run_pass(embedded, batch, [objective], [eps], rows=37, columns=41)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         p = (whole.S.double() / 0.05).softmax(1)
         beside = ((p / eps - 1).abs() < 4 * 1.2e-7 / 0.05).sum(1)
-        found, expected = (look.counts(objective, eps, "corrected").above for look in (side, whole))
-        assert ((found - expected).abs() <= beside).all()
+        actual, expected = (rows.counts(objective, eps, "corrected").above for rows in (side, whole))
+        assert ((actual - expected).abs() <= beside).all()
 
 
 def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product computed apart differs in its last bits: such queries are ranked anew from one product."""
+    """A product computed apart differs in its last bits: such queries are ranked again from one product."""
     embedded = source("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
-    apart = lambda matrix, relation: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
-    monkeypatch.setattr("lossscope.engine.tiled.one_pass.positive_similarities", apart)
-    tiled_rows = passed(embedded, batch, [], [], rows=7, columns=11)
+    shifted = lambda matrix, mask: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
+    monkeypatch.setattr("lossscope.engine.tiled.one_pass.positive_similarities", shifted)
+    tiled_rows = run_pass(embedded, batch, [], [], rows=7, columns=11)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         assert torch.equal(side.extremes.above, whole.extremes.above)
         assert torch.equal(side.extremes.ties, whole.extremes.ties)
 
 
-def test_too_many_cells_are_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KeptEntries.__init__, "__defaults__", (1,))
     for kind, how, spec in (("random", "pairs", "ntxent:tau=0.5"), ("random", "images", "smoothap:tau=0.2")):
         embedded, objective = source(kind, 40, 3), build("objectives", spec)
         batch = whole_batch(embedded, how)
-        tiled_rows = passed(embedded, batch, [objective], [1e-4], rows=16, columns=16)
+        tiled_rows = run_pass(embedded, batch, [objective], [1e-4], rows=16, columns=16)
         for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
-            assert side.sides[objective].again
+            assert side.accumulators[objective].needs_second_pass
             assert_same(side, whole, [objective], [1e-4])
 
 
 @pytest.mark.parametrize("probes", [("cocos",), ("cocos:eps=0.1", "similarity", "contributors", "recall", "tangent")])
-def test_a_sweep_tells_the_same_from_tiles(probes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_gives_the_same_summary_from_tiles(probes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_batches, "PANEL", 1500)
     embedded = source("random", 60, 3)
     specs = ("ntxent", "triplet", "siglip", "circle", "goal:triplet=cir,pair=lin")
     for batch_size in (None, 64):
         a, b = (
-            Sweep(specs, probes, batch_size=batch_size, sampling="pairs", engine=engine).run(embedded)[0]
+            Sweep(specs, probes, batch_size=batch_size, sampling="pairs", engine=engine).run(embedded).summary
             for engine in ("dense", "tiled")
         )
         keys = [name for name in a if name not in ("mean", "std")]
@@ -163,9 +163,11 @@ def test_a_sweep_tells_the_same_from_tiles(probes: tuple[str, ...], monkeypatch:
             np.testing.assert_allclose(left, right, rtol=tolerance, atol=1e-6)
 
 
-def test_what_needs_the_whole_matrix_says_so_when_it_can_not_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_objective_that_needs_the_whole_matrix_is_refused_if_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     embedded = source("random", 60, 2)
-    monkeypatch.setattr(large_batches, "CELLS", 100)
+    monkeypatch.setattr(large_batches, "LARGE_ENTRIES", 100)
     Sweep(("goal:pair=sig-ms",), batch_size=None).run(embedded)  # it fits
     monkeypatch.setattr(memory, "free_bytes", lambda device: 100_000)
     with pytest.raises(InputError, match=r"must fit into memory.*takes about 0\.0 GB. Use a smaller --batch-size"):
@@ -191,20 +193,20 @@ def test_tiles_shrink_when_memory_runs_out() -> None:
         memory.retry_smaller(lambda size: (_ for _ in ()).throw(RuntimeError("other")), 256, 16)
 
 
-def test_free_memory_is_some() -> None:
+def test_free_memory_is_positive() -> None:
     assert memory.free_bytes(torch.device("cpu")) > 1 << 20
 
 
 @given(st.integers(1, 5000), st.integers(2, 300))
-def test_runs_cover_everything_evenly(n: int, size: int) -> None:
-    found = row_slices(n, size)
-    assert [i for part in found for i in range(part.start, part.stop)] == list(range(n))
-    lengths = {part.stop - part.start for part in found}
+def test_slices_cover_everything_evenly(n: int, size: int) -> None:
+    slices = row_slices(n, size)
+    assert [i for part in slices for i in range(part.start, part.stop)] == list(range(n))
+    lengths = {part.stop - part.start for part in slices}
     assert max(lengths) <= size and max(lengths) - min(lengths) <= 1
 
 
 def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others would wait for ever for what it tells of other tiles."""
+    """The others would wait for ever for the sums of its tiles."""
     embedded, tried = source("random", 20, 2), []
 
     def scarce(self: TilePass, *_: object) -> None:
@@ -214,9 +216,9 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(TilePass, "run", scarce)
     for size, times in ((2, 1), (1, 5)):
         tried.clear()
-        asking = large_batches.LargeBatchRunner(
+        runner = large_batches.LargeBatchRunner(
             [(build("objectives", "ntxent"), build("probes", "cocos"))], "keep", ProcessGroup(0, size)
         )
         with pytest.raises(MemoryError):
-            list(asking.measured(embedded, whole_batch(embedded, "pairs")))
+            list(runner.run(embedded, whole_batch(embedded, "pairs")))
         assert len(tried) == times

@@ -1,4 +1,4 @@
-"""Checks: planted faults are found, each by the one check that is for it, and what is right passes."""
+"""Checks: each planted fault fails the one check that is for it, and correct objectives pass."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from lossscope.errors import InputError, SpecError
-from lossscope.objectives.checks import spawn as processes
-from lossscope.objectives.checks.finite_differences import finite_differences
+from lossscope.objectives.checks import spawn
+from lossscope.objectives.checks.finite_differences import check_finite_differences
 from lossscope.objectives.checks.suite import Verdict, check
-from lossscope.objectives.checks.trial_batches import trial, with_easy_rows
+from lossscope.objectives.checks.trial_batches import add_easy_queries, random_batch
 from lossscope.registry import build, names
 
 PLANTED = """
@@ -135,7 +135,7 @@ class Stranger:
 
 
 def clip(images, captions):
-    print("a loss that talks")
+    print("a loss that prints")
     S = images @ captions.T / 0.1
     targets = torch.arange(len(S))
     return (F.cross_entropy(S, targets) + F.cross_entropy(S.T, targets)) / 2
@@ -168,8 +168,8 @@ def cut(images, captions):
 
 
 def whole(images, captions):
-    from lossscope.objectives.checks.spawn import gathered
-    return clip(*(gathered(x) if many() else x for x in (images, captions)))
+    from lossscope.objectives.checks.spawn import gather_with_gradients
+    return clip(*(gather_with_gradients(x) if many() else x for x in (images, captions)))
 
 
 def own_rows(images, captions, total=False):
@@ -179,8 +179,8 @@ def own_rows(images, captions, total=False):
 
 
 def own_sum(images, captions):
-    from lossscope.objectives.checks.spawn import gathered
-    every = gathered(captions) if many() else captions
+    from lossscope.objectives.checks.spawn import gather_with_gradients
+    every = gather_with_gradients(captions) if many() else captions
     targets = torch.arange(len(images)) + len(images) * (dist.get_rank() if many() else 0)
     return F.cross_entropy(images @ every.T / 0.1, targets, reduction="sum")
 
@@ -235,21 +235,21 @@ def _planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failed(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """Name -> evidence of what failed (several of one name: the first)."""
-    found: dict[str, str] = {}
+    """Return name -> evidence of the failed verdicts, the first one of each name."""
+    failures: dict[str, str] = {}
     for verdict in verdicts:
         if verdict.outcome == "fail":
-            found.setdefault(verdict.name, verdict.evidence)
-    return found
+            failures.setdefault(verdict.name, verdict.evidence)
+    return failures
 
 
-def of(name: str, verdicts: Iterable[Verdict]) -> Verdict:
+def verdict_of(name: str, verdicts: Iterable[Verdict]) -> Verdict:
     return next(verdict for verdict in verdicts if verdict.name == name)
 
 
 @pytest.mark.parametrize("name", names("objectives"))
-def test_every_objective_there_is_passes(name: str) -> None:
-    verdicts = check(name, ranks=1)
+def test_every_objective_passes(name: str) -> None:
+    verdicts = check(name, processes=1)
     assert failed(verdicts) == {}
     assert len(verdicts) >= 15
     assert all(verdict.evidence for verdict in verdicts)
@@ -257,149 +257,153 @@ def test_every_objective_there_is_passes(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("spec", ["smoothap", "unified", "goal:triplet=cir,pair=lin-ms", "ntxent:tau=0.01"])
-def test_other_batches_give_no_false_alarm(spec: str, seed: int) -> None:
-    assert failed(check(spec, ranks=1, seed=seed)) == {}
+def test_other_seeds_pass(spec: str, seed: int) -> None:
+    assert failed(check(spec, processes=1, seed=seed)) == {}
 
 
-def test_a_hidden_detach_is_found_by_finite_differences() -> None:
-    found = failed(check("./planted.py:Detached", ranks=1))
-    assert set(found) == {"finite differences"}
-    told = found["finite differences"]
-    assert "expected" in told
-    assert "detach()" in told
-    assert "of 110 entries are off" in told
+def test_a_hidden_detach_fails_finite_differences() -> None:
+    failures = failed(check("./planted.py:Detached", processes=1))
+    assert set(failures) == {"finite differences"}
+    text = failures["finite differences"]
+    assert "expected" in text
+    assert "detach()" in text
+    assert "of 110 entries are off" in text
 
 
-def test_a_declared_constant_is_none_and_is_noted() -> None:
-    verdicts = check("./planted.py:Detached:keep=true", ranks=1)
+def test_a_declared_constant_passes_and_is_noted() -> None:
+    verdicts = check("./planted.py:Detached:keep=true", processes=1)
     assert failed(verdicts) == {}
-    assert of("constants", verdicts).outcome == "note"
+    assert verdict_of("constants", verdicts).outcome == "note"
 
 
-def test_a_mean_over_the_wrong_axis_is_found_by_rows() -> None:
-    verdicts = check("./planted.py:WrongAxis", ranks=1)
-    found = failed(verdicts)
-    assert set(found) == {"rows"}
-    assert "moves the value of query" in found["rows"]
-    assert "6 queries and 9 candidates give values of shape (9,)" in found["rows"]
-    assert "wrong axis" in found["rows"]
-    assert of("scale", verdicts) == Verdict("scale", "skipped", "says nothing while rows fails")
+def test_a_mean_over_the_wrong_axis_fails_rows() -> None:
+    verdicts = check("./planted.py:WrongAxis", processes=1)
+    failures = failed(verdicts)
+    assert set(failures) == {"rows"}
+    assert "moves the value of query" in failures["rows"]
+    assert "6 queries and 9 candidates give values of shape (9,)" in failures["rows"]
+    assert "wrong axis" in failures["rows"]
+    assert verdict_of("scale", verdicts) == Verdict("scale", "skipped", "not measured while rows fails")
 
 
-def test_a_softmax_over_the_wrong_axis_is_found_by_rows() -> None:
-    found = failed(check("./planted.py:Columns", ranks=1))
-    assert set(found) == {"rows"}
-    assert "moves the W of query" in found["rows"]
+def test_a_softmax_over_the_wrong_axis_fails_rows() -> None:
+    failures = failed(check("./planted.py:Columns", processes=1))
+    assert set(failures) == {"rows"}
+    assert "moves the W of query" in failures["rows"]
 
 
-def test_nan_at_equal_similarities_is_found_by_corners() -> None:
-    verdicts = check("./planted.py:Standardised", ranks=1)
-    assert set(failed(verdicts)) == {"corners"}
-    told = [verdict.evidence for verdict in verdicts if verdict.name == "corners"]
-    assert len(told) == 5
-    assert all("64 of 64 entries of W are not finite (the first is nan" in evidence for evidence in told)
-    assert [evidence.partition(":")[0] for evidence in told[:2]] == ["all similarities -1", "all similarities 0"]
+def test_nan_at_equal_similarities_fails_edge_cases() -> None:
+    verdicts = check("./planted.py:Standardised", processes=1)
+    assert set(failed(verdicts)) == {"edge cases"}
+    text = [verdict.evidence for verdict in verdicts if verdict.name == "edge cases"]
+    assert len(text) == 5
+    assert all("64 of 64 entries of W are not finite (the first is nan" in evidence for evidence in text)
+    assert [evidence.partition(":")[0] for evidence in text[:2]] == ["all similarities -1", "all similarities 0"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lossy", "grouped"])
-def test_a_gather_that_loses_gradients_is_found_by_ranks(name: str) -> None:
-    found = failed(check(f"./planted.py:{name}", ranks=2))
-    assert set(found) == {"ranks"}
-    assert "gather loses gradients: 1/2 of the gradient arrives on 2 processes" in found["ranks"]
+def test_a_gather_that_loses_gradients_fails_processes(name: str) -> None:
+    failures = failed(check(f"./planted.py:{name}", processes=2))
+    assert set(failures) == {"processes"}
+    assert "gather loses gradients: 1/2 of the gradient arrives on 2 processes" in failures["processes"]
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "told"),
+    ("name", "where", "text"),
     [
         ("Averaged", "scale", "it averages over the queries: with 8 easy queries more W of the first 8 is 0.5 times"),
         ("Scalar", "shapes", "values must be (8,), one loss per query; got ()"),
-        ("Unmasked", "padding", "3 more candidates that take no part change W and values by"),
-        ("LastOfEquals", "ties", "those of row 0 carry 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
-        ("Unequal", "differences", "it claims to pull as much as it pushes, but rows of W sum to at most"),
+        ("Unmasked", "padding", "3 more candidates that are not valid change W and values by"),
+        ("LastOfEquals", "ties", "those of row 0 have 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
+        ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
         ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
         ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
-        ("uniform", "finite differences", "The loss sees more of the embeddings than their similarities"),
+        ("uniform", "finite differences", "The loss depends on more than the similarities of the embeddings"),
     ],
 )
-def test_other_faults_are_found_each_by_its_check(name: str, where: str, told: str) -> None:
-    found = failed(check(f"./planted.py:{name}", ranks=1))
-    assert list(found) == [where]
-    assert told in found[where]
+def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
+    failures = failed(check(f"./planted.py:{name}", processes=1))
+    assert list(failures) == [where]
+    assert text in failures[where]
 
 
-def test_a_coupling_that_is_claimed_and_not_there_is_noted() -> None:
-    verdicts = check("./planted.py:Alone", ranks=1)
+def test_a_coupling_that_is_claimed_but_absent_is_noted() -> None:
+    verdicts = check("./planted.py:Alone", processes=1)
     assert failed(verdicts) == {}
-    assert of("rows", verdicts).outcome == "note"
-    assert of("rows", check("goal:pair=sig-ms", ranks=1)).evidence.startswith("coupled, as it says")
+    assert verdict_of("rows", verdicts).outcome == "note"
+    assert verdict_of("rows", check("goal:pair=sig-ms", processes=1)).evidence.startswith("coupled, as it claims")
 
 
-def test_between_the_slopes_of_a_kink_everything_is_right() -> None:
-    (verdict,) = (v for v in finite_differences(build("objectives", "./planted.py:Kinked"), 0) if v.name != "constants")
+def test_any_w_between_the_slopes_of_a_kink_passes() -> None:
+    (verdict,) = (
+        v for v in check_finite_differences(build("objectives", "./planted.py:Kinked"), 0) if v.name != "constants"
+    )
     assert verdict.outcome == "pass"
     assert "there is a kink" in verdict.evidence
 
 
 def test_a_stated_gradient_has_no_values_to_compare_with() -> None:
-    assert of("finite differences", check("goal", ranks=1)).outcome == "note"
+    assert verdict_of("finite differences", check("goal", processes=1)).outcome == "note"
 
 
 @pytest.mark.parametrize(("name", "kind"), [("clip", "averages"), ("averaging", "averages"), ("own_rows", "averages")])
-def test_a_function_of_ones_own_passes_and_says_how_it_reduces(name: str, kind: str) -> None:
-    verdicts = check(f"./planted.py:{name}", ranks=1)
+def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: str) -> None:
+    verdicts = check(f"./planted.py:{name}", processes=1)
     assert failed(verdicts) == {}
-    assert of("scale", verdicts).outcome == "note"
-    assert of("scale", verdicts).evidence.startswith(f"the loss {kind} over the batch")
-    assert of("ties", verdicts).outcome == "skipped"
+    assert verdict_of("scale", verdicts).outcome == "note"
+    assert verdict_of("scale", verdicts).evidence.startswith(f"the loss {kind} over the batch")
+    assert verdict_of("ties", verdicts).outcome == "skipped"
 
 
 @pytest.mark.parametrize("total", [True, False])
 def test_the_reduction_of_a_function_is_measured(total: bool) -> None:
-    told = of("scale", check(f"./planted.py:own_rows:total={str(total).lower()}", ranks=1)).evidence
-    assert told.startswith(f"the loss {'sums' if total else 'averages'} over the batch")
+    text = verdict_of("scale", check(f"./planted.py:own_rows:total={str(total).lower()}", processes=1)).evidence
+    assert text.startswith(f"the loss {'sums' if total else 'averages'} over the batch")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["ntxent", "triplet_sh", "smoothap", "goal:pair=sig-ms"])
 def test_two_processes_train_as_one_does(spec: str) -> None:
-    verdicts = check(spec, ranks=2)
+    verdicts = check(spec, processes=2)
     assert failed(verdicts) == {}
-    assert of("ranks", verdicts).outcome == "pass"
+    assert verdict_of("processes", verdicts).outcome == "pass"
 
 
 @pytest.mark.slow
 def test_three_processes_train_as_one_does() -> None:
-    assert of("ranks", check("ntxent", ranks=3)).evidence.startswith("the gradient on 3 processes is that on one")
+    assert verdict_of("processes", check("ntxent", processes=3)).evidence.startswith(
+        "the gradient on 3 processes is that on one"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["whole", "Placed"])
 def test_a_gather_with_gradients_passes(name: str) -> None:
-    verdicts = check(f"./planted.py:{name}", ranks=2)
+    verdicts = check(f"./planted.py:{name}", processes=2)
     assert failed(verdicts) == {}
-    assert of("ranks", verdicts).outcome == "pass"
+    assert verdict_of("processes", verdicts).outcome == "pass"
 
 
 @pytest.mark.slow
-def test_a_loss_that_does_not_gather_is_told_and_tried_with_our_gather() -> None:
-    verdicts = check("./planted.py:clip", ranks=2)
+def test_a_loss_that_does_not_gather_is_noted_and_checked_with_a_gather() -> None:
+    verdicts = check("./planted.py:clip", processes=2)
     assert failed(verdicts) == {}
-    assert of("ranks", verdicts).outcome == "note"
-    assert "candidates of that rank only" in of("ranks", verdicts).evidence
-    assert of("ranks, gathered", verdicts).outcome == "pass"
+    assert verdict_of("processes", verdicts).outcome == "note"
+    assert "candidates of that process only" in verdict_of("processes", verdicts).evidence
+    assert verdict_of("processes, gathered", verdicts).outcome == "pass"
 
 
 @pytest.mark.slow
 def test_a_sum_over_own_rows_is_noted() -> None:
-    verdict = of("ranks", check("./planted.py:own_sum", ranks=2))
+    verdict = verdict_of("processes", check("./planted.py:own_sum", processes=2))
     assert verdict.outcome == "note"
     assert verdict.evidence.startswith("it adds up its own rows, so gradients averaged over 2 processes are 1/2 of")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "text"),
     [
         ("cut", "its gather loses gradients: none arrives"),
         ("own_rows", "on 2 processes the gradient has 0."),
@@ -408,48 +412,48 @@ def test_a_sum_over_own_rows_is_noted() -> None:
         ("killed", "rank 1 was killed from outside (SIGKILL), as when memory runs out: try again"),
     ],
 )
-def test_what_goes_wrong_on_a_rank_is_a_verdict(name: str, told: str) -> None:
-    found = failed(check(f"./planted.py:{name}", ranks=2))
-    assert set(found) == {"ranks"}
-    assert told in found["ranks"]
+def test_an_error_on_a_rank_is_a_verdict(name: str, text: str) -> None:
+    failures = failed(check(f"./planted.py:{name}", processes=2))
+    assert set(failures) == {"processes"}
+    assert text in failures["processes"]
 
 
 @pytest.mark.slow
-def test_processes_that_wait_for_ever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "TIMEOUT", 12.0)
-    found = failed(check("./planted.py:waiting", ranks=2))
-    assert found == {"ranks": "no answer after 12 s: one may wait for what another never sends"}
+def test_processes_that_wait_for_ever_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "TIMEOUT", 12.0)
+    failures = failed(check("./planted.py:waiting", processes=2))
+    assert failures == {"processes": "no result after 12 s: one may wait for what another never sends"}
 
 
 @pytest.mark.slow
 def test_no_process_group_is_left_behind() -> None:
-    check("./planted.py:grouped", ranks=1)
+    check("./planted.py:grouped", processes=1)
     assert not torch.distributed.is_initialized()
 
 
-def test_what_can_not_be_checked_raises() -> None:
+def test_what_cannot_be_checked_raises() -> None:
     with pytest.raises(InputError, match="must be an objective; Stranger derives from none"):
-        check("./planted.py:Stranger", ranks=1)
-    with pytest.raises(InputError, match="ranks must be at least 1; got 0"):
-        check("ntxent", ranks=0)
+        check("./planted.py:Stranger", processes=1)
+    with pytest.raises(InputError, match="processes must be at least 1; got 0"):
+        check("ntxent", processes=0)
     with pytest.raises(SpecError, match="did you mean 'ntxent'"):
         check("ntxnt")
     with pytest.raises(InputError, match="tau must be > 0"):
         check("ntxent:tau=0")
 
 
-def test_trial_batches_are_what_they_say() -> None:
+def test_trial_batches_have_their_properties() -> None:
     for name in ("ntxent", "smoothap"):
         objective = build("objectives", name)
-        batch = trial(objective, 0)
+        batch = random_batch(objective, 0)
         assert batch.mask.all_usable
         assert (batch.mask.first_row_with_two_positives is None) == (objective.positives == "one")
-        more = with_easy_rows(batch, 5)
+        more = add_easy_queries(batch, 5)
         assert more.S.shape == (13, 13)
         assert not more.mask.valid[:8, 8:].any()
         assert more.S[8:][more.mask.match[8:]].tolist() == [1.0] * 5
-    square = trial(build("objectives", "./planted.py:clip"), 0)
-    moved = square.stepped(2, 5, 1e-6).S - square.S
+    square = random_batch(build("objectives", "./planted.py:clip"), 0)
+    change = square.with_step(2, 5, 1e-6).S - square.S
     expected = torch.zeros(8, 8, dtype=torch.float64)
     expected[2, 5] = 1e-6
-    torch.testing.assert_close(moved, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(change, expected, rtol=0, atol=1e-10)

@@ -1,4 +1,4 @@
-"""The user's own loss: every way of writing NT-Xent is NT-Xent, whatever its input, its average and its library."""
+"""The user's own loss: every form of NT-Xent equals ntxent, whatever its input, its average and its library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask, normalise, pair_mask
 from lossscope.core.weights import BatchLoss, both, reduce_weights
-from lossscope.engine.plan import Sweep
+from lossscope.engine.sweep import Sweep
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError, SpecError
-from lossscope.objectives.custom.embeddings import vectors_of
+from lossscope.objectives.custom.embeddings import vectors_with_similarities
 from lossscope.registry import build, spec_of
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import verify
@@ -48,8 +48,8 @@ class ClipLoss(nn.Module):
     def __init__(self, cache_labels=False):
         super().__init__()
     def forward(self, image_features, text_features, logit_scale, logit_bias=None, output_dict=False):
-        found = on_s(logit_scale * image_features @ text_features.T, 1.0)
-        return {"contrastive_loss": found} if output_dict else found
+        loss = on_s(logit_scale * image_features @ text_features.T, 1.0)
+        return {"contrastive_loss": loss} if output_dict else loss
 
 class SigLipLoss(nn.Module):
     def forward(self, image_features, text_features, logit_scale, logit_bias, output_dict=False):
@@ -90,22 +90,22 @@ def raises(S): raise RuntimeError("boom")
 def is_nan(S): return S.sum() * float("nan")
 def odd(x, y): return on_s(x @ y.T)
 odd.lossscope_takes = "embeddings"
-def told(S): return on_s(S)
-told.lossscope_reduction = "sum"
+def declared(S): return on_s(S)
+declared.lossscope_reduction = "sum"
 number = 3
 """
 B = 8
 
 
 @pytest.fixture(name="losses")
-def written(tmp_path: Path) -> Path:
+def write_losses(tmp_path: Path) -> Path:
     path = tmp_path / "losses.py"
     path.write_text(LOSSES)
     return path
 
 
 @pytest.fixture(name="batch")
-def made() -> tuple[Tensor, Mask]:
+def random_pairs() -> tuple[Tensor, Mask]:
     random = torch.Generator().manual_seed(0)
     images = normalise(torch.randn(B, 16, generator=random, dtype=torch.float64))
     captions = normalise(images + 0.4 * torch.randn(B, 16, generator=random, dtype=torch.float64))
@@ -113,19 +113,19 @@ def made() -> tuple[Tensor, Mask]:
     return images @ captions.T, mask
 
 
-def trained(objective: Any, S: Tensor, mask: Mask) -> BatchLoss:
+def training_loss(objective: Any, S: Tensor, mask: Mask) -> BatchLoss:
     return reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
 
 
-def assert_trains_like(found: Any, expected: Any, batch: tuple[Tensor, Mask], times: float = 1.0) -> None:
-    ours, theirs = trained(expected, *batch), trained(found, *batch)
+def assert_trains_like(wrapped: Any, expected: Any, batch: tuple[Tensor, Mask], times: float = 1.0) -> None:
+    ours, theirs = training_loss(expected, *batch), training_loss(wrapped, *batch)
     assert ours.value is not None and theirs.value is not None
     torch.testing.assert_close(theirs.value, ours.value * times, rtol=1e-8, atol=1e-10)
     torch.testing.assert_close(theirs.gradient, ours.gradient * times, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("name", "takes", "reduction", "expected"),
+    ("name", "form", "reduction", "expected"),
     [
         ("on_s", "S", "mean", "ntxent"),
         ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
@@ -140,19 +140,19 @@ def assert_trains_like(found: Any, expected: Any, batch: tuple[Tensor, Mask], ti
         ("SigLipLoss", "features", "mean", "siglip"),
     ],
 )
-def test_a_loss_however_written_trains_like_the_objective(
-    losses: Path, batch: tuple[Tensor, Mask], name: str, takes: str, reduction: str, expected: str
+def test_every_form_of_a_loss_trains_like_the_objective(
+    losses: Path, batch: tuple[Tensor, Mask], name: str, form: str, reduction: str, expected: str
 ) -> None:
-    found = build("objectives", f"{losses}:{name}")
-    assert (found.takes, found.reduction, found.directions) == (takes, reduction, 0.5)
-    assert_trains_like(found, build("objectives", expected), batch)
-    assert build("objectives", spec_of(found)) == found
+    wrapped = build("objectives", f"{losses}:{name}")
+    assert (wrapped.call_form, wrapped.reduction, wrapped.directions) == (form, reduction, 0.5)
+    assert_trains_like(wrapped, build("objectives", expected), batch)
+    assert build("objectives", spec_of(wrapped)) == wrapped
 
 
 def test_a_summed_loss_trains_with_its_sum(losses: Path, batch: tuple[Tensor, Mask]) -> None:
-    found = build("objectives", f"{losses}:summed")
-    assert found.reduction == "sum"
-    assert_trains_like(found, build("objectives", "ntxent"), batch, times=B)
+    wrapped = build("objectives", f"{losses}:summed")
+    assert wrapped.reduction == "sum"
+    assert_trains_like(wrapped, build("objectives", "ntxent"), batch, times=B)
 
 
 def test_w_has_the_unit_of_a_sum_over_queries_whether_the_loss_averages_or_not(
@@ -165,38 +165,38 @@ def test_w_has_the_unit_of_a_sum_over_queries_whether_the_loss_averages_or_not(
 
 
 def test_a_loss_per_row_is_one_direction_at_a_time(losses: Path, batch: tuple[Tensor, Mask]) -> None:
-    found, ntxent = build("objectives", f"{losses}:per_row"), build("objectives", "ntxent")
-    for theirs, ours in zip(both(found, *batch), both(ntxent, *batch), strict=True):
+    wrapped, ntxent = build("objectives", f"{losses}:per_row"), build("objectives", "ntxent")
+    for theirs, ours in zip(both(wrapped, *batch), both(ntxent, *batch), strict=True):
         torch.testing.assert_close(theirs.W, ours.W)
         torch.testing.assert_close(theirs.values, ours.values)
-    assert_trains_like(found, ntxent, batch, times=2)
+    assert_trains_like(wrapped, ntxent, batch, times=2)
 
 
-def test_the_word_of_the_author_goes_before_the_measurement(losses: Path, batch: tuple[Tensor, Mask]) -> None:
-    found = build("objectives", f"{losses}:told")
-    assert (found.reduction, found.averages) == ("sum", True)
-    assert_trains_like(found, build("objectives", "ntxent"), batch)
+def test_a_declared_reduction_overrides_the_measured_one(losses: Path, batch: tuple[Tensor, Mask]) -> None:
+    wrapped = build("objectives", f"{losses}:declared")
+    assert (wrapped.reduction, wrapped.averages) == ("sum", True)
+    assert_trains_like(wrapped, build("objectives", "ntxent"), batch)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
-def test_a_loss_of_pytorch_metric_learning_is_taken_as_it_is(
+def test_a_loss_of_pytorch_metric_learning_works_unchanged(
     tmp_path: Path, batch: tuple[Tensor, Mask], name: str, expected: str
 ) -> None:
     with warnings.catch_warnings(action="ignore"):  # of what it imports
         pytest.importorskip("pytorch_metric_learning.losses")
     (tmp_path / "pml.py").write_text("from pytorch_metric_learning.losses import *\n")
-    found, ours = build("objectives", f"{tmp_path}/pml.py:{name}"), build("objectives", expected)
-    assert (found.takes, found.directions, found.reduction) == ("labels", 1.0, "mean")
-    for theirs, mine in zip(both(found, *batch), both(ours, *batch), strict=True):
+    wrapped, ours = build("objectives", f"{tmp_path}/pml.py:{name}"), build("objectives", expected)
+    assert (wrapped.call_form, wrapped.directions, wrapped.reduction) == ("labels", 1.0, "mean")
+    for theirs, mine in zip(both(wrapped, *batch), both(ours, *batch), strict=True):
         torch.testing.assert_close(theirs.W, mine.W, rtol=1e-6, atol=1e-8)
 
 
 def test_similarities_alone_are_enough_where_unit_vectors_have_them(losses: Path, batch: tuple[Tensor, Mask]) -> None:
     S, mask = batch
-    found = build("objectives", f"{losses}:on_embeddings")
+    wrapped = build("objectives", f"{losses}:on_embeddings")
     small = S * 0.5
     torch.testing.assert_close(
-        found(small, replace(mask, info={})).W,
+        wrapped(small, replace(mask, info={})).W,
         build("objectives", f"{losses}:on_s")(small, mask).W,
         rtol=1e-6,
         atol=1e-8,
@@ -206,14 +206,14 @@ def test_similarities_alone_are_enough_where_unit_vectors_have_them(losses: Path
 @pytest.mark.parametrize("fill", [1.0, 0.3, 0.0, -1.0])
 def test_vectors_are_of_unit_length_and_have_the_similarities(fill: float) -> None:
     S = torch.full((3, 4), fill, dtype=torch.float64)
-    a, b = vectors_of(S)
+    a, b = vectors_with_similarities(S)
     torch.testing.assert_close(a @ b.T, S, rtol=0, atol=1e-12)
     assert all(torch.allclose(x.norm(dim=1), torch.ones(len(x), dtype=torch.float64)) for x in (a, b))
 
 
-def test_similarities_that_no_unit_vectors_have_are_refused() -> None:
+def test_similarities_that_no_unit_vectors_have_raise() -> None:
     with pytest.raises(InputError, match="no unit vectors were found"):
-        vectors_of(2 * torch.eye(9) - 1)
+        vectors_with_similarities(2 * torch.eye(9) - 1)
 
 
 @pytest.mark.parametrize(
@@ -230,33 +230,33 @@ def test_similarities_that_no_unit_vectors_have_are_refused() -> None:
         ("is_nan", InputError, "finite numbers; got nan"),
     ],
 )
-def test_what_can_not_be_a_loss_says_why(
+def test_what_cannot_be_a_loss_raises(
     losses: Path, batch: tuple[Tensor, Mask], name: str, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         build("objectives", f"{losses}:{name}")(*batch)
 
 
-def test_batches_that_are_not_pairs_are_refused(losses: Path) -> None:
-    found = build("objectives", f"{losses}:on_s")
+def test_batches_that_are_not_pairs_raise(losses: Path) -> None:
+    wrapped = build("objectives", f"{losses}:on_s")
     match = torch.eye(3, 4, dtype=torch.bool)
     with pytest.raises(InputError, match="whole batches of pairs"):
-        found(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
+        wrapped(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
     with pytest.raises(InputError, match="whole batches of pairs"):
-        found(torch.rand(3, 3), pair_mask(torch.tensor([0, 0, 1]), "mask"))
+        wrapped(torch.rand(3, 3), pair_mask(torch.tensor([0, 0, 1]), "mask"))
 
 
-def test_its_field_is_that_of_the_objective_it_is(losses: Path) -> None:
+def test_its_weight_field_is_that_of_the_objective(losses: Path) -> None:
     for name in ("on_s", "on_embeddings"):
-        found, ours = (weight_field(spec, points=9) for spec in (f"{losses}:{name}", "ntxent"))
+        wrapped, ours = (weight_field(spec, points=9) for spec in (f"{losses}:{name}", "ntxent"))
         for column in ("w_pos", "w_neg"):
-            assert (found[column] - ours[column]).abs().max() < 1e-8
+            assert (wrapped[column] - ours[column]).abs().max() < 1e-8
 
 
-def test_probes_see_it_like_any_objective(losses: Path, tiny_checkpoint: Path) -> None:
+def test_probes_treat_it_like_any_objective(losses: Path, tiny_checkpoint: Path) -> None:
     embedded = load(tiny_checkpoint, split="val", cache=False)
     specs = (f"{losses}:on_embeddings", f"{losses}:on_s")
-    rows = Sweep(objectives=specs, batch_size=16).run(embedded)[0]
+    rows = Sweep(objectives=specs, batch_size=16).run(embedded).summary
     by = rows.pivot_table(index=["direction", "statistic"], columns="objective", values="mean", sort=False)
     first, second = (by[column].to_numpy() for column in by)
     assert first == pytest.approx(second, rel=1e-3, nan_ok=True)
@@ -276,12 +276,12 @@ def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path:
         verify(runs[0].best)
 
 
-def test_a_loss_with_parameters_of_its_own_is_not_trained_with(losses: Path, tmp_path: Path) -> None:
+def test_training_with_a_loss_that_has_parameters_raises(losses: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no parameters of its own to be trained with; it has log_scale"):
         train(Recipe(data="scenes:train=8,val=4,test=4,size=16", objective=f"{losses}:Learns"), tmp_path / "run")
 
 
-def test_it_is_not_trained_with_candidates_left_out(losses: Path, tmp_path: Path) -> None:
+def test_training_with_masked_candidates_raises(losses: Path, tmp_path: Path) -> None:
     tiny = Recipe(data="scenes:train=8,val=4,test=4,size=16", objective=f"{losses}:on_s", same_image="mask")
     with pytest.raises(
         InputError, match=r"--same-image must be keep for .*on_s:tau=0.1, which takes whole batches only"
@@ -290,8 +290,8 @@ def test_it_is_not_trained_with_candidates_left_out(losses: Path, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_a_scale_is_learnt_where_it_is_asked_for(losses: Path) -> None:
-    found = build("objectives", f"{losses}:SigLipLoss:learn=true")
-    assert found.learnable == {"scale": 10.0, "bias": -10.0}
-    assert found.with_learnt({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
+def test_a_scale_is_learnt_with_learn_true(losses: Path) -> None:
+    wrapped = build("objectives", f"{losses}:SigLipLoss:learn=true")
+    assert wrapped.learnable == {"scale": 10.0, "bias": -10.0}
+    assert wrapped.with_learnt({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
     assert build("objectives", f"{losses}:SigLipLoss").learnable == {}

@@ -11,50 +11,53 @@ import pandas as pd
 import pytest
 
 from lossscope.plots import style
+from lossscope.report.build import gather
 from lossscope.report.chapters.base import ReportData
-from lossscope.report.results import Results, read_results
-from lossscope.studies.report import material
+from lossscope.report.results import FRAMES, Results
+from lossscope.studies.report import diagrams, read_runs
 
-FRAMES = ("rows", "queries", "curves", "what_if", "singles", "chosen", "epochs", "cells")
-Changed = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+WithRows = Callable[[Change], ReportData]
 
 
 @pytest.fixture(scope="session")
 def results(tiny_study: Path) -> Results:
-    """What the study says; frames are not to be written to."""
-    return read_results([tiny_study])
+    """The results of the study; frames are not to be written to."""
+    return read_runs([tiny_study])
 
 
 @pytest.fixture(scope="session")
-def told(results: Results) -> ReportData:
-    """With comparisons and fields."""
-    return material(results, resamples=99)
+def report_data(results: Results) -> ReportData:
+    """The study with comparisons and weight fields."""
+    return gather(results, diagrams(results), resamples=99)
 
 
 @pytest.fixture(scope="session")
-def one(results: Results) -> ReportData:
+def one_run(results: Results) -> ReportData:
     """One run alone."""
-    name = results.cells["run"].iloc[0]
-    kept: dict[str, Any] = {kind: _of(getattr(results, kind), name) for kind in FRAMES}
-    return material(replace(results, **kept), resamples=99)
+    name = results.runs["run"].iloc[0]
+    frames: dict[str, Any] = {kind: _of_run(getattr(results, kind), name) for kind in (*FRAMES, "epochs", "runs")}
+    alone = replace(results, **frames, recipes={name: results.recipes[name]})
+    return gather(alone, diagrams(alone), resamples=99)
 
 
-def _of(frame: pd.DataFrame, run: str) -> pd.DataFrame:
-    found: pd.DataFrame = frame[frame["run"] == run]
-    return found
+def _of_run(frame: pd.DataFrame, run: str) -> pd.DataFrame:
+    rows: pd.DataFrame = frame[frame["run"] == run]
+    return rows
 
 
 @pytest.fixture
-def changed(told: ReportData) -> Changed:
-    """The material with other rows."""
+def with_rows(report_data: ReportData) -> WithRows:
+    """Return the study with other summary rows."""
 
-    def made(change: Callable[[pd.DataFrame], pd.DataFrame]) -> ReportData:
-        return replace(told, results=replace(told.results, rows=change(told.results.rows.copy())))
+    def replace_rows(change: Change) -> ReportData:
+        results = report_data.results
+        return replace(report_data, results=replace(results, rows=change(results.rows.copy())))
 
-    return made
+    return replace_rows
 
 
 @pytest.fixture(autouse=True)
-def _on_screen() -> Iterator[None]:
+def _screen_style() -> Iterator[None]:
     with style.screen():
         yield

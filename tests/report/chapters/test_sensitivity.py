@@ -1,4 +1,4 @@
-"""A hyper-parameter is drawn where it is swept and all others stand still."""
+"""Is a hyper-parameter drawn where it is varied and all others are fixed?"""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SPECS = {
 }
 
 
-def of(told: ReportData, specs: dict[str, float]) -> ReportData:
-    """One rsum for each spec."""
-    rows = told.results.rows
-    one = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")].iloc[:1]
-    made = [
-        one.assign(run=spec, source=spec, spec=spec, objective_label=spec, mean=rsum) for spec, rsum in specs.items()
+def with_specs(report_data: ReportData, specs: dict[str, float]) -> ReportData:
+    """Return the study with one rsum for each spec."""
+    rows = report_data.results.rows
+    row = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")].iloc[:1]
+    parts = [
+        row.assign(run=spec, source=spec, spec=spec, objective_label=spec, mean=rsum) for spec, rsum in specs.items()
     ]
-    return replace(told, results=replace(told.results, rows=pd.concat(made, ignore_index=True)))
+    return replace(report_data, results=replace(report_data.results, rows=pd.concat(parts, ignore_index=True)))
 
 
-def test_each_swept_field_is_a_panel_with_its_own_values(told: ReportData) -> None:
-    (section,) = sensitivity.build(of(told, SPECS))
+def test_each_varied_field_is_a_panel_with_its_own_values(report_data: ReportData) -> None:
+    (section,) = sensitivity.build(with_specs(report_data, SPECS))
     (picture,) = section.everything
     assert isinstance(picture, Picture)
     margin, gamma = picture.figure.axes  # type: ignore[attr-defined]
@@ -40,7 +40,7 @@ def test_each_swept_field_is_a_panel_with_its_own_values(told: ReportData) -> No
     assert lines["gamma"] == [[20, 520], [40, 540], [60, 520]]
 
 
-def test_two_values_or_words_are_no_curve(told: ReportData) -> None:
-    assert sensitivity.build(of(told, {"ntxent:tau=0.1": 1.0, "ntxent:tau=0.2": 2.0})) == []
+def test_two_values_or_words_are_no_curve(report_data: ReportData) -> None:
+    assert sensitivity.build(with_specs(report_data, {"ntxent:tau=0.1": 1.0, "ntxent:tau=0.2": 2.0})) == []
     pairs = {f"goal:triplet=con,pair={pair}": 1.0 for pair in ("con", "lin", "sig")}
-    assert sensitivity.build(of(told, pairs)) == []
+    assert sensitivity.build(with_specs(report_data, pairs)) == []

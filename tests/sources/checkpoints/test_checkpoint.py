@@ -1,4 +1,4 @@
-"""Checkpoints: plain, whole, checked before use, and never a way to run code."""
+"""Are checkpoints plain and checked before use, and do they never run code?"""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Mine(EncoderSpec):
 
 
 @pytest.fixture
-def held(tiny_checkpoint: Path) -> dict[str, Any]:
-    found: dict[str, Any] = torch.load(tiny_checkpoint, weights_only=True)
-    return found
+def content(tiny_checkpoint: Path) -> dict[str, Any]:
+    values: dict[str, Any] = torch.load(tiny_checkpoint, weights_only=True)
+    return values
 
 
-def saved(tmp_path: Path, held: dict[str, Any], **changes: Any) -> Path:
-    torch.save({**held, **changes}, tmp_path / "changed.pt")
+def save(tmp_path: Path, content: dict[str, Any], **changes: Any) -> Path:
+    torch.save({**content, **changes}, tmp_path / "changed.pt")
     return tmp_path / "changed.pt"
 
 
-def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path, tiny_checkpoint: Path) -> None:
+def test_a_saved_checkpoint_loads_unchanged(tmp_path: Path, tiny_checkpoint: Path) -> None:
     first = Checkpoint.load(tiny_checkpoint)
     first.save(tmp_path / "again.pt")
     second = Checkpoint.load(tmp_path / "again.pt")
@@ -50,10 +50,10 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path, tiny_checkpoint: Path
     assert [path.name for path in tmp_path.iterdir()] == ["again.pt"]
 
 
-def test_it_is_a_plain_dict_of_its_fields(held: dict[str, Any]) -> None:
-    assert (held["format"], held["version"]) == ("lossscope.checkpoint", 2)
-    assert (held["optimiser"], held["rng"]) == (None, None)
-    assert held["encoder"].startswith("vsepp:") and held["training"]["batch_size"] == 32
+def test_it_is_a_plain_dict_of_its_fields(content: dict[str, Any]) -> None:
+    assert (content["format"], content["version"]) == ("lossscope.checkpoint", 2)
+    assert (content["optimiser"], content["rng"]) == (None, None)
+    assert content["encoder"].startswith("vsepp:") and content["training"]["batch_size"] == 32
 
 
 def test_the_model_is_rebuilt_in_eval_mode_with_its_weights(tiny_checkpoint: Path) -> None:
@@ -64,46 +64,46 @@ def test_the_model_is_rebuilt_in_eval_mode_with_its_weights(tiny_checkpoint: Pat
     assert checkpoint.words().to_list() == checkpoint.vocabulary
 
 
-def test_verify_says_what_it_is(tiny_run: Path) -> None:
-    found = verify(tiny_run / "best.pt")
-    assert found["objective"] == "ntxent:tau=0.1"
-    assert found["can be continued"] == "no (weights only)"
+def test_verify_describes_a_checkpoint(tiny_run: Path) -> None:
+    description = verify(tiny_run / "best.pt")
+    assert description["objective"] == "ntxent:tau=0.1"
+    assert description["can be continued"] == "no (weights only)"
     assert verify(tiny_run / "checkpoints" / "last.pt")["can be continued"] == "yes"
 
 
-def test_a_newer_format_says_so(tmp_path: Path, held: dict[str, Any]) -> None:
+def test_a_newer_format_is_refused(tmp_path: Path, content: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="Install a newer lossscope"):
-        Checkpoint.load(saved(tmp_path, held, version=3))
+        Checkpoint.load(save(tmp_path, content, version=3))
 
 
 @pytest.mark.parametrize("version", [None, "1", 1.0])
-def test_a_version_is_a_whole_number(tmp_path: Path, held: dict[str, Any], version: Any) -> None:
+def test_a_version_must_be_a_whole_number(tmp_path: Path, content: dict[str, Any], version: Any) -> None:
     with pytest.raises(InputError, match="must have checkpoint format"):
-        Checkpoint.load(saved(tmp_path, held, version=version))
+        Checkpoint.load(save(tmp_path, content, version=version))
 
 
-def test_other_torch_files_are_told_apart(tmp_path: Path) -> None:
+def test_other_torch_files_are_refused(tmp_path: Path) -> None:
     for content, fragment in (({"state_dict": {}, "epoch": 1}, "keys"), ([1, 2], "list"), (torch.ones(2), "Tensor")):
         torch.save(content, tmp_path / "a.pt")
         with pytest.raises(InputError, match=f"must be a lossscope checkpoint; it holds .*{fragment}"):
             Checkpoint.load(tmp_path / "a.pt")
 
 
-def test_cut_text_and_foreign_files_are_refused(tmp_path: Path, tiny_checkpoint: Path, held: dict[str, Any]) -> None:
+def test_cut_text_and_foreign_files_are_refused(tmp_path: Path, tiny_checkpoint: Path, content: dict[str, Any]) -> None:
     whole = tiny_checkpoint.read_bytes()
-    for content in (whole[:100], whole[: len(whole) // 2], whole[:-1], b"text", b""):
-        (tmp_path / "a.pt").write_bytes(content)
+    for damaged in (whole[:100], whole[: len(whole) // 2], whole[:-1], b"text", b""):
+        (tmp_path / "a.pt").write_bytes(damaged)
         with pytest.raises(InputError, match=r"a\.pt must be a"):
             Checkpoint.load(tmp_path / "a.pt")
     with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects"):
-        Checkpoint.load(saved(tmp_path, held, training=argparse.Namespace()))
+        Checkpoint.load(save(tmp_path, content, training=argparse.Namespace()))
 
 
 @pytest.mark.parametrize("key", ["encoder", "weights", "vocabulary", "optimiser", "versions"])
-def test_a_missing_key_is_named(tmp_path: Path, held: dict[str, Any], key: str) -> None:
-    del held[key]
+def test_a_missing_key_is_refused_by_name(tmp_path: Path, content: dict[str, Any], key: str) -> None:
+    del content[key]
     with pytest.raises(InputError, match=f"missing {key}"):
-        Checkpoint.load(saved(tmp_path, held))
+        Checkpoint.load(save(tmp_path, content))
 
 
 @pytest.mark.parametrize(
@@ -121,28 +121,30 @@ def test_a_missing_key_is_named(tmp_path: Path, held: dict[str, Any], key: str) 
         ("data_fingerprint", 5, "data_fingerprint of .* must be str; got int"),
     ],
 )
-def test_a_wrong_type_is_named(tmp_path: Path, held: dict[str, Any], key: str, value: Any, fragment: str) -> None:
+def test_a_wrong_type_is_refused_by_name(
+    tmp_path: Path, content: dict[str, Any], key: str, value: Any, fragment: str
+) -> None:
     with pytest.raises(InputError, match=fragment):
-        Checkpoint.load(saved(tmp_path, held, **{key: value}))
+        Checkpoint.load(save(tmp_path, content, **{key: value}))
 
 
-def test_weights_that_do_not_fit_are_named(tmp_path: Path, held: dict[str, Any]) -> None:
-    name, tensor = next(iter(held["weights"].items()))
-    less = {k: v for k, v in held["weights"].items() if k != name}
+def test_weights_that_do_not_fit_are_refused_by_name(tmp_path: Path, content: dict[str, Any]) -> None:
+    name, tensor = next(iter(content["weights"].items()))
+    less = {k: v for k, v in content["weights"].items() if k != name}
     for weights, fragment in (
         (less, r"missing \['image"),
-        ({**held["weights"], "more": tensor}, r"left over \['more'\] \(1\)"),
-        ({**held["weights"], name: tensor[:1]}, f"{name} must be "),
+        ({**content["weights"], "more": tensor}, r"left over \['more'\] \(1\)"),
+        ({**content["weights"], name: tensor[:1]}, f"{name} must be "),
     ):
         with pytest.raises(InputError, match=fragment):
-            verify(saved(tmp_path, held, weights=weights))
+            verify(save(tmp_path, content, weights=weights))
     with pytest.raises(InputError, match=r"embed\.weight must be \(\d+, 8\)"):
-        verify(saved(tmp_path, held, vocabulary=[*held["vocabulary"], "unheard"]))
+        verify(save(tmp_path, content, vocabulary=[*content["vocabulary"], "unheard"]))
 
 
-def test_weights_that_are_not_finite_are_named(tmp_path: Path, held: dict[str, Any]) -> None:
-    held["weights"]["image.fc.bias"] = torch.full((16,), torch.nan)
-    path = saved(tmp_path, held)
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path, content: dict[str, Any]) -> None:
+    content["weights"]["image.fc.bias"] = torch.full((16,), torch.nan)
+    path = save(tmp_path, content)
     with pytest.raises(InputError, match=r"image\.fc\.bias is not\. The training diverged"):
         verify(path)
     with pytest.raises(InputError, match="image vectors of split 'test' must be finite; row 0"):
@@ -150,10 +152,10 @@ def test_weights_that_are_not_finite_are_named(tmp_path: Path, held: dict[str, A
 
 
 @pytest.mark.parametrize("key", ["encoder", "objective", "data"])
-def test_a_python_file_is_never_imported_unasked(tmp_path: Path, held: dict[str, Any], key: str) -> None:
+def test_a_python_file_is_imported_only_when_trusted(tmp_path: Path, content: dict[str, Any], key: str) -> None:
     plugin, mark = tmp_path / "mine.py", tmp_path / "imported"
     plugin.write_text(PLUGIN.format(mark=str(mark)))
-    path = saved(tmp_path, held, **{key: f"{plugin}:Mine"})
+    path = save(tmp_path, content, **{key: f"{plugin}:Mine"})
     with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
         verify(path)
     if key != "objective":
@@ -162,10 +164,10 @@ def test_a_python_file_is_never_imported_unasked(tmp_path: Path, held: dict[str,
     assert not mark.exists()
 
 
-def test_a_python_file_is_imported_when_trusted(tmp_path: Path, held: dict[str, Any]) -> None:
+def test_a_python_file_is_imported_when_trusted(tmp_path: Path, content: dict[str, Any]) -> None:
     plugin, mark = tmp_path / "mine.py", tmp_path / "imported"
     plugin.write_text(PLUGIN.format(mark=str(mark)))
-    path = saved(tmp_path, held, encoder=f"{plugin}:Mine")
+    path = save(tmp_path, content, encoder=f"{plugin}:Mine")
     assert verify(path, trust_code=True)["encoder"] == f"{plugin}:Mine"
     assert mark.read_text() == "imported"
     assert load(path, split="val", trust_code=True).images is not None
@@ -183,7 +185,7 @@ def test_the_safetensors_form_is_the_same_checkpoint_without_training_state(
     assert load(tmp_path / "shared.safetensors").objective == first.objective
 
 
-def test_a_safetensors_checkpoint_without_its_json_is_a_clear_error(tiny_checkpoint: Path, tmp_path: Path) -> None:
+def test_a_safetensors_checkpoint_without_its_json_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
     Checkpoint.load(tiny_checkpoint).save(tmp_path / "shared.safetensors")
     (tmp_path / "shared.json").unlink()
     with pytest.raises(InputError, match=r"shared\.json must exist"):

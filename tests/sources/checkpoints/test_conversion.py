@@ -1,4 +1,4 @@
-"""The authors' files, as they lie on disk: opened, probed, converted, and refused when anything does not fit."""
+"""Are released files opened, probed and converted with the scores of their models, and refused unless all fits?"""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ CAPTIONS = [
     f"a {colour} {animal} {verb}" for animal in ("dog", "cat") for colour in ("red", "blue") for verb in ("runs", "x")
 ]
 THREE = ("image.", "text.", "similarity.")
-SEEN = {"margin": 0.2, "max_violation": True, "data_path": "/nfs/work/data", "vocab_path": "/nfs/work/vocab"}
+COMMON = {"margin": 0.2, "max_violation": True, "data_path": "/nfs/work/data", "vocab_path": "/nfs/work/vocab"}
 
 
 @dataclass(frozen=True)
 class Family:
-    """spec: a small model. options: what its authors' file says beside. shape: of one item. prefix: before names."""
+    """An encoder family and the form of its released files."""
 
-    spec: str
-    options: dict[str, Any]
-    shape: tuple[int, ...] = (36, 6)
-    added: tuple[str, ...] = ()
-    prefix: str = ""
-    towers: tuple[str, ...] = ("image.", "text.")
+    spec: str  # of a small model
+    options: dict[str, Any]  # further options in the released file
+    shape: tuple[int, ...] = (36, 6)  # of one item
+    added: tuple[str, ...] = ()  # words added to the vocabulary
+    prefix: str = ""  # of the names of tensors
+    towers: tuple[str, ...] = ("image.", "text.")  # prefixes of the state dicts
 
 
 FAMILIES = {
@@ -75,13 +75,13 @@ def model(family: Family) -> Encoder:
 
 
 def write(path: Path, family: Family, zipped: bool = True, **change: Any) -> Path:
-    """What the authors' training script leaves: five keys, a list of state dicts, a Namespace."""
+    """Write a file as the authors' training script does: five keys, a list of state dicts, a Namespace."""
     state = model(family).state_dict()
     towers = [
         {family.prefix + k.removeprefix(tower): v for k, v in state.items() if k.startswith(tower)}
         for tower in family.towers
     ]
-    options = argparse.Namespace(**SEEN, **family.options, vocab_size=len(WORDS))
+    options = argparse.Namespace(**COMMON, **family.options, vocab_size=len(WORDS))
     content = {"epoch": 12, "model": towers, "best_rsum": 401.5, "opt": options, "Eiters": 99} | change
     torch.save(content, path, _use_new_zipfile_serialization=zipped)
     return path
@@ -89,8 +89,8 @@ def write(path: Path, family: Family, zipped: bool = True, **change: Any) -> Pat
 
 def vocabulary(path: Path, words: tuple[str, ...] = WORDS) -> Path:
     ids = {word: row for row, word in enumerate(words)}
-    told = {"word2idx": ids, "idx2word": {str(row): word for word, row in ids.items()}, "idx": len(ids)}
-    path.write_text(json.dumps(told))
+    content = {"word2idx": ids, "idx2word": {str(row): word for word, row in ids.items()}, "idx": len(ids)}
+    path.write_text(json.dumps(content))
     return path
 
 
@@ -103,7 +103,7 @@ def folder(path: Path, family: Family) -> Path:
 
 
 def expected(family: Family, data: Path) -> Tensor:
-    """S of the model itself, one caption at a time."""
+    """Return S of the model itself, one caption at a time."""
     encoder, words = model(family), Vocabulary((*WORDS, *family.added))
     images = torch.from_numpy(np.load(data / "test_ims.npy"))
     columns = []
@@ -120,26 +120,26 @@ def expected(family: Family, data: Path) -> Tensor:
 @pytest.mark.slow
 @both
 @families
-def test_an_original_is_probed_and_converted_with_its_own_scores(tmp_path: Path, family: Family, zipped: bool) -> None:
+def test_a_released_file_is_probed_and_converted_with_its_scores(tmp_path: Path, family: Family, zipped: bool) -> None:
     file = write(tmp_path / "model_best.pth.tar", family, zipped)
     words, data = vocabulary(tmp_path / "words.json"), folder(tmp_path / "data", family)
     S = expected(family, data)
     rows = (np.arange(4), np.arange(20))
     direct = load(file, data=f"precomp:root={data}", split="test", vocabulary=words)
-    torch.testing.assert_close(direct.block(*rows), S, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(direct.similarity_block(*rows), S, atol=1e-5, rtol=1e-5)
     assert direct.objective == "triplet_sh:margin=0.2"
     for out in (tmp_path / "ours.pt", tmp_path / "ours.safetensors"):
         checkpoint, _ = open_released(file, words, f"precomp:root={data}")
         checkpoint.save(out)
-        again = load(out, split="test")
-        torch.testing.assert_close(again.block(*rows), S, atol=1e-5, rtol=1e-5)
-    held = Checkpoint.load(tmp_path / "ours.pt")
-    assert (held.epoch, held.metrics) == (12, {"rsum": 401.5})
-    assert held.training["converted_from"] == "model_best.pth.tar"
+        converted = load(out, split="test")
+        torch.testing.assert_close(converted.similarity_block(*rows), S, atol=1e-5, rtol=1e-5)
+    checkpoint_read = Checkpoint.load(tmp_path / "ours.pt")
+    assert (checkpoint_read.epoch, checkpoint_read.metrics) == (12, {"rsum": 401.5})
+    assert checkpoint_read.training["converted_from"] == "model_best.pth.tar"
 
 
 @families
-def test_words_of_another_number_are_refused(tmp_path: Path, family: Family) -> None:
+def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path, family: Family) -> None:
     file = write(tmp_path / "a.pth.tar", family)
     with pytest.raises(
         InputError, match=rf"the vocabulary must have \d+ words, .* got {len(WORDS) - 1 + len(family.added)}"
@@ -151,7 +151,7 @@ def test_words_of_another_number_are_refused(tmp_path: Path, family: Family) -> 
 
 @families
 @pytest.mark.parametrize("change", ["missing", "left over", "must be"])
-def test_a_file_that_does_not_fit_names_the_tensor(tmp_path: Path, family: Family, change: str) -> None:
+def test_a_tensor_that_does_not_fit_is_refused_by_name(tmp_path: Path, family: Family, change: str) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", family), weights_only=False)
     tower = state["model"][1]
     name = next(k for k in tower if k.endswith("weight_hh_l0"))
@@ -166,7 +166,7 @@ def test_a_file_that_does_not_fit_names_the_tensor(tmp_path: Path, family: Famil
         open_released(tmp_path / "b.pth.tar", vocabulary(tmp_path / "words.json"))
 
 
-def test_weights_that_are_not_finite_are_named(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", FAMILIES["scan"]), weights_only=False)
     state["model"][0]["fc.bias"][0] = torch.nan
     torch.save(state, tmp_path / "b.pth.tar")
@@ -198,14 +198,14 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, zipped: bo
         load(file, data="scenes", vocabulary=vocabulary(tmp_path / "words.json"))
 
 
-def test_a_file_of_no_family_says_what_is_known(tmp_path: Path) -> None:
+def test_a_file_of_no_family_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     torch.save({"state_dict": {"layer.weight": torch.ones(1)}}, tmp_path / "a.pth")
-    with pytest.raises(InputError, match=r"must be of a family we know \(bfan, .*; it holds 1 state dict"):
+    with pytest.raises(InputError, match=r"must be of a known family \(bfan, .*; it holds 1 state dict"):
         open_released(tmp_path / "a.pth")
 
 
 @pytest.mark.parametrize("place", ["{}", "vocab"])
-def test_words_are_found_beside_the_file(tmp_path: Path, place: str) -> None:
+def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, place: str) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["vsrn"])
     home = tmp_path / place.format("")
     home.mkdir(exist_ok=True)
@@ -225,16 +225,16 @@ def test_convert_and_cocos_from_the_command_line(tmp_path: Path) -> None:
     file, words = write(tmp_path / "model_best.pth.tar", family), vocabulary(tmp_path / "words.json")
     data, out = folder(tmp_path / "data", family), tmp_path / "scan.pt"
     common = ["--data", f"precomp:root={data}", "--vocabulary", str(words)]
-    made = run("convert", str(file), str(out), *common)
-    assert made.exit_code == 0, made.output
-    assert "scan:direction=t2i" in made.stderr
+    converted = run("convert", str(file), str(out), *common)
+    assert converted.exit_code == 0, converted.output
+    assert "scan:direction=t2i" in converted.stderr
     again = run("convert", str(file), str(out), *common)
     assert again.exit_code == 2 and "pass --force" in again.stderr
     direct = run("cocos", str(file), *common, "--split", "test", "--format", "json")
-    own = run("cocos", str(out), "--split", "test", "--format", "json")
-    assert direct.exit_code == own.exit_code == 0, direct.output
-    values = [[row["mean"] for row in json.loads(done.stdout)["rows"]] for done in (direct, own)]
+    of_checkpoint = run("cocos", str(out), "--split", "test", "--format", "json")
+    assert direct.exit_code == of_checkpoint.exit_code == 0, direct.output
+    values = [[row["mean"] for row in json.loads(result.stdout)["rows"]] for result in (direct, of_checkpoint)]
     assert values[0] == values[1]
     assert run("verify", str(out)).exit_code == 0
-    lost = run("cocos", str(file), "--vocabulary", str(words))
-    assert lost.exit_code == 1 and "--data is needed" in lost.stderr
+    without_data = run("cocos", str(file), "--vocabulary", str(words))
+    assert without_data.exit_code == 1 and "--data is needed" in without_data.stderr

@@ -1,4 +1,4 @@
-"""Files of one state dict (MMT, CE, X-VLM) as their authors leave them, opened from the disk with their own scores."""
+"""Do released files of one state dict (MMT, CE, X-VLM) open with the scores of the original model?"""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def words() -> Subwords:
 
 @pytest.fixture
 def configured() -> Iterator[Any]:
-    """An object of the authors' own ConfigParser, a class that is gone when the file is read."""
+    """Yield an object of the authors' ConfigParser, a class that does not exist when the file is read."""
     module = types.ModuleType("parse_config")
     module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
     sys.modules["parse_config"] = module
-    found = module.ConfigParser()
-    found._config = OrderedDict(experts=OrderedDict(modalities=sorted(WIDTHS)))
-    found.cfg_fname, found._save_dir = PosixPath("/c.json"), PosixPath("/x/y")
-    yield found
+    config = module.ConfigParser()
+    config._config = OrderedDict(experts=OrderedDict(modalities=sorted(WIDTHS)))
+    config.cfg_fname, config._save_dir = PosixPath("/c.json"), PosixPath("/x/y")
+    yield config
     sys.modules.pop("parse_config", None)
 
 
 def shape(name: str) -> Any:
     if name == "xvlm":
         return (3, 16, 16)
-    kinds = {"": lambda d: (7, d), ".length": lambda d: (), ".time": lambda d: (7,), ".max": lambda d: (d,)}
-    return {f"{expert}{kind}": make(d) for expert, d in WIDTHS.items() for kind, make in kinds.items()}
+    arrays = {"": lambda d: (7, d), ".length": lambda d: (), ".time": lambda d: (7,), ".max": lambda d: (d,)}
+    return {f"{expert}{kind}": shape_of(d) for expert, d in WIDTHS.items() for kind, shape_of in arrays.items()}
 
 
 def model(name: str) -> Encoder:
@@ -66,18 +66,18 @@ def model(name: str) -> Encoder:
 
 
 def scores(name: str, encoder: Encoder) -> Tensor:
-    made = torch.Generator().manual_seed(1)
+    rng = torch.Generator().manual_seed(1)
     items: Tensor | Mapping[str, Tensor]
     if name == "xvlm":
-        items = torch.randint(0, 256, (3, 3, 16, 16), generator=made, dtype=torch.uint8)
+        items = torch.randint(0, 256, (3, 3, 16, 16), generator=rng, dtype=torch.uint8)
     else:
         items = {}
         for expert, d in WIDTHS.items():
-            features = torch.randn(3, 7, d, generator=made)
+            features = torch.randn(3, 7, d, generator=rng)
             items |= {expert: features, f"{expert}.length": torch.tensor([7, 7, 7])}
             items |= {f"{expert}.time": torch.full((3, 7), 1.0), f"{expert}.max": features.amax(1)}
     if name == "ce":
-        texts, lengths = torch.randn(2, 5, 7, generator=made), torch.tensor([5, 5])
+        texts, lengths = torch.randn(2, 5, 7, generator=rng), torch.tensor([5, 5])
     else:
         rows = [words().encode(caption) for caption in CAPTIONS[:2]]
         lengths = torch.tensor([len(row) for row in rows])
@@ -101,7 +101,7 @@ def write(folder: Path, name: str, zipped: bool, config: Any) -> Path:
 
 @both
 @every
-def test_an_original_is_opened_with_its_own_scores(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
+def test_a_released_file_has_the_scores_of_its_model(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
     path = write(tmp_path, name, zipped, configured)
     sys.modules.pop("parse_config", None)
     checkpoint, _ = open_released(path)
@@ -109,22 +109,22 @@ def test_an_original_is_opened_with_its_own_scores(tmp_path: Path, configured: A
     checkpoint.save(tmp_path / "ours.safetensors")
     expected = scores(name, model(name))
     for file in ("ours.pt", "ours.safetensors"):
-        again = type(checkpoint).load(tmp_path / file)
-        assert again.encoder.startswith(f"{name}:")
-        torch.testing.assert_close(scores(name, again.model()), expected, atol=1e-6, rtol=1e-5)
+        loaded = type(checkpoint).load(tmp_path / file)
+        assert loaded.encoder.startswith(f"{name}:")
+        torch.testing.assert_close(scores(name, loaded.model()), expected, atol=1e-6, rtol=1e-5)
 
 
 @every
-def test_a_missing_and_a_surplus_tensor_are_named(tmp_path: Path, configured: Any, name: str) -> None:
+def test_a_missing_and_a_surplus_tensor_are_refused_by_name(tmp_path: Path, configured: Any, name: str) -> None:
     path = write(tmp_path, name, True, {"experts": {"modalities": sorted(WIDTHS)}})
-    held = torch.load(path, weights_only=True)
-    state = held["model" if name == "xvlm" else "state_dict"]
+    content = torch.load(path, weights_only=True)
+    state = content["model" if name == "xvlm" else "state_dict"]
     key = {"mmt": "moe_fc_txt.rgb.bias", "ce": "ce.moe_fc.bias", "xvlm": "vision_proj.bias"}[name]
-    kept = state.pop(key)
-    torch.save(held, path)
+    tensor = state.pop(key)
+    torch.save(content, path)
     with pytest.raises(InputError, match=key.replace(".", r"\.")):
         open_released(path)
-    state |= {key: kept, "extra.weight": torch.ones(1)}
-    torch.save(held, path)
+    state |= {key: tensor, "extra.weight": torch.ones(1)}
+    torch.save(content, path)
     with pytest.raises(InputError, match=r"extra\.weight"):
         open_released(path)

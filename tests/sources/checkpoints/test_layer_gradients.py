@@ -1,4 +1,4 @@
-"""Gradients of a model's layers: those that training would see, of a model that stays as it was."""
+"""Are gradients of layers those of a backward pass, and does the model stay unchanged?"""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lossscope.encoders.types import on_device
 from lossscope.registry import build
 from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.layer_gradients import LayerGradients, layer_of
+from lossscope.sources.checkpoints.layer_gradients import LayerGradients, layer_name
 from lossscope.text.vocabulary import Vocabulary
 
 IMAGES, CAPTIONS = np.array([3, 0, 7, 5]), np.array([16, 2, 36, 27])
 
 
-class Held:
+class InMemory:
     """Features in memory."""
 
     def __init__(self, arrays: Any) -> None:
@@ -38,48 +38,48 @@ class Held:
 
 @pytest.fixture
 def pictures(tiny_checkpoint: Path) -> tuple[Encoder, CaptionBatcher]:
-    """A model of pictures with batch norm, and a GRU of words."""
+    """Return a model of pictures with batch norm and a GRU, and captions."""
     checkpoint = Checkpoint.load(tiny_checkpoint)
     return checkpoint.model(), CaptionBatcher(build("datasets", checkpoint.data).split("val"), checkpoint.words())
 
 
 @pytest.fixture
 def regions() -> tuple[Encoder, CaptionBatcher]:
-    """A model that scores pairs of regions and words in chunks."""
-    random = np.random.default_rng(0)
+    """Return a model that scores pairs of regions and words in chunks, and captions."""
+    rng = np.random.default_rng(0)
     captions = [
         f"a {color} {shape}" for color in ("red", "blue", "green") for shape in "dog cat hat cup sun car".split()
     ]
     owner = np.arange(18, dtype=np.int64) % 9
     words = Vocabulary.build(captions, 1)
-    features = random.normal(size=(9, 4, 12)).astype(np.float32)
+    features = rng.normal(size=(9, 4, 12)).astype(np.float32)
     ids = [str(n) for n in range(18)]
     torch.manual_seed(0)
     model = encoder_spec("scan:dim=8,words=8").build((4, 12), len(words)).eval()
-    return model, CaptionBatcher(Split("test", Held(features), captions, owner, ids[:9], ids, "f"), words)
+    return model, CaptionBatcher(Split("test", InMemory(features), captions, owner, ids[:9], ids, "f"), words)
 
 
-def expected(model: Encoder, sentences: CaptionBatcher, rows: Any, direction: str) -> dict[str, float]:
-    """Layer -> norm after a backward pass of the summed NT-Xent loss, in eval mode."""
+def expected(model: Encoder, captions: CaptionBatcher, rows: Any, direction: str) -> dict[str, float]:
+    """Return layer -> norm after a backward pass of the summed NT-Xent loss, in eval mode."""
     device = torch.device("cpu")
-    images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
-    S = model.score(images, model.encode_texts(*sentences.take(rows[1], device)))
+    images = model.encode_images(on_device(captions.split.images.take(rows[0]), device))
+    S = model.score(images, model.encode_texts(*captions.take(rows[1], device)))
     assert isinstance(S, torch.Tensor)
     S = S if direction == "i2t" else S.T
     build("objectives", "ntxent").values(S, pair_mask(torch.arange(len(S)))).sum().backward()
     squares: dict[str, float] = {}
     for name, parameter in model.named_parameters():
-        own = 0.0 if parameter.grad is None else float(parameter.grad.double().square().sum())
-        squares[layer_of(name)] = squares.get(layer_of(name), 0.0) + own
+        square = 0.0 if parameter.grad is None else float(parameter.grad.double().square().sum())
+        squares[layer_name(name)] = squares.get(layer_name(name), 0.0) + square
         parameter.grad = None
     return {name: square**0.5 for name, square in squares.items()}
 
 
-def weights(model: Encoder, sentences: CaptionBatcher, rows: Any, direction: str) -> torch.Tensor:
+def weights(model: Encoder, captions: CaptionBatcher, rows: Any, direction: str) -> torch.Tensor:
     with torch.no_grad():
         device = torch.device("cpu")
-        images = model.encode_images(on_device(sentences.split.images.take(rows[0]), device))
-        S = model.score(images, model.encode_texts(*sentences.take(rows[1], device)))
+        images = model.encode_images(on_device(captions.split.images.take(rows[0]), device))
+        S = model.score(images, model.encode_texts(*captions.take(rows[1], device)))
     assert isinstance(S, torch.Tensor)
     W: torch.Tensor = build("objectives", "ntxent")(S if direction == "i2t" else S.T, pair_mask(torch.arange(len(S)))).W
     return W
@@ -88,26 +88,26 @@ def weights(model: Encoder, sentences: CaptionBatcher, rows: Any, direction: str
 @pytest.mark.parametrize("kind", ["pictures", "regions"])
 @pytest.mark.parametrize("rows", [(IMAGES, CAPTIONS % 18), (np.array([1, 1, 2]), np.array([0, 9, 4]))])
 def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytest.FixtureRequest) -> None:
-    model, sentences = request.getfixturevalue(kind)
-    both = LayerGradients(lambda: (model, sentences))(*rows)
+    model, captions = request.getfixturevalue(kind)
+    both = LayerGradients(lambda: (model, captions))(*rows)
     for direction, gradients in (("i2t", both.i2t), ("t2i", both.t2i)):
-        found = gradients(weights(model, sentences, rows, direction))
-        told = expected(model, sentences, rows, direction)
-        assert {name: float(norm) for name, norm in found.items()} == pytest.approx(told, rel=1e-4, abs=1e-6)
-        assert sum(told.values()) > 0.1
+        norms = gradients(weights(model, captions, rows, direction))
+        expected_norms = expected(model, captions, rows, direction)
+        assert {name: float(norm) for name, norm in norms.items()} == pytest.approx(expected_norms, rel=1e-4, abs=1e-6)
+        assert sum(expected_norms.values()) > 0.1
 
 
-def test_layers_are_parts_of_both_towers(pictures: tuple[Encoder, CaptionBatcher]) -> None:
-    found = LayerGradients(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
-    assert list(found) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
+def test_layers_are_named_after_their_towers(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    norms = LayerGradients(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert list(norms) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_the_model_stays_as_it_was(training: bool, pictures: tuple[Encoder, CaptionBatcher]) -> None:
-    model, sentences = pictures
+def test_the_model_stays_unchanged(training: bool, pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    model, captions = pictures
     model.train(training)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    LayerGradients(lambda: (model, sentences))(IMAGES, CAPTIONS).t2i(torch.ones(4, 4))
+    LayerGradients(lambda: (model, captions))(IMAGES, CAPTIONS).t2i(torch.ones(4, 4))
     assert model.training == training
     assert all(parameter.grad is None for parameter in model.parameters())
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -117,12 +117,12 @@ def test_the_model_stays_as_it_was(training: bool, pictures: tuple[Encoder, Capt
 def test_a_batch_goes_through_the_model_once(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, sentences = request.getfixturevalue(kind)
+    model, captions = request.getfixturevalue(kind)
     calls: list[int] = []
     encode: Callable[..., Any] = model.encode_images
     monkeypatch.setattr(model, "encode_images", lambda images: calls.append(1) or encode(images))
-    live = LayerGradients(lambda: (model, sentences))
-    both = live(IMAGES, CAPTIONS % 18)
+    layer_gradients = LayerGradients(lambda: (model, captions))
+    both = layer_gradients(IMAGES, CAPTIONS % 18)
     assert calls == []
     first, again, other = both.i2t(torch.eye(4)), both.i2t(torch.eye(4)), both.t2i(2 * torch.eye(4))
     assert calls == [1]
@@ -131,26 +131,26 @@ def test_a_batch_goes_through_the_model_once(
         assert other[name] == pytest.approx(2 * norm)
 
 
-def test_it_works_where_gradients_are_off(pictures: tuple[Encoder, CaptionBatcher]) -> None:
-    live = LayerGradients(lambda: pictures)
-    expected = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
+def test_norms_are_the_same_in_inference_mode(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    layer_gradients = LayerGradients(lambda: pictures)
+    with_gradients = layer_gradients(IMAGES, CAPTIONS).i2t(torch.eye(4))
     with torch.inference_mode():
-        found = live(IMAGES, CAPTIONS).i2t(torch.eye(4))
-    assert {name: float(norm) for name, norm in found.items()} == {name: float(v) for name, v in expected.items()}
+        norms = layer_gradients(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert {name: float(norm) for name, norm in norms.items()} == {name: float(v) for name, v in with_gradients.items()}
 
 
 def test_parameters_that_are_not_trained_have_no_layer(pictures: tuple[Encoder, CaptionBatcher]) -> None:
-    model, sentences = pictures
+    model, captions = pictures
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not name.startswith("image.features"))
-    assert "image.features" not in LayerGradients(lambda: (model, sentences))(IMAGES, CAPTIONS).i2t(torch.eye(4))
+    assert "image.features" not in LayerGradients(lambda: (model, captions))(IMAGES, CAPTIONS).i2t(torch.eye(4))
 
 
-def test_the_model_is_made_when_it_is_needed(pictures: tuple[Encoder, CaptionBatcher]) -> None:
-    made: list[int] = []
-    live = LayerGradients(lambda: made.append(1) or pictures)  # type: ignore[func-returns-value]
-    both = live(IMAGES, CAPTIONS)
-    assert made == []
+def test_the_model_is_loaded_when_it_is_needed(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+    loads: list[int] = []
+    layer_gradients = LayerGradients(lambda: loads.append(1) or pictures)  # type: ignore[func-returns-value]
+    both = layer_gradients(IMAGES, CAPTIONS)
+    assert loads == []
     both.i2t(torch.eye(4))
-    live(IMAGES[:2], CAPTIONS[:2]).i2t(torch.eye(2))
-    assert made == [1]
+    layer_gradients(IMAGES[:2], CAPTIONS[:2]).i2t(torch.eye(2))
+    assert loads == [1]

@@ -1,4 +1,4 @@
-"""Every launcher starts a real cell and tells how it ended."""
+"""Does every launcher start a real run, and report how it ended?"""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ singles = []
 """
 
 
-def begun(tmp_path: Path) -> Study:
+def begin(tmp_path: Path) -> Study:
     file = tmp_path / "tiny.toml"
     file.write_text(TINY, encoding="utf-8")
-    return Study.begun(tmp_path / "study", read_study_file(file))
+    return Study.begin(tmp_path / "study", read_study_file(file))
 
 
-def test_what_there_is() -> None:
+def test_names_of_the_launchers() -> None:
     assert names("launchers") == ["local", "slurm", "torchrun"]
     with pytest.raises(SpecError, match="launcher must be one of local, slurm, torchrun"):
         build("launchers", "kubernetes")
@@ -46,31 +46,31 @@ def test_what_there_is() -> None:
 @pytest.mark.parametrize(
     "spec", ["local:jobs=1", "torchrun:processes=2", "slurm:cluster=local,gpus=0,cpus=1,minutes=5"]
 )
-def test_a_cell_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
+def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
     if spec.startswith("slurm"):
         pytest.importorskip("submitit")
-    study, launcher = begun(tmp_path), build("launchers", spec)
+    study, launcher = begin(tmp_path), build("launchers", spec)
     assert isinstance(launcher.at_once, int)
-    (state,) = study.run(launcher)
-    log = study.folder(state.cell) / "log.txt"
-    assert state.status == "done", log.read_text(encoding="utf-8") if log.is_file() else state.reason
-    assert state.rsum is not None and 0 <= state.rsum <= 600
+    (status,) = study.run(launcher)
+    log = study.folder(status.run) / "log.txt"
+    assert status.status == "done", log.read_text(encoding="utf-8") if log.is_file() else status.reason
+    assert status.rsum is not None and 0 <= status.rsum <= 600
 
 
 @pytest.mark.slow
 def test_a_job_that_is_stopped_ends(tmp_path: Path) -> None:
     launcher: Launcher = build("launchers", "local:jobs=1")
-    study = begun(tmp_path)
-    job = launcher.start(["study", "cell", str(study.path), study.grid.cells[0].key], tmp_path / "log.txt")
+    study = begin(tmp_path)
+    job = launcher.start(["study", "worker", str(study.path), study.grid.runs[0].key], tmp_path / "log.txt")
     job.stop()
     deadline = time.monotonic() + 60
     while job.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     assert job.poll() not in (None, 0)
-    assert study.states()[0].status == "waiting"
+    assert study.statuses()[0].status == "waiting"
 
 
-def test_how_many_run_at_once() -> None:
+def test_number_of_runs_at_once() -> None:
     assert build("launchers", "local:jobs=3").at_once == 3
     assert 1 <= build("launchers", "local").at_once <= 4
     assert build("launchers", "torchrun:processes=4").at_once == 1

@@ -1,4 +1,4 @@
-"""From the command line: rank a model's training split, then train with the lists; a number for each pair."""
+"""From the command line: mine a model's training split, then train with the lists; a number for each pair."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ def lossscope(words: str) -> Result:
     return CliRunner().invoke(app, words.split())
 
 
-def test_rank_then_train_as_the_help_says() -> None:
-    ranked = lossscope("rank run --out ranked --top 9 --no-cache")
-    assert (ranked.exit_code, ranked.stdout) == (0, "ranked\n"), ranked.stderr
-    assert HardCandidates.read(Path("ranked")).captions.shape == (60, 9)
-    result = lossscope(f"{TRAIN} --objective aoq --init run/best.pt --offline ranked --out next")
+def test_mine_then_train_as_the_help_says() -> None:
+    mined = lossscope("mine run --out candidates --top 9 --no-cache")
+    assert (mined.exit_code, mined.stdout) == (0, "candidates\n"), mined.stderr
+    assert HardCandidates.read(Path("candidates")).captions.shape == (60, 9)
+    result = lossscope(f"{TRAIN} --objective aoq --init run/best.pt --offline candidates --out next")
     assert (result.exit_code, result.stdout) == (0, "next\n"), result.stderr
-    assert Checkpoint.load("next/best.pt").training["offline"] == "ranked"
+    assert Checkpoint.load("next/best.pt").training["offline"] == "candidates"
     assert lossscope("cocos next --quiet --no-cache").exit_code == 0
 
 
-def test_the_same_command_again_goes_on_and_another_one_is_refused() -> None:
-    assert lossscope("rank run --out ranked --no-cache").exit_code == 0
-    assert lossscope("rank run --out ranked --no-cache").exit_code == 0
-    other = lossscope("rank run --out ranked --top 3 --no-cache")
+def test_the_same_command_again_resumes_and_another_one_is_refused() -> None:
+    assert lossscope("mine run --out candidates --no-cache").exit_code == 0
+    assert lossscope("mine run --out candidates --no-cache").exit_code == 0
+    other = lossscope("mine run --out candidates --top 3 --no-cache")
     assert other.exit_code == 1
-    assert "ranked must be new or of this very ranking; it is another one. Choose another --out" in other.stderr
+    assert "candidates must be new or of this very ranking; it is another one. Choose another --out" in other.stderr
 
 
 def test_soft_labels_come_from_a_file() -> None:
@@ -57,18 +57,21 @@ def test_soft_labels_come_from_a_file() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("rank gone --out ranked", "source must exist; there is nothing at gone"),
-        ("rank run --out run", "run must be new or empty; it is not. Choose another --out"),
-        ("rank run --out ranked --top 0", "Invalid value for '--top'"),
-        (f"{TRAIN} --objective aoq", "needs offline candidates: rank the training split under a trained model with"),
+        ("mine gone --out candidates", "source must exist; there is nothing at gone"),
+        ("mine run --out run", "run must be new or empty; it is not. Choose another --out"),
+        ("mine run --out candidates --top 0", "Invalid value for '--top'"),
+        (
+            f"{TRAIN} --objective aoq",
+            "needs offline candidates: mine those of the training split under a trained model with",
+        ),
         (f"{TRAIN} --objective ncr --info gone.npz", "gone.npz must exist"),
         (f"{TRAIN} --objective ncr --init gone.pt", "gone.pt must exist"),
-        (f"{TRAIN} --objective aoq --offline run", "run must be a folder written by lossscope rank"),
+        (f"{TRAIN} --objective aoq --offline run", "run must be a folder written by lossscope mine"),
     ],
 )
-def test_what_can_not_work_is_told_and_leaves_nothing(words: str, message: str) -> None:
+def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, message: str) -> None:
     result = lossscope(words)
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.stderr.split())
     assert not Path("runs").exists()
-    assert not Path("ranked").exists()
+    assert not Path("candidates").exists()

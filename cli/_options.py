@@ -1,0 +1,203 @@
+"""Options that mean the same everywhere, and commands whose options are the fields of a dataclass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from lossscope.errors import InputError
+from lossscope.training.recipe import Choice
+
+from . import _processes
+
+_KINDS = {"data": "datasets", "encoder": "encoders", "objective": "objectives"}  # option -> names it completes
+
+
+def complete_names(kind: str, *more: str) -> Callable[[str], list[str]]:
+    """Return shell completion of the names of a registry, read from the file names alone."""
+
+    def complete(incomplete: str) -> list[str]:
+        from lossscope.registry import names
+
+        return [name for name in (*more, *names(kind)) if name.startswith(incomplete)]
+
+    return complete
+
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
+Seed = Annotated[int, typer.Option(help="Seed of batches and of initial weights.", min=0)]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:INDEX.")]
+Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
+Objectives = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--objective", help="Objective spec; repeat for several.", autocompletion=complete_names("objectives")
+    ),
+]
+DataSpec = Annotated[
+    str | None, typer.Option("--data", help="Data set spec.", autocompletion=complete_names("datasets"))
+]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Checkpoint, run folder, original file, Hugging Face folder, embedding or similarity dump.",
+        show_default=False,
+    ),
+]
+VocabularyFile = Annotated[
+    Path | None,
+    typer.Option("--vocabulary", help="Words (.json, .pkl) or tokeniser folder of a foreign model, if not beside it."),
+]
+EncoderOptions = Annotated[
+    list[str] | None,
+    typer.Option("--encoder-option", help="KEY=VALUE to change in the encoder's spec, e.g. score=itm; repeat."),
+]
+CaptionImage = Annotated[
+    Path | None,
+    typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
+]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Import Python files that a checkpoint names.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")]
+
+
+def usage(message: str) -> typer.BadParameter:
+    """Return an error of the command line itself: exit code 2."""
+    return typer.BadParameter(message)
+
+
+def resolve_device(text: str) -> str:
+    """Return the device that is meant: `auto` is the GPU if there is one; of many processes each has its own GPU.
+
+    Raises InputError for a device that is not there.
+    """
+    import re
+
+    import torch
+
+    many = _processes.is_one_of_many()
+    if many and text.startswith("cuda:"):
+        raise usage(f"--device must be auto, cpu or cuda where torchrun starts many processes; got {text!r}")
+    if text == "auto":
+        text = "cuda" if torch.cuda.is_available() else "cpu"
+    if many and text == "cuda":
+        from lossscope.core.distributed import local_rank
+
+        text = f"cuda:{local_rank()}"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", text):
+        raise usage(f"--device must be auto, cpu, cuda or cuda:INDEX; got {text!r}")
+    if text.startswith("cuda"):
+        index = int(text.partition(":")[2] or 0)
+        if index >= torch.cuda.device_count():
+            raise InputError(f"--device must be one that is there; {text} is not ({torch.cuda.device_count()} GPUs)")
+    return text
+
+
+def parse_batch_size(text: str) -> int | None:
+    """Return a number as itself, and `all` as None."""
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 2:
+        raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
+    return int(text)
+
+
+def require_choice(value: str, choices: Sequence[str], option: str) -> str:
+    """Return the value, which must be one of `choices`. Raises a usage error otherwise."""
+    if value not in choices:
+        raise usage(f"{option} must be one of {', '.join(choices)}; got {value!r}")
+    return value
+
+
+def with_options(
+    cls: type[Any], own: Sequence[inspect.Parameter] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make function(options, **own) a command: the fields of the dataclass are options beside its own.
+
+    Args:
+        cls: a dataclass whose fields are annotated with typer options; arguments come first.
+        own: parameters of the function beside `options`, where they are not in its signature.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        more = _own_parameters(function) if own is None else own
+        shared = option_parameters(cls)
+        arguments = [one for one in shared if one.default is inspect.Parameter.empty]
+        options = [one for one in shared if one.default is not inspect.Parameter.empty]
+
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            return function(cls(**{field.name: given.pop(field.name) for field in fields(cls)}), **given)
+
+        return _with_signature(run, [*arguments, *more, *options])
+
+    return decorate
+
+
+def with_choices(cls: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make function(choices, **own) a command: `choices` are those fields of the dataclass that were typed.
+
+    The dataclass's fields are annotated with `Choice`; its defaults are shown by --help.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+        @functools.wraps(function)
+        def run(context: typer.Context, **given: Any) -> None:
+            values = {field.name: given.pop(field.name) for field in fields(cls)}
+            typed = {k: v for k, v in values.items() if context.get_parameter_source(k).name != "DEFAULT"}  # type: ignore[union-attr]
+            return function(typed, **given)
+
+        return _with_signature(run, [context, *option_parameters(cls), *_own_parameters(function)])
+
+    return decorate
+
+
+def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass as keyword parameters that typer reads."""
+    hints, parameters = get_type_hints(cls, include_extras=True), []
+    for field in fields(cls):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        annotation = _option_of(field.name, hints[field.name], default)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
+    return parameters
+
+
+def _option_of(name: str, hint: Any, default: Any) -> Any:
+    """The hint as it is, or the typer option that a `Choice` in it stands for."""
+    described = [one for one in get_args(hint)[1:] if isinstance(one, Choice)] if get_origin(hint) is Annotated else []
+    if not described:
+        return hint
+    (choice,) = described
+    options: Mapping[str, Any] = {
+        "help": choice.help,
+        "rich_help_panel": choice.panel,
+        "show_default": choice.shown,
+        "autocompletion": complete_names(_KINDS[name]) if name in _KINDS else None,
+    }
+    flags = [choice.flags] if choice.flags else []
+    return Annotated[get_args(hint)[0], typer.Option(*flags, **options)]
+
+
+def _own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    """The parameters of a function but its first, as keyword parameters."""
+    hints = get_type_hints(function, include_extras=True)
+    _, *own = inspect.signature(function).parameters.values()
+    return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
+
+
+def _with_signature(run: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+    """The function under a signature of its own, which typer reads."""
+    del run.__wrapped__  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

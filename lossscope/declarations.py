@@ -1,0 +1,106 @@
+"""What the files of a registry declare, read from their text: nothing of them is imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class OptionField:
+    """One option of an entry: a field of its class."""
+
+    name: str
+    default: Any  # `...` where there is none
+    help: str  # the comment beside the field
+    choices: tuple[str, ...]  # the words it may be, where only some may
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One file of a registry."""
+
+    name: str
+    question: str  # first line of the file
+    text: str  # docstring of its class, or of the file
+    fields: tuple[OptionField, ...]
+    constants: dict[str, Any]  # class variables
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, on one line; empty where the docstring names no source."""
+        return " ".join(self.text.partition("Source: ")[2].split("\n\n")[0].split())
+
+    @property
+    def options(self) -> str:
+        """`key=default,...`"""
+        return ",".join(f"{field.name}={field.default}" for field in self.fields)
+
+
+@cache
+def declarations(kind: str) -> tuple[Declaration, ...]:
+    """Return every file of a registry, by name."""
+    from lossscope.registry import NOT_ENTRIES, folder
+
+    entries = (path for path in folder(kind).glob("*.py") if path.stem not in NOT_ENTRIES)
+    return tuple(_read(path) for path in sorted(entries) if not path.stem.startswith("_"))
+
+
+@cache
+def table_declarations() -> tuple[Declaration, ...]:
+    """Return every table, by name: the files of lossscope/tables that have a `build`."""
+    files = [path for path in sorted((Path(__file__).parent / "tables").glob("*.py")) if not path.stem.startswith("_")]
+    return tuple(_read(path) for path in files if re.search(r"^(def )?build\b", path.read_text("utf-8"), re.M))
+
+
+def _read(path: Path) -> Declaration:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    own = ast.get_docstring(tree) or ""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    docstring = (ast.get_docstring(classes[0]) if classes else None) or own
+    members = list(_members(classes[0])) if classes else []
+    lines = text.splitlines()
+    fields = tuple(_field(item, lines) for item in members if not _is_constant(item))
+    constants = {_name(item): _value(item) for item in members if _is_constant(item)}
+    return Declaration(path.stem, own.splitlines()[0] if own else "", docstring, fields, constants)
+
+
+def _members(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    return (item for item in node.body if isinstance(item, ast.AnnAssign))
+
+
+def _is_constant(item: ast.AnnAssign) -> bool:
+    return "ClassVar" in ast.unparse(item.annotation)
+
+
+def _field(item: ast.AnnAssign, lines: list[str]) -> OptionField:
+    line = lines[(item.end_lineno or item.lineno) - 1].encode()[item.end_col_offset or 0 :].decode()
+    return OptionField(_name(item), _value(item), line.partition("#")[2].strip(), _choices(item.annotation))
+
+
+def _name(item: ast.AnnAssign) -> str:
+    return ast.unparse(item.target)
+
+
+def _value(item: ast.AnnAssign) -> Any:
+    """The value, `...` where there is none, the text of what is no literal."""
+    if item.value is None:
+        return ...
+    try:
+        return ast.literal_eval(item.value)
+    except ValueError:
+        return ast.unparse(item.value)
+
+
+def _choices(annotation: ast.expr) -> tuple[str, ...]:
+    """The words of a Literal."""
+    if not (isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal"):
+        return ()
+    inner = annotation.slice
+    return tuple(str(ast.literal_eval(item)) for item in (inner.elts if isinstance(inner, ast.Tuple) else [inner]))

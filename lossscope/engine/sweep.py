@@ -1,0 +1,116 @@
+"""source x objectives x probes -> frame: every batch once, every objective and probe on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import pandas as pd
+
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.types import Progress
+from lossscope.errors import InputError
+from lossscope.io.frames import Frame, summarise
+
+from .batch_runner import BatchRunner
+from .plan import SweepOptions, SweepPlan
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """The numbers of a sweep."""
+
+    summary: pd.DataFrame  # SUMMARY columns: mean and deviation over batches
+    batches: pd.DataFrame  # a row per batch, objective, direction and probe
+    queries: pd.DataFrame  # a row per single query of the probes that have them; empty unless per_query
+
+
+@dataclass(frozen=True)
+class Sweep(SweepOptions):
+    """A sweep over a source: its options, and how it runs.
+
+    >>> Sweep(("triplet",), probes=("cocos:eps=0.01",)).plan.batchings[0].sampling.mode
+    'pairs'
+    """
+
+    @cached_property
+    def plan(self) -> SweepPlan:
+        """What the options mean. Raises SpecError or InputError for options that are invalid or do not fit together."""
+        return SweepPlan.of(self)
+
+    def run(
+        self,
+        embedded: SplitEmbeddings,
+        frame: Frame | None = None,
+        progress: Progress | None = None,
+        processes: ProcessGroup | None = None,
+    ) -> SweepResult:
+        """Compute every statistic of every batch.
+
+        Args:
+            embedded: the split.
+            frame: where parts are written as they are finished; parts of the same sweep that it has are kept.
+            progress: called with (label, done, of).
+            processes: those that share the work, each of which calls this; the first one writes the frame.
+
+        Returns:
+            The numbers of all batches; in other processes than the first those computed in this call.
+
+        Raises:
+            InputError: options that do not fit the source, or a frame of another sweep.
+        """
+        processes = processes or ProcessGroup()
+        done = processes.gather(frame.keys() if frame and processes.main else set())[0]
+        self._require_own(done, embedded, frame)  # in every process, so that none waits for the others
+        batches: list[pd.DataFrame] = []
+        queries: list[pd.DataFrame] = []
+        for batching in self.plan.batchings:
+            total = batching.sampling.count(embedded.caption_image)
+            if total == 0:
+                raise InputError(
+                    f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
+                    f"{self.batch_size}. Use a smaller one, or --keep-last"
+                )
+            runner = BatchRunner(self.plan, batching, embedded, processes, progress)
+            every = batching.sampling.batches(embedded.caption_image)
+            for key, (start, size) in self.plan.parts(batching, embedded).items():
+                of_part = list(islice(every, size))
+                if key not in done:
+                    of_batches, of_queries = runner.run(of_part, start, total)
+                    batches.append(of_batches)
+                    queries.append(of_queries)
+                    if frame and processes.main:
+                        frame.append(of_batches, key, of_queries if self.per_query else None)
+        if frame and processes.main:
+            frame.finish()
+            if done:
+                batches, queries = [frame.read()], [frame.read("query")]
+        rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
+        summary = summarise(rows, self.plan.units_of(rows)) if len(rows) else pd.DataFrame()
+        query_rows = [part for part in queries if len(part)]
+        return SweepResult(summary, rows, pd.concat(query_rows, ignore_index=True) if query_rows else pd.DataFrame())
+
+    def uses_tiles(self, embedded: SplitEmbeddings) -> bool:
+        """Return whether any batch is computed in tiles, which is what `precision` is about."""
+        alone = ProcessGroup(0, 1)
+        runners = (BatchRunner(self.plan, batching, embedded, alone, None) for batching in self.plan.batchings)
+        return any(runner.uses_tiles() for runner in runners)
+
+    def _require_own(self, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
+        expected = {key for batching in self.plan.batchings for key in self.plan.parts(batching, embedded)}
+        if not done <= expected:
+            name, example = frame.path if frame else "the frame", min(expected, default="none")
+            raise InputError(
+                f"{name} must hold parts of this sweep, such as {example}; it has {min(done - expected)}, which "
+                "another version or source made. Choose another --out or remove it"
+            )
+
+
+def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
+    """Raise InputError when a probe of the plan cannot work on the source, which a batch of two shows."""
+    small = plan.with_pairs_only()
+    for batching in small.batchings:
+        first = list(islice(batching.sampling.batches(embedded.caption_image), 1))
+        BatchRunner(small, batching, embedded, ProcessGroup(), None).run(first, 0, 1)

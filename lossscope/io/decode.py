@@ -1,0 +1,151 @@
+"""Plain values of TOML and JSON files -> typed dataclasses; what does not fit is named in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lossscope.errors import InputError
+
+T = TypeVar("T")
+_WORDS = {
+    "bool": "true or false",
+    "dataclass": "a table",
+    "dict": "a table",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "string": "text in quotes",
+    "tuple": "a list",
+}
+
+
+def read_toml(path: Path | str, what: str = "a readable TOML file") -> dict[str, Any]:
+    """Return the content of a TOML file. Raises InputError when it cannot be read; `what` says what it must be."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} must be {what}; {error}") from error
+
+
+def decode(kind: type[T], value: object, where: str) -> T:
+    """Return `value` as an object of the dataclass `kind`, nested ones included.
+
+    Nothing is converted but whole numbers to floats and lists to tuples.
+
+    Args:
+        kind: a dataclass.
+        value: dicts, lists, texts, numbers, as TOML and JSON give them.
+        where: what messages call the value: the path of a file.
+
+    Raises:
+        InputError: an unknown or missing key, a value of another type, or what the dataclass itself refuses.
+    """
+    return typing.cast("T", _validated(kind, value, where))
+
+
+def decode_some(kind: Any, value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return those fields of a dataclass that `value` has, each of the type that the dataclass gives it.
+
+    Raises InputError for an unknown key and a value of another type; what the fields mean together is not checked.
+    """
+    return typing.cast("dict[str, Any]", _validated(_partial(kind), value, where))
+
+
+def _validated(kind: Any, value: object, where: str) -> Any:
+    from pydantic import ValidationError
+
+    text = json.dumps(value, default=lambda strange: {type(strange).__name__: str(strange)})
+    try:
+        return _adapter(kind).validate_json(text, strict=True)
+    except ValidationError as errors:
+        first = errors.errors()[0]
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, InputError):
+            raise cause from None
+        raise InputError(_message(kind, first, where)) from None
+
+
+@cache
+def _adapter(kind: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    for one in _dataclasses(kind):
+        one.__pydantic_config__ = {"extra": "forbid"}
+    return TypeAdapter(kind)
+
+
+@cache
+def _partial(kind: Any) -> Any:
+    """A TypedDict with the fields of a dataclass, none of them required."""
+    from typing_extensions import TypedDict
+
+    hints = typing.get_type_hints(kind)
+    fields = {item.name: hints[item.name] for item in dataclasses.fields(kind)}
+    make: Any = TypedDict
+    some = make(kind.__name__, fields, total=False)
+    some.__pydantic_config__ = {"extra": "forbid"}
+    return some
+
+
+def _dataclasses(kind: Any) -> Iterable[Any]:
+    """A dataclass and those that its fields hold."""
+    if dataclasses.is_dataclass(kind):
+        yield kind
+        for hint in typing.get_type_hints(kind).values():
+            yield from _dataclasses(hint)
+    for part in typing.get_args(kind):
+        yield from _dataclasses(part)
+
+
+def _message(kind: Any, error: Mapping[str, Any], where: str) -> str:
+    """What was wrong, what was expected, what came."""
+    path = [part for part in error["loc"] if not (isinstance(part, str) and part.startswith(("function-", "nullable")))]
+    what, got = _place(path, where), error["input"]
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _unknown_key(kind, path, where)
+    if error["type"] in ("missing", "missing_argument"):
+        return f"{what} must be given; it is missing"
+    if error["type"] == "literal_error":
+        expected = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"{what} must be one of {expected}; got {got!r}"
+    expected = _WORDS.get(error["type"].removesuffix("_type").removesuffix("_parsing"), error["msg"])
+    return f"{what} must be {expected}; got {got!r}"
+
+
+def _place(path: list[Any], where: str) -> str:
+    """`epochs of FILE`, `spec of encoders 2 of FILE`: the last key first."""
+    words: list[str] = []
+    for part in path:
+        if isinstance(part, int) and words:
+            words[-1] += f" {part + 1}"
+        else:
+            words.append(str(part))
+    return " of ".join([*reversed(words), where])
+
+
+def _unknown_key(kind: Any, path: list[Any], where: str) -> str:
+    names = _fields_at(kind, path[:-1])
+    near = difflib.get_close_matches(str(path[-1]), names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"keys of {_place(path[:-1], where)} must be of {', '.join(names)}; got {str(path[-1])!r}{hint}"
+
+
+def _fields_at(kind: Any, path: list[Any]) -> list[str]:
+    """The names that the value at a path may have."""
+    for part in path:
+        kinds = [kind, *typing.get_args(kind)]
+        for one in kinds:
+            if dataclasses.is_dataclass(one) and isinstance(part, str):
+                kind = typing.get_type_hints(one).get(part, Any)
+    for one in (kind, *typing.get_args(kind)):
+        if dataclasses.is_dataclass(one):
+            return [item.name for item in dataclasses.fields(one)]
+    return list(getattr(kind, "__annotations__", {}))

@@ -1,0 +1,139 @@
+"""Results of runs -> the report: compared, drawn chapter by chapter, and written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+from lossscope.errors import InputError
+from lossscope.io.versions import versions
+from lossscope.plots import style
+from lossscope.stats.compare import Resampling, compare, significance
+from lossscope.stats.metric_names import RECALLS
+from lossscope.tables.base import Table
+
+from .chapters import retrieval
+from .chapters.base import Diagrams as Diagrams
+from .chapters.base import ReportData, build_sections, split_of
+from .page import write_page
+from .papers import build_paper_tables
+from .results import Results
+
+
+def write_report(
+    results: Results, diagrams: Diagrams, out: Path, title: str | None, command: str, resamples: int = 9999
+) -> Path:
+    """Write the page, LaTeX, CSV and pictures; return index.html.
+
+    Args:
+        results: of the runs.
+        diagrams: weight fields that stand in the report.
+        out: folder to write.
+        title: of the page; None: the name of the study.
+        command: that makes this report, for its provenance.
+        resamples: of the tests.
+
+    Raises:
+        InputError: runs that cannot stand in one table or picture.
+    """
+    data = gather(results, diagrams, resamples)
+    with style.screen():
+        sections = build_sections(data)
+    provenance = {"command": command, **_provenance(results)}
+    return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance)
+
+
+def gather(results: Results, diagrams: Diagrams | None = None, resamples: int = 9999) -> ReportData:
+    """Return what chapters draw from: the results, and every system against the best of its block."""
+    comparisons = _compare(results, resamples)
+    tests = significance(comparisons) if len(comparisons) else None
+    return ReportData(results, comparisons, tests, diagrams or Diagrams())
+
+
+def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
+    """Return the tables of the study's paper, published values beside; without a paper retrieval."""
+    data = gather(results, resamples=resamples)
+    paper, rows = results.paper, results.rows
+    tables = [one for counts in (False, True) for one in build_paper_tables(paper, rows, data.tests, counts)]
+    return tables or [retrieval.plain(rows)]
+
+
+def require_writable(out: Path) -> None:
+    """Raise InputError when nothing can be written to the folder, before any work is done for it."""
+    existing = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
+    if out.is_dir() and any(out.iterdir()) and not (out / "index.json").is_file():
+        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. Choose another --out")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} must be a folder; it is a file. Choose another --out")
+    try:
+        with tempfile.NamedTemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        what = os.strerror(error.errno) if error.errno else error
+        raise InputError(f"{out} must be a folder that can be written; {what}. Choose another --out") from error
+
+
+def _compare(results: Results, resamples: int) -> pd.DataFrame:
+    """Every system against the best of its block; empty where no block has two."""
+    queries = results.retrieval
+    systems = queries.groupby(["data", "encoder"], observed=True)["objective_label"].nunique()
+    if not (systems > 1).any():
+        return pd.DataFrame()
+    several = systems[systems > 1].reset_index()[["data", "encoder"]]
+    return compare(queries.merge(several, on=["data", "encoder"]), RECALLS, resampling=Resampling(resamples=resamples))
+
+
+def _lead(results: Results) -> str:
+    """What was run, and the best of it."""
+    done = results.runs[results.runs["status"] == "done"]
+    runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
+    parts = [f"{runs} of {len(results.runs)}" if len(done) < len(results.runs) else runs]
+    nouns = (("objective_label", "objectives"), ("encoder", "models"), ("data", "data sets"), ("seed", "seeds"))
+    for name, noun in nouns:
+        parts.append(f"{done[name].nunique()} {noun if done[name].nunique() > 1 else noun[:-1]}")
+    best = []
+    rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
+    for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
+        means = own.groupby("objective_label", observed=True)["mean"].mean().dropna()
+        text = f"{means.idxmax()} {means.max():.1f}" if len(means) else "–"
+        best.append(f"{encoder} on {data}: {text}")
+    return f"{', '.join(parts)}. Best mean rsum (of 600) on the {_split(results, 'recall')} split: {'; '.join(best)}."
+
+
+def _provenance(results: Results) -> dict[str, str]:
+    rows = results.rows
+    counted = rows[rows["probe"] == "cocos"]
+    batches = "; ".join(
+        f"{', '.join(map(str, own['objective_label'].unique()))}: {size:g}, sampling {sampling}"
+        for (size, sampling), own in counted.groupby(["batch_size", "sampling"], observed=True)
+    )
+    seeds = ", ".join(str(seed) for seed in sorted(results.runs["seed"].unique()))
+    spent = results.runs["seconds"].dropna().sum()
+    return {
+        "data": "; ".join(map(str, results.runs["data"].unique())),
+        "eps": ", ".join(f"{eps:g}" for eps in sorted(counted["eps"].dropna().unique())),
+        "batches that were counted": batches,
+        "seeds": seeds,
+        "deviation": "over seeds: sample standard deviation (n - 1); over batches: population standard deviation",
+        "checkpoint": _checkpoint(results),
+        "splits": f"counted: {_split(results, 'cocos')}; ranked: {_split(results, 'recall')}",
+        **({"work": f"{spent / 60:.0f} minutes of training and evaluation"} if spent else {}),
+        "versions": ", ".join(f"{k} {v}" for k, v in versions().items()),
+    }
+
+
+def _checkpoint(results: Results) -> str:
+    """Which epoch the numbers are of, as the recipes say."""
+    recipes = results.recipes.values()
+    select_by = sorted({str(recipe.get("select_by", "rsum")) for recipe in recipes})
+    precisions = sorted({str(recipe.get("precision", "fp32")) for recipe in recipes})
+    return f"best epoch by {', '.join(select_by)} on the validation split, frozen; encoder in {', '.join(precisions)}"
+
+
+def _split(results: Results, probe: str) -> str:
+    """The split that a probe ran on, or several."""
+    rows = results.rows[results.rows["probe"] == probe]
+    return split_of(rows) if len(rows) else "no"

@@ -1,0 +1,12 @@
+"""Names of the metrics that runs are compared on; imports nothing, so that the command line can offer them at once."""
+
+from __future__ import annotations
+
+CUTOFFS = (1, 5, 10)  # k of R@k
+DIRECTIONS = ("i2t", "t2i")
+
+RECALLS = ("rsum", *(f"{direction}_R@{k}" for direction in DIRECTIONS for k in CUTOFFS))
+METRICS = (
+    "rsum",
+    *(f"{direction}_{name}" for direction in DIRECTIONS for name in (*(f"R@{k}" for k in CUTOFFS), "MRR", "mAP@5")),
+)

@@ -1,0 +1,44 @@
+"""How the training split is cut into the batches of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lossscope.core.batches import Batch, Sampling
+from lossscope.core.types import Rows
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
+from .recipe import Recipe
+
+
+def sampling_of(recipe: Recipe, objective: Objective) -> Sampling:
+    """Return the recipe's way of making batches, or the objective's own. Raises InputError when they do not fit."""
+    mode = recipe.sampling or ("images" if objective.positives == "many" else "pairs")
+    if mode == "images" and objective.positives == "one":
+        what = f"{recipe.objective}, which takes one positive"
+        raise InputError(f"sampling must be pairs or single for {what}; got images")
+    return Sampling(mode, recipe.batch_size, recipe.seed, drop_last=recipe.drop_last, min_batch_size=2)
+
+
+def epoch_batches(sampling: Sampling, caption_image: Rows, epoch: int, start: int, steps: int) -> Iterator[Batch]:
+    """Yield the batches of an epoch from step `start` on.
+
+    Args:
+        sampling: how batches are made.
+        caption_image: (M,) image row of every caption of the split.
+        epoch: from 0.
+        start: steps of the epoch that are done.
+        steps: batches of an epoch; passes over the split follow each other. 0: one pass over the split.
+    """
+    number = sampling.count(caption_image)
+    if not steps or not number:
+        yield from sampling.batches(caption_image, epoch, start)
+        return
+    step, end = epoch * steps + start, (epoch + 1) * steps
+    while step < end:
+        for batch in sampling.batches(caption_image, step // number, step % number):
+            yield batch
+            step += 1
+            if step == end:
+                return

@@ -1,0 +1,62 @@
+"""The objects behind the specs of a recipe, built once: data set, encoder, objective, batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lossscope.core.batches import Sampling
+from lossscope.datasets.base import Dataset
+from lossscope.encoders.base import EncoderSpec, encoder_spec
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.registry import build, spec_of
+
+from .batching import sampling_of
+from .recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Components:
+    """What the specs of a recipe stand for."""
+
+    recipe: Recipe  # with every spec written in full, so that it means the same after a default changes
+    dataset: Dataset
+    encoder: EncoderSpec
+    objective: Objective  # whose network, if it has one, learns
+    warmup_objective: Objective | None  # what the first epochs train with
+    sampling: Sampling
+
+
+def resolve(recipe: Recipe) -> Components:
+    """Build what a recipe names. Raises SpecError or InputError for what cannot be built or trained together."""
+    dataset: Dataset = build("datasets", recipe.data)
+    encoder = encoder_spec(recipe.encoder)
+    objective: Objective = build("objectives", recipe.objective)
+    warmup = build("objectives", objective.warmup) if recipe.warmup and objective.warmup is not None else None
+    return Components(
+        recipe=replace(recipe, data=spec_of(dataset), encoder=spec_of(encoder), objective=spec_of(objective)),
+        dataset=dataset,
+        encoder=encoder,
+        objective=objective,
+        warmup_objective=warmup,
+        sampling=sampling_of(recipe, objective),
+    )
+
+
+def require_trainable(recipe: Recipe, objective: Objective) -> None:
+    """Raise InputError when the objective cannot be trained as the recipe says."""
+    if "offline" in objective.required_info and not recipe.offline:
+        raise InputError(
+            f"{recipe.objective} needs offline candidates: mine those of the training split under a trained model with "
+            "`lossscope mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
+        )
+    if recipe.offline and "offline" not in objective.required_info:
+        raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
+    if objective.square and recipe.same_image == "mask":
+        raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
+    own = getattr(objective, "own_parameters", ())
+    if own:
+        raise InputError(
+            f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(own)}, which "
+            "would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
+        )
