@@ -42,10 +42,10 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import venv, ensurepip' || { echo "$(PYTHON) has no venv with pip; on Debian or Ubuntu: apt-get install python3-venv. Or name another: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.run: pyproject.toml setup.py constraints.txt | $(BIN)/pip
 	$(BIN)/pip install --quiet -e .
 	touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip
+$(VENV)/.dev: pyproject.toml setup.py constraints.txt | $(BIN)/pip
 	$(BIN)/pip install --quiet -e ".[dev]"
 	touch $@ $(VENV)/.run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from lossscope.declarations import declarations
 from lossscope.errors import InputError
 from lossscope.training.recipe import Choice
 
@@ -26,6 +28,15 @@ def complete_names(kind: str, *more: str) -> Callable[[str], list[str]]:
         from lossscope.registry import names
 
         return [name for name in (*more, *names(kind)) if name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_declared(kind: str) -> Callable[[str], list[str]]:
+    """Return shell completion of the files of a kind that is no registry: tables, pictures, chapters."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [item.name for item in declarations(kind) if item.name.startswith(incomplete)]
 
     return complete
 
@@ -114,6 +125,16 @@ def require_choice(value: str, choices: Sequence[str], option: str) -> str:
     if value not in choices:
         raise usage(f"{option} must be one of {', '.join(choices)}; got {value!r}")
     return value
+
+
+def require_declared(kind: str, name: str, what: str) -> str:
+    """Return the name of a file of a kind; `-` and `_` are equal. Raises a usage error with the nearest name."""
+    names, wanted = [item.name for item in declarations(kind)], name.replace("-", "_").lower()
+    if wanted not in names:
+        near = difflib.get_close_matches(wanted, names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise usage(f"{what} must be one of {', '.join(names)}; got {name!r}{hint}")
+    return wanted
 
 
 def with_options(

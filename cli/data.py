@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -11,6 +12,9 @@ from ._options import Debug, Device, Quiet, complete_names, require_choice, reso
 from ._output import notice
 from ._progress import progress
 from .app import app, command
+
+if TYPE_CHECKING:
+    from lossscope.datasets.conversion.msrvtt import Kind
 
 data = typer.Typer(
     name="data",
@@ -113,7 +117,8 @@ def msrvtt(
 
     require_choice(kind, KINDS, "KIND")
     with progress(quiet) as report:
-        written = convert(kind, source, out, report)  # type: ignore[arg-type]
+        steps = None if report is None else functools.partial(report, kind)
+        written = convert(cast("Kind", kind), source, out, steps)
     notice(f"{written} entries", quiet)
     typer.echo(out)
 

@@ -7,12 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from lossscope.declarations import Declaration, declarations, table_declarations
+from lossscope.declarations import Declaration, declarations
 
 from ._options import Debug, require_choice
 from .app import command
 
-KINDS = ("objectives", "encoders", "datasets", "probes", "sources", "tables", "features", "presets")
+KINDS = (
+    "objectives", "encoders", "datasets", "probes", "sources", "tables", "pictures", "chapters", "features",
+    "launchers", "presets",
+)  # fmt: skip
 
 
 @command("list")
@@ -35,7 +38,7 @@ def listing(
     if kind == "presets":
         items = _presets()
     else:
-        items = [_described(item) for item in (table_declarations() if kind == "tables" else declarations(kind))]
+        items = [_described(item) for item in declarations(kind)]
     if format == "json":
         typer.echo(json.dumps(items, indent=1))
         return

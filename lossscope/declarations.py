@@ -1,4 +1,4 @@
-"""What the files of a registry declare, read from their text: nothing of them is imported."""
+"""What files declare, read from their text: entries of a registry, tables, pictures, chapters. None is imported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from .registry import NOT_ENTRIES, folder
+
+_HOME = Path(__file__).parent
+DRAWN = {"tables": ("tables", "build"), "pictures": ("plots", "draw"), "chapters": ("report/chapters", "build")}
+"""Kind that is no registry -> its folder, and the function that makes a file of it one of them."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +29,7 @@ class OptionField:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One file of a registry."""
+    """One file."""
 
     name: str
     question: str  # first line of the file
@@ -44,18 +50,17 @@ class Declaration:
 
 @cache
 def declarations(kind: str) -> tuple[Declaration, ...]:
-    """Return every file of a registry, by name."""
-    from lossscope.registry import NOT_ENTRIES, folder
+    """Return every file of a registry, or of DRAWN, by name."""
+    if kind in DRAWN:
+        home, function = DRAWN[kind]
+        files = [path for path in (_HOME / home).glob("*.py") if _defines(path, function)]
+    else:
+        files = [path for path in folder(kind).glob("*.py") if path.stem not in NOT_ENTRIES]
+    return tuple(_read(path) for path in sorted(files) if not path.stem.startswith("_"))
 
-    entries = (path for path in folder(kind).glob("*.py") if path.stem not in NOT_ENTRIES)
-    return tuple(_read(path) for path in sorted(entries) if not path.stem.startswith("_"))
 
-
-@cache
-def table_declarations() -> tuple[Declaration, ...]:
-    """Return every table, by name: the files of lossscope/tables that have a `build`."""
-    files = [path for path in sorted((Path(__file__).parent / "tables").glob("*.py")) if not path.stem.startswith("_")]
-    return tuple(_read(path) for path in files if re.search(r"^(def )?build\b", path.read_text("utf-8"), re.M))
+def _defines(path: Path, function: str) -> bool:
+    return re.search(rf"^(def )?{function}\b", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
 def _read(path: Path) -> Declaration:

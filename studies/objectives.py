@@ -30,7 +30,7 @@ from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.tables.base import Table
-from lossscope.tables.cells import Better, Cell, marked
+from lossscope.tables.cells import Better, Cell, mark_best
 from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
@@ -165,7 +165,7 @@ def page(rows: pd.DataFrame) -> str:
     ]  # fmt: skip
     headings = ("objective", "rsum", "seeds", "N_eff", "s₊", "hardest s₋", "gradient norm", "clipped %")
     better: list[Better] = [None, "higher", *[None] * 6]
-    table = Table("objectives", CAPTION, tuple(("", h) for h in headings), marked(cells, better), NOTES)
+    table = Table("objectives", CAPTION, tuple(("", h) for h in headings), mark_best(cells, better), NOTES)
     for name, mean in means.items():
         mean["gained"] = mean["rsum"] - means[name.removesuffix(LATER)]["rsum"]
     lines = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,6 +14,9 @@ else:
     Rows = Any
 
 Progress = Callable[[str, int, int], None]  # (label, done, total)
+OnStep = Callable[[int, int], None]  # (done, total), of work that the caller has a label for
+
+ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]  # of one image, video or feature; or several by name
 
 Direction = Literal["i2t", "t2i"]  # queries are images, or captions
 Convention = Literal["corrected", "released", "text"]  # ways of counting

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.types import ItemShape as ItemShape
+from lossscope.core.types import Rows as Rows
 from lossscope.errors import InputError
 
-Rows = npt.NDArray[np.int64]
 Items = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # one array, or several by name
-ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
-OnStep = Callable[[int, int], None]  # (done, of)
 
 
 class Images(Protocol):

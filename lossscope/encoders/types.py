@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lossscope.core.types import ItemShape as ItemShape
+
 Items = Tensor | Mapping[str, Tensor]
 """A batch of images, videos or features: one tensor, or several by name."""
-ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]
-"""Shape of one item: of its tensor, or of several by name."""
 
 
 @dataclass(frozen=True)

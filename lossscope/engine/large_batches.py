@@ -13,13 +13,13 @@ from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.types import SameImage
+from lossscope.core.types import OnStep, SameImage
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, run_probes
-from .tiled.matrix import ROWS, OnTile, TiledMatrix, row_slices
+from .tiled.matrix import ROWS, TiledMatrix, row_slices
 from .tiled.one_pass import TiledRows, TilePass
 from .tiled.sparse_mask import SparseMask
 
@@ -36,7 +36,7 @@ class LargeBatchRunner:
     plan: ProbePlan
     same_image: SameImage  # what another caption of the same image is
     processes: ProcessGroup  # those that share the batch
-    on_tile: OnTile | None = None
+    on_tile: OnStep | None = None
     precision: Literal["float32", "bf16"] = "float32"  # of tiles; panels are always float32
 
     def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from lossscope.errors import InputError
 
 T = TypeVar("T")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's names of a key that there is not
 _WORDS = {
     "bool": "true or false",
     "dataclass": "a table",
@@ -66,7 +67,8 @@ def _validated(kind: Any, value: object, where: str) -> Any:
     try:
         return _adapter(kind).validate_json(text, strict=True)
     except ValidationError as errors:
-        first = errors.errors()[0]
+        every = errors.errors()
+        first = next((one for one in every if one["type"] in _UNKNOWN), every[0])  # it explains what is missing
         cause = first.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
             raise cause from None
@@ -109,7 +111,7 @@ def _message(kind: Any, error: Mapping[str, Any], where: str) -> str:
     """What was wrong, what was expected, what came."""
     path = [part for part in error["loc"] if not (isinstance(part, str) and part.startswith(("function-", "nullable")))]
     what, got = _place(path, where), error["input"]
-    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if error["type"] in _UNKNOWN:
         return _unknown_key(kind, path, where)
     if error["type"] in ("missing", "missing_argument"):
         return f"{what} must be given; it is missing"

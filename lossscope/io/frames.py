@@ -124,6 +124,21 @@ def _read_part(file: Path) -> pd.DataFrame:
         raise InputError(f"{file} must be a whole part of the frame; {error}: {advice}") from error
 
 
+def read_rows(path: Path | str) -> pd.DataFrame:
+    """Read rows of numbers, as `--format csv` prints them and as an evaluation holds them.
+
+    Raises InputError for a file that is neither .csv nor .parquet, is missing, or damaged.
+    """
+    path = Path(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"rows must be in a .csv or .parquet file; got {path.name!r}")
+    try:
+        frame: pd.DataFrame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # a pyarrow error is one, and so is an empty or malformed CSV
+        raise InputError(f"{path} must be a readable {path.suffix} file; {error}") from error
+    return frame
+
+
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     """Return summary rows (columns SUMMARY) of wide rows of batches: mean and population std of each statistic.
 

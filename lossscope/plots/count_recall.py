@@ -17,119 +17,128 @@ from . import naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")
 MARKERS = {"i2t": ("o", "image to text"), "t2i": ("s", "text to image")}
-_WHAT = "count_recall"
+_NAME = "count_recall"
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Does a smaller count go with a better rsum? One panel: one model on one data set, several objectives.
 
-    Read across: negatives per query that carry gradient, linear up to 1 and logarithmic beyond; up: rsum. Each mark is
-    the mean over seeds, bars are one sample standard deviation (ddof 1) either way, none for one seed; faint marks are
-    the seeds. Circles are image-to-text queries, squares text-to-image queries of the same models, joined by a thin
-    line. The argument of the COCOS paper (Tables 1 to 4) is a fall from left to right. Columns: see `COLUMNS`.
+    Horizontal: negatives per query that carry gradient, linear up to 1 and logarithmic beyond. Vertical: rsum. Each
+    mark is the mean over seeds, with bars of one sample standard deviation (ddof 1), none for one seed; the faint marks
+    are the seeds. Circles are image-to-text queries, squares text-to-image queries of the same models, joined by a thin
+    line. The argument of the COCOS paper (Tables 1 to 4) is that rsum falls from left to right.
+
+    Args:
+        frame: columns COLUMNS, of one panel.
+        ax: axes to draw on; None: new ones.
     """
-    known = _known(frame)
-    panel = style.single_value(known, "panel", _WHAT)
+    rows = _valid_rows(frame)
+    panel = style.single_value(rows, "panel", _NAME)
     ax = style.axes_or_new(ax)
-    tints = style.colours(list(map(str, known["label"].unique())))
-    _paint(ax, known, tints)
-    _scale(ax, float(known["count"].max()))
+    colours = style.colours(list(map(str, rows["label"].unique())))
+    _draw_marks(ax, rows, colours)
+    _scale_counts(ax, float(rows["count"].max()))
     ax.set(xlabel="negatives counted per query", ylabel="rsum")
     ax.set_title(style.wrap_spec(panel, 40))
-    ax.legend(handles=_handles(tints, known), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
+    ax.legend(handles=_handles(colours, rows), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
     return ax
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
-    """Where does it hold, where does it turn round? A panel per data set or model, counts on one scale."""
-    known = _known(frame)
-    panels = list(known["panel"].unique())
-    across = style.panels_per_row(len(panels))
-    down = math.ceil(len(panels) / across)
-    fig = style.new_figure(width=0.2 + 0.7 * across, height=0.85 * down)
-    tints = style.colours(list(map(str, known["label"].unique())))
-    for place, panel in enumerate(panels):
-        ax = fig.add_subplot(down, across, place + 1)
-        _paint(ax, known[known["panel"] == panel], tints)
-        _scale(ax, float(known["count"].max()))
+    """Where does it hold, and where is it reversed? A panel for each data set or model, with one scale of counts."""
+    rows = _valid_rows(frame)
+    panels = list(rows["panel"].unique())
+    per_row = style.panels_per_row(len(panels))
+    n_rows = math.ceil(len(panels) / per_row)
+    fig = style.new_figure(width=0.2 + 0.7 * per_row, height=0.85 * n_rows)
+    colours = style.colours(list(map(str, rows["label"].unique())))
+    for index, panel in enumerate(panels):
+        ax = fig.add_subplot(n_rows, per_row, index + 1)
+        _draw_marks(ax, rows[rows["panel"] == panel], colours)
+        _scale_counts(ax, float(rows["count"].max()))
         ax.set_title(style.wrap_spec(str(panel), 30))
-        ax.set_xlabel("negatives counted per query" if place + across >= len(panels) else "")
-        ax.set_ylabel("rsum" if place % across == 0 else "")
-    naming.legend_below(fig, _handles(tints, known), _told(known))
+        ax.set_xlabel("negatives counted per query" if index + per_row >= len(panels) else "")
+        ax.set_ylabel("rsum" if index % per_row == 0 else "")
+    naming.legend_below(fig, _handles(colours, rows), _number_of_seeds(rows))
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What would a reader who can not see the picture need to know?"""
+    """Return a description of the picture for readers who cannot see it."""
     parts = []
-    for panel, rows in _means(_known(frame)).groupby("panel", sort=False, observed=True):
-        each = [
+    for panel, rows in _means(_valid_rows(frame)).groupby("panel", sort=False, observed=True):
+        means = [
             f"{row.label} {row.direction} {row.count_mean:.3g} with rsum {row.rsum_mean:.1f} (n = {row.seeds})"
             for row in rows.itertuples()
         ]
-        parts.append(f"{panel}: {', '.join(each)}")
+        parts.append(f"{panel}: {', '.join(means)}")
     return "Negatives counted per query against rsum, means over seeds. " + "; ".join(parts) + "."
 
 
-def _means(known: pd.DataFrame) -> pd.DataFrame:
-    """A row per panel, label and direction: means over seeds of both, and how many seeds."""
-    grouped = known.groupby(["panel", "label", "direction"], sort=False, observed=True)
+def _means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over seeds and the number of seeds of each panel, label and direction."""
+    grouped = rows.groupby(["panel", "label", "direction"], sort=False, observed=True)
     return grouped.agg(
         count_mean=("count", "mean"), rsum_mean=("rsum", "mean"), seeds=("seed", "nunique")
     ).reset_index()  # fmt: skip
 
 
-def _paint(ax: Axes, known: pd.DataFrame, tints: dict[str, str]) -> None:
-    means = _means(known)
+def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     size = 0.6 * float(mpl.rcParams["font.size"])
-    for label, pair in means.groupby("label", sort=False, observed=True):
-        ax.plot(pair["count_mean"], pair["rsum_mean"], color=tints[str(label)], linewidth=0.8, zorder=1)
-    for (name, direction), own in known.groupby(["label", "direction"], sort=False, observed=True):
-        tint, marker = tints[str(name)], MARKERS[str(direction)][0]
-        if len(own) > 1:
-            ax.scatter(own["count"], own["rsum"], color=tint, marker=marker, s=size**2 / 4, alpha=0.35, lw=0, zorder=2)
-        across, up = (float(own[what].std()) if len(own) > 1 else None for what in ("count", "rsum"))
+    for label, pair in _means(rows).groupby("label", sort=False, observed=True):
+        ax.plot(pair["count_mean"], pair["rsum_mean"], color=colours[str(label)], linewidth=0.8, zorder=1)
+    for (name, direction), seeds in rows.groupby(["label", "direction"], sort=False, observed=True):
+        colour, marker = colours[str(name)], MARKERS[str(direction)][0]
+        x, y = seeds["count"], seeds["rsum"]
+        several = len(seeds) > 1
+        if several:
+            ax.scatter(x, y, color=colour, marker=marker, s=size**2 / 4, alpha=0.35, lw=0, zorder=2)
         ax.errorbar(
-            float(own["count"].mean()), float(own["rsum"].mean()), color=tint, marker=marker, markersize=size,
-            markeredgecolor="white", elinewidth=1, capsize=2, linestyle="none", zorder=3, xerr=across, yerr=up,
+            float(x.mean()), float(y.mean()), color=colour, marker=marker, markersize=size, markeredgecolor="white",
+            elinewidth=1, capsize=2, linestyle="none", zorder=3, xerr=float(x.std()) if several else None,
+            yerr=float(y.std()) if several else None,
         )  # fmt: skip
     ax.margins(y=0.12)
 
 
-def _handles(tints: dict[str, str], known: pd.DataFrame) -> list[Artist]:
-    handles: list[Artist] = [Line2D([], [], color=tint, linewidth=3, label=label) for label, tint in tints.items()]
+def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
+    handles: list[Artist] = [
+        Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()
+    ]  # fmt: skip
     for direction, (marker, name) in MARKERS.items():
-        if (known["direction"] == direction).any():
+        if (rows["direction"] == direction).any():
             handles.append(Line2D([], [], color="0.35", marker=marker, linestyle="none", label=name))
     return handles
 
 
-def _told(known: pd.DataFrame) -> str:
-    seeds = sorted(set(_means(known)["seeds"]))
+def _number_of_seeds(rows: pd.DataFrame) -> str:
+    seeds = sorted(set(_means(rows)["seeds"]))
     number = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     if seeds[-1] == 1:
         return "One seed each"
     return f"Means over {number} seeds, bars are one sample standard deviation"
 
 
-def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.require_columns(frame, COLUMNS, _WHAT)
-    strange = sorted(set(map(str, frame["direction"])) - set(MARKERS))
-    if strange:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(strange)}. Leave other rows out")
+def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with both numbers. Raises InputError for other columns, directions or duplicates, or no rows."""
+    style.require_columns(frame, COLUMNS, _NAME)
+    others = sorted(set(map(str, frame["direction"])) - set(MARKERS))
+    if others:
+        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
     if frame.duplicated(["label", "panel", "direction", "seed"]).any():
         raise InputError(
-            f"frame of {_WHAT} must hold each label, panel, direction and seed once; got some twice. Say in `panel` "
-            "what tells them apart"
+            f"frame of {_NAME} must hold each label, panel, direction and seed once; got some twice. Say in `panel` "
+            "what distinguishes them"
         )
-    known = frame.dropna(subset=["count", "rsum"])
-    if known.empty:
-        raise InputError(f"frame of {_WHAT} must have a row with both count and rsum; got none. Run eval and cocos")
-    return known
+    rows = frame.dropna(subset=["count", "rsum"])
+    if rows.empty:
+        raise InputError(f"frame of {_NAME} must have a row with both count and rsum; got none. Run eval and cocos")
+    return rows
 
 
-def _scale(ax: Axes, top: float) -> None:
-    end = max(2.0, top * 1.3)
+def _scale_counts(ax: Axes, largest: float) -> None:
+    """Scale the horizontal axis linearly up to 1 and logarithmically beyond."""
+    end = max(2.0, largest * 1.3)
     ax.set_xscale("symlog", linthresh=1, linscale=0.6)
     ax.set_xlim(-0.08, end)
     steps = (1, 3) if end <= 300 else (1,)

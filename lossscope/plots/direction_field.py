@@ -20,24 +20,28 @@ from . import style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")
 ARROWS = 17  # along a side, at most
-STILL = 1e-3  # of the largest: what is shorter is a dot
+STILL = 1e-3  # of the largest gradient: smaller ones are dots
 _COLOURS = ListedColormap(colormaps["cividis_r"](np.linspace(0.1, 1.0, 256)), "direction")
-_WHAT = "direction_field"
+_NAME = "direction_field"
 _Points = npt.NDArray[np.float64]
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) -> Axes:
-    """(-dL/ds₊, -dL/ds₋) as an arrow at each pair of similarities: which way, and how strongly, is it pushed?
+    """(-dL/ds₊, -dL/ds₋) as an arrow at each pair of similarities: in which direction, and how strongly, is it pushed?
 
-    Read across: positive similarity; up: negative similarity. An arrow to the right pulls the positive closer, one down
-    pushes the negative away, one at 45 degrees does both alike. All arrows have one length; the darker, the larger the
-    gradient, (w₊² + w₋²)^½. A dot has less than a thousandth of the largest: nothing moves there. This is the wish of
-    the loss for the two similarities, not what an encoder makes of it. Columns: see `COLUMNS`, of one objective, on a
-    full grid, of which at most 17 x 17 points are drawn. top: where the colours end, if not at the largest.
+    Horizontal: positive similarity. Vertical: negative similarity. An arrow to the right pulls the positive closer, one
+    down pushes the negative away, one at 45 degrees does both equally. All arrows have one length; the darker, the
+    larger the gradient, (w₊² + w₋²)^½. A dot has less than a thousandth of the largest gradient. The arrows show what
+    the loss asks of the two similarities, not what an encoder does with it.
+
+    Args:
+        frame: columns COLUMNS, of one objective, on a full grid, of which at most 17 x 17 points are drawn.
+        ax: axes to draw on; None: new ones.
+        top: gradient at the end of the colour bar; None: the largest.
     """
-    objective = style.single_value(_checked(frame), "objective", _WHAT)
+    objective = style.single_value(_check(frame), "objective", _NAME)
     ax = style.axes_or_new(ax)
-    arrows = _paint(ax, frame, top)
+    arrows = _draw_arrows(ax, frame, top)
     bar = ax.figure.colorbar(arrows, ax=ax, label="size of the gradient")
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
@@ -46,51 +50,57 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) 
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
-    """How do objectives differ in where they push? A panel each, as `draw`; colours are shares of its largest."""
-    objectives = list(_checked(frame)["objective"].unique())
-    across = style.panels_per_row(len(objectives))
-    down = math.ceil(len(objectives) / across)
-    fig = style.new_figure(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
+    """How do objectives differ in where they push? A panel each, as `draw`; colours are shares of its largest gradient.
+
+    Args:
+        frame: columns COLUMNS, on a full grid for each objective.
+    """
+    objectives = list(_check(frame)["objective"].unique())
+    per_row = style.panels_per_row(len(objectives))
+    n_rows = math.ceil(len(objectives) / per_row)
+    fig = style.new_figure(width=0.3 + 0.55 * per_row, height=0.08 + 0.9 * n_rows)
     fig.set_layout_engine("compressed")
-    for place, objective in enumerate(objectives):
-        ax = fig.add_subplot(down, across, place + 1)
-        own = frame[frame["objective"] == objective]
-        largest = float(np.hypot(own["w_pos"], own["w_neg"]).max()) or 1.0
-        arrows = _paint(ax, own.assign(w_pos=own["w_pos"] / largest, w_neg=own["w_neg"] / largest), 1.0)
+    for index, objective in enumerate(objectives):
+        ax = fig.add_subplot(n_rows, per_row, index + 1)
+        field = frame[frame["objective"] == objective]
+        largest = float(np.hypot(field["w_pos"], field["w_neg"]).max()) or 1.0
+        arrows = _draw_arrows(ax, field.assign(w_pos=field["w_pos"] / largest, w_neg=field["w_neg"] / largest), 1.0)
         ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest {largest:.3g}")
-        ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
-        ax.set_ylabel("negative similarity $s_-$" if place % across == 0 else "")
+        ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
+        ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(arrows, ax=list(fig.axes), label="size of the gradient / its largest")
     bar.outline.set_visible(False)
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What would a reader who can not see the picture need to know?"""
+    """Return a description of the picture for readers who cannot see it."""
     parts = []
-    for objective, own in _checked(frame).groupby("objective", sort=False, observed=True):
-        size = np.hypot(own["w_pos"].to_numpy(np.float64), own["w_neg"].to_numpy(np.float64))
-        moved = own[size > STILL * size.max()]
-        pulled = float((-moved["w_pos"] > moved["w_neg"].abs() * (1 + 1e-9)).mean()) if len(moved) else 0.0
-        pushed = float((moved["w_neg"] > moved["w_pos"].abs() * (1 + 1e-9)).mean()) if len(moved) else 0.0
+    for objective, field in _check(frame).groupby("objective", sort=False, observed=True):
+        size = np.hypot(field["w_pos"].to_numpy(np.float64), field["w_neg"].to_numpy(np.float64))
+        moving = field[size > STILL * size.max()]
+        pulled = float((-moving["w_pos"] > moving["w_neg"].abs() * (1 + 1e-9)).mean()) if len(moving) else 0.0
+        pushed = float((moving["w_neg"] > moving["w_pos"].abs() * (1 + 1e-9)).mean()) if len(moving) else 0.0
         parts.append(
-            f"{objective}: largest {size.max():.3g}; {1 - len(moved) / len(own):.0%} of the plane is not moved; of the "
-            f"rest {pulled:.0%} is mostly pulled towards the positive and {pushed:.0%} mostly pushed from the negative"
+            f"{objective}: largest {size.max():.3g}; {1 - len(moving) / len(field):.0%} of the plane is not moved; of "
+            f"the rest {pulled:.0%} is mostly pulled towards the positive and {pushed:.0%} mostly pushed from the "
+            "negative"
         )
     return "Arrows of gradient descent over positive and negative similarity. " + ". ".join(parts) + "."
 
 
-def _paint(ax: Axes, frame: pd.DataFrame, top: float | None) -> Quiver:
-    some = _coarse(frame)
-    x, y, right, up = (some[name].to_numpy(dtype=np.float64) for name in ("s_pos", "s_neg", "w_pos", "w_neg"))
-    size = np.hypot(right, up)
+def _draw_arrows(ax: Axes, frame: pd.DataFrame, top: float | None) -> Quiver:
+    coarse = _coarse_grid(frame)
+    x, y, w_pos, w_neg = (coarse[name].to_numpy(dtype=np.float64) for name in ("s_pos", "s_neg", "w_pos", "w_neg"))
+    size = np.hypot(w_pos, w_neg)
     end = top or float(np.hypot(frame["w_pos"], frame["w_neg"]).max()) or 1.0
     moving = size > STILL * end
     step = min(np.diff(np.unique(x)).min(), np.diff(np.unique(y)).min())
     length = np.where(moving, size, 1.0)
     arrows = ax.quiver(
-        x[moving], y[moving], (-right / length * 0.8 * step)[moving], (-up / length * 0.8 * step)[moving], size[moving],
-        angles="xy", scale_units="xy", scale=1, pivot="mid", cmap=_COLOURS, clim=(0, end), units="xy", width=0.1 * step,
+        x[moving], y[moving], (-w_pos / length * 0.8 * step)[moving], (-w_neg / length * 0.8 * step)[moving],
+        size[moving], angles="xy", scale_units="xy", scale=1, pivot="mid", cmap=_COLOURS, clim=(0, end), units="xy",
+        width=0.1 * step,
     )  # fmt: skip
     dot = 0.012 * float(mpl.rcParams["font.size"]) ** 2
     ax.scatter(x[~moving], y[~moving], s=dot, color="0.6", linewidths=0, label="still")
@@ -101,30 +111,27 @@ def _paint(ax: Axes, frame: pd.DataFrame, top: float | None) -> Quiver:
     return arrows
 
 
-def _coarse(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every k-th point of the grid, so that at most ARROWS are along a side."""
-    kept = frame
+def _coarse_grid(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return every k-th point of the grid, so that there are at most ARROWS along a side."""
+    coarse = frame
     for name in ("s_pos", "s_neg"):
         values = np.sort(frame[name].unique())
         stride = math.ceil((len(values) - 1) / (ARROWS - 1))
         first = (len(values) - 1) % stride // 2
-        kept = kept[kept[name].isin(values[first::stride])]
-    return kept
+        coarse = coarse[coarse[name].isin(values[first::stride])]
+    return coarse
 
 
-def _checked(frame: pd.DataFrame) -> pd.DataFrame:
-    style.require_columns(frame, COLUMNS, _WHAT)
-    for _, own in frame.groupby("objective", observed=True):
-        across, up = own["s_pos"].nunique(), own["s_neg"].nunique()
-        if (
-            len(own.drop_duplicates(["s_pos", "s_neg"])) != across * up
-            or len(own) != across * up
-            or min(across, up) < 2
-        ):
+def _check(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame. Raises InputError unless it has all columns, full grids and finite weights."""
+    style.require_columns(frame, COLUMNS, _NAME)
+    for _, field in frame.groupby("objective", observed=True):
+        n_x, n_y = field["s_pos"].nunique(), field["s_neg"].nunique()
+        if len(field.drop_duplicates(["s_pos", "s_neg"])) != n_x * n_y or len(field) != n_x * n_y or min(n_x, n_y) < 2:
             raise InputError(
-                f"frame of {_WHAT} must hold each point of a grid of s_pos x s_neg once, 2 x 2 or more; got {len(own)} "
-                f"rows for {across} x {up}. Compute what is missing, drop what is there twice"
+                f"frame of {_NAME} must hold each point of a grid of s_pos x s_neg once, 2 x 2 or more; got "
+                f"{len(field)} rows for {n_x} x {n_y}. Compute what is missing, drop what is there twice"
             )
     if not np.isfinite(frame[["w_pos", "w_neg"]].to_numpy(dtype=np.float64)).all():
-        raise InputError(f"weights of {_WHAT} must be finite; got NaN or infinity. Look at the objective there")
+        raise InputError(f"weights of {_NAME} must be finite; got NaN or infinity. Look at the objective there")
     return frame

@@ -1,4 +1,4 @@
-"""Where on the triplet diagram are a model's queries, and how do they get there in training?"""
+"""Where on the triplet diagram are a model's queries, and how do they move in training?"""
 
 from __future__ import annotations
 
@@ -21,179 +21,192 @@ from lossscope.errors import InputError
 from . import naming, style
 
 COLUMNS = ("source", "split", "epoch", "direction", "s_pos", "s_neg", "batch_size")
-SHARES = (0.9, 0.5)  # of the queries, within the outer and the inner line
-_HOLD = ("90 %", "50 %")
-FEW = 50  # fewer queries are drawn one by one
-CLOUDS = 8  # of a path that are drawn, at most; the medians of all are joined
+SHARES = (0.9, 0.5)  # of the queries, inside the outer and the inner contour
+_SHARE_NAMES = ("90 %", "50 %")
+FEW = 50  # queries; fewer are drawn as dots
+CLOUDS = 8  # epochs of a path that have a contour, at most; the medians of all are joined
 _BINS = 96
-_PEAK = 0.98  # of the height, at most, is where a line runs: points in one place have one too
-_FLOOR = 0.004  # of similarity: a cloud that is a line is drawn this wide
+_PEAK = 0.98  # of the density's maximum: a contour's level is at most this, so that points in one place have one
+_FLOOR = 0.004  # similarity: a cloud that is a line or a point is smoothed by at least this
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
-_TINTS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#882255", "#332288")
-_WHAT = "overlay"
-_Points = npt.NDArray[np.float64]
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#882255", "#332288")
+_NAME = "overlay"
+_Values = npt.NDArray[np.float64]
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Where are the queries of each source? Read on the axes of a triplet field: s₊ across, hardest s₋ up.
+    """Where are the queries of each source, on the axes of a triplet field?
 
-    The thick line holds half of the queries, the thin one 90 %: those that lie where a smoothed histogram is highest,
-    both directions together; the cross is at the medians. Fewer than 50 queries are dots. A cloud below the diagonal
-    is ranked right; what the field says where the cloud is, is what this loss does to these data. Hardest negatives are
-    of a batch, whose size the legend says. Columns: see `COLUMNS`; each source once, of one epoch.
+    Horizontal: positive similarity. Vertical: similarity of the hardest negative of a batch, whose size the legend
+    states. The thick contour holds half of the queries of both directions, the thin one 90 %: those where a smoothed
+    histogram is highest. The cross is at the medians. Fewer than 50 queries are dots. Queries below the diagonal are
+    ranked correctly; the value of the field at the cloud is what this loss does to these data.
+
+    Args:
+        frame: columns COLUMNS, one epoch of each source.
+        ax: axes of a triplet field; None: new ones.
     """
-    _checked(frame)
+    _check(frame)
     if (frame.groupby("source", observed=True)["epoch"].nunique() > 1).any():
-        raise InputError(f"{_WHAT}.draw must get one epoch of each source; got several. Use {_WHAT}.draw_path")
-    ax = _labelled(style.axes_or_new(None)) if ax is None else ax
-    for place, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
-        tint, dash = _look(place)
-        _cloud(ax, rows, tint, SHARES, dash)
-        _mark(ax, [_middle(rows)], tint, "X")
+        raise InputError(f"{_NAME}.draw must get one epoch of each source; got several. Use {_NAME}.draw_path")
+    ax = _with_axis_labels(style.axes_or_new(None)) if ax is None else ax
+    for index, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
+        colour, dashes = _colour_and_dashes(index)
+        _draw_cloud(ax, rows, colour, SHARES, dashes)
+        _draw_marker(ax, _medians(rows), colour, "X")
     return ax
 
 
 def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """How does the cloud of one run move in training? A line round half of the queries of an epoch, light to dark.
+    """How does the cloud of one run move in training? A contour around half of the queries of an epoch, light to dark.
 
-    The medians are joined in the order of the epochs (of more than 8 some have a line round them, evenly spaced); a
+    The medians are joined in the order of the epochs; of more than 8 epochs some have a contour, evenly spaced. A
     circle is at the first, a square at the last checkpoint. A path that climbs along the diagonal pulls everything
-    together; one that bends to the right learns to rank. Columns: see `COLUMNS`, one source, several epochs.
+    together; one that bends to the right learns to rank.
+
+    Args:
+        frame: columns COLUMNS, one source, several epochs.
+        ax: axes of a triplet field; None: new ones.
     """
-    _checked(frame)
-    style.single_value(frame, "source", f"{_WHAT}.draw_path")
-    ax = _labelled(style.axes_or_new(None)) if ax is None else ax
+    _check(frame)
+    style.single_value(frame, "source", f"{_NAME}.draw_path")
+    ax = _with_axis_labels(style.axes_or_new(None)) if ax is None else ax
     epochs = sorted(frame["epoch"].dropna().unique())
     if len(epochs) < 2:
-        raise InputError(f"a path must have two epochs or more; got {len(epochs)}. Use {_WHAT}.draw for one")
-    shades = _shades(len(epochs))
-    parts = [frame[frame["epoch"] == epoch] for epoch in epochs]
-    for place in _some(len(parts)):
-        _cloud(ax, parts[place], shades[place], SHARES[1:], "-")
-    middles = [_middle(rows) for rows in parts]
-    across, up = zip(*middles, strict=True)
-    ax.plot(across, up, color="black", linewidth=1, path_effects=_halo(1), zorder=4, label="medians")
-    _mark(ax, middles[:1], shades[0], "o")
-    _mark(ax, middles[-1:], shades[-1], "s")
+        raise InputError(f"a path must have two epochs or more; got {len(epochs)}. Use {_NAME}.draw for one")
+    colours = _colour_sequence(len(epochs))
+    clouds = [frame[frame["epoch"] == epoch] for epoch in epochs]
+    for index in _evenly_spaced(len(clouds)):
+        _draw_cloud(ax, clouds[index], colours[index], SHARES[1:], "-")
+    medians = [_medians(rows) for rows in clouds]
+    x, y = zip(*medians, strict=True)
+    ax.plot(x, y, color="black", linewidth=1, path_effects=_white_edge(1), zorder=4, label="medians")
+    _draw_marker(ax, medians[0], colours[0], "o")
+    _draw_marker(ax, medians[-1], colours[-1], "s")
     return ax
 
 
 def legend(fig: Figure, frame: pd.DataFrame) -> None:
-    """Under the figure, which grows by it: what the lines hold; which source, split, batch size, how many queries."""
-    _checked(frame)
+    """Add a legend under the figure, which grows by it: what the contours hold, sources, batch sizes, queries."""
+    _check(frame)
     if frame["epoch"].nunique() > 1:
-        naming.legend_below(fig, _epochs(frame), _caption(frame))
+        last = frame[frame["epoch"] == frame["epoch"].max()]
+        caption = f"{_describe_source(last)}; each line holds {_SHARE_NAMES[1]} of them"
+        naming.legend_below(fig, _epoch_handles(frame), caption)
     else:
-        naming.legend_below(fig, _sources(frame), f"Lines hold {_HOLD[1]} and {_HOLD[0]} of the queries")
+        caption = f"Lines hold {_SHARE_NAMES[1]} and {_SHARE_NAMES[0]} of the queries"
+        naming.legend_below(fig, _source_handles(frame), caption)
 
 
-def _sources(frame: pd.DataFrame) -> list[Line2D]:
+def _source_handles(frame: pd.DataFrame) -> list[Line2D]:
     handles = []
-    for place, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
-        tint, dash = _look(place)
-        handles.append(Line2D([], [], color=tint, linestyle=dash, marker="X", label=_told(rows)))
+    for index, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
+        colour, dashes = _colour_and_dashes(index)
+        handles.append(Line2D([], [], color=colour, linestyle=dashes, marker="X", label=_describe_source(rows)))
     return handles
 
 
-def _epochs(frame: pd.DataFrame) -> list[Line2D]:
+def _epoch_handles(frame: pd.DataFrame) -> list[Line2D]:
     epochs = sorted(frame["epoch"].dropna().unique())
-    shades, handles = _shades(len(epochs)), []
-    for place in _some(len(epochs)):
-        mark = "o" if place == 0 else "s" if place == len(epochs) - 1 else ""
-        handles.append(Line2D([], [], color=shades[place], marker=mark, label=f"epoch {epochs[place]:g}"))
+    colours, handles = _colour_sequence(len(epochs)), []
+    for index in _evenly_spaced(len(epochs)):
+        marker = "o" if index == 0 else "s" if index == len(epochs) - 1 else ""
+        handles.append(Line2D([], [], color=colours[index], marker=marker, label=f"epoch {epochs[index]:g}"))
     return handles
-
-
-def _caption(frame: pd.DataFrame) -> str:
-    """What a path shows, in one line."""
-    return f"{_told(frame[frame['epoch'] == frame['epoch'].max()])}; each line holds {_HOLD[1]} of them"
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What would a reader who can not see the picture need to know?"""
-    _checked(frame)
+    """Return a description of the picture for readers who cannot see it."""
+    _check(frame)
     parts = []
     for (source, epoch), rows in frame.groupby(["source", "epoch"], sort=False, observed=True, dropna=False):
-        across, up = _middle(rows)
+        s_pos, s_neg = _medians(rows)
         wrong = float((rows["s_neg"] >= rows["s_pos"]).mean())
         when = "" if rows["epoch"].isna().any() else f" after epoch {epoch:g}"
         parts.append(
-            f"{source}{when}: median positive similarity {across:.2f}, median hardest negative {up:.2f}, "
+            f"{source}{when}: median positive similarity {s_pos:.2f}, median hardest negative {s_neg:.2f}, "
             f"{wrong:.0%} of {len(rows)} queries rank the negative first"
         )
     return "Clouds of queries over positive and negative similarity. " + "; ".join(parts) + "."
 
 
-def _cloud(ax: Axes, rows: pd.DataFrame, tint: str, shares: Sequence[float], dash: Any) -> None:
+def _draw_cloud(ax: Axes, rows: pd.DataFrame, colour: str, shares: Sequence[float], dashes: Any) -> None:
+    """Draw contours that hold these shares of the queries, in decreasing order, or dots if there are few."""
     x, y = rows["s_pos"].to_numpy(np.float64), rows["s_neg"].to_numpy(np.float64)
     if len(x) < FEW:
-        ax.scatter(x, y, s=12, color=tint, edgecolors="white", linewidths=0.5, zorder=3)
+        ax.scatter(x, y, s=12, color=colour, edgecolors="white", linewidths=0.5, zorder=3)
         return
-    across, up, height = _smoothed(x, y)
-    at = map_coordinates(height, [np.interp(x, across, range(_BINS)), np.interp(y, up, range(_BINS))], order=1)
-    levels = [min(float(np.quantile(at, 1 - share)), _PEAK * float(height.max())) for share in shares]
+    grid_x, grid_y, density = _density(x, y)
+    at_queries = map_coordinates(
+        density, [np.interp(x, grid_x, range(_BINS)), np.interp(y, grid_y, range(_BINS))], order=1
+    )
+    levels = [min(float(np.quantile(at_queries, 1 - share)), _PEAK * float(density.max())) for share in shares]
     widths = [0.9 if share > 0.5 else 1.8 for share in shares]
-    keep = [place for place, level in enumerate(levels) if place == 0 or level > levels[place - 1]]
-    lines = ax.contour(
-        across, up, height.T, levels=[levels[k] for k in keep], colors=tint, linewidths=[widths[k] for k in keep],
-        linestyles=dash, zorder=3,
+    keep = [index for index, level in enumerate(levels) if index == 0 or level > levels[index - 1]]
+    contours = ax.contour(
+        grid_x, grid_y, density.T, levels=[levels[k] for k in keep], colors=colour,
+        linewidths=[widths[k] for k in keep], linestyles=dashes, zorder=3,
     )  # fmt: skip
-    lines.set_path_effects(_halo(max(widths)))
+    contours.set_path_effects(_white_edge(max(widths)))
 
 
-def _smoothed(x: _Points, y: _Points) -> tuple[_Points, _Points, _Points]:
-    """Histogram of the points, smoothed by Scott's rule not less than the floor, so that lines have a region."""
+def _density(x: _Values, y: _Values) -> tuple[_Values, _Values, _Values]:
+    """Return a histogram of the points, smoothed by Scott's rule but at least by the floor, and its bin centres.
+
+    A kernel density would take a kernel a query, and has none for points on a line or in one place.
+    """
     width = np.maximum(np.array([x.std(), y.std()]) * len(x) ** (-1 / 6), _FLOOR)
     low = np.array([x.min(), y.min()]) - 4 * width
     high = np.array([x.max(), y.max()]) + 4 * width
     step = (high - low) / _BINS
-    height, across, up = np.histogram2d(x, y, bins=_BINS, range=list(zip(low, high, strict=True)))
-    middle = [(edges[:-1] + edges[1:]) / 2 for edges in (across, up)]
-    return middle[0], middle[1], gaussian_filter(height, width / step)
+    counts, x_edges, y_edges = np.histogram2d(x, y, bins=_BINS, range=list(zip(low, high, strict=True)))
+    centres = [(edges[:-1] + edges[1:]) / 2 for edges in (x_edges, y_edges)]
+    return centres[0], centres[1], gaussian_filter(counts, width / step)
 
 
-def _middle(rows: pd.DataFrame) -> tuple[float, float]:
+def _medians(rows: pd.DataFrame) -> tuple[float, float]:
     return float(rows["s_pos"].median()), float(rows["s_neg"].median())
 
 
-def _mark(ax: Axes, points: Sequence[tuple[float, float]], tint: str, marker: str) -> None:
-    across, up = zip(*points, strict=True)
+def _draw_marker(ax: Axes, point: tuple[float, float], colour: str, marker: str) -> None:
     size = 0.45 * float(mpl.rcParams["font.size"]) ** 2
-    ax.scatter(across, up, color=tint, marker=marker, s=size, edgecolors="white", linewidths=1, zorder=5)
+    ax.scatter(*point, color=colour, marker=marker, s=size, edgecolors="white", linewidths=1, zorder=5)
 
 
-def _halo(width: float) -> list[patheffects.AbstractPathEffect]:
+def _white_edge(width: float) -> list[patheffects.AbstractPathEffect]:
     return [patheffects.withStroke(linewidth=width + 1.6, foreground="white", alpha=0.8)]
 
 
-def _shades(number: int) -> list[str]:
-    return [to_hex(shade) for shade in colormaps["plasma_r"](np.linspace(0.12, 1.0, number))]
+def _colour_sequence(number: int) -> list[str]:
+    return [to_hex(colour) for colour in colormaps["plasma_r"](np.linspace(0.12, 1.0, number))]
 
 
-def _told(rows: pd.DataFrame) -> str:
+def _describe_source(rows: pd.DataFrame) -> str:
+    """Return the name, split, number of queries, direction and batch size of a source."""
     size, split = rows["batch_size"].iloc[0], rows["split"].iloc[0]
     batch = "the whole split" if pd.isna(size) else f"batches of {size:g}"
-    sides = "both directions" if rows["direction"].nunique() > 1 else str(rows["direction"].iloc[0])
-    where = "" if pd.isna(split) else f", {split}"
-    return f"{rows['source'].iloc[0]}{where}: {len(rows):,} queries, {sides}, hardest negatives of {batch}"
+    directions = "both directions" if rows["direction"].nunique() > 1 else str(rows["direction"].iloc[0])
+    of_split = "" if pd.isna(split) else f", {split}"
+    return f"{rows['source'].iloc[0]}{of_split}: {len(rows):,} queries, {directions}, hardest negatives of {batch}"
 
 
-def _labelled(ax: Axes) -> Axes:
+def _with_axis_labels(ax: Axes) -> Axes:
     ax.set(xlabel="positive similarity $s_+$", ylabel="hardest negative similarity $s_-$", aspect="equal")
     return ax
 
 
-def _look(place: int) -> tuple[str, Any]:
-    """Colour and dashes of the source at a place."""
-    return _TINTS[place % len(_TINTS)], _DASHES[place // len(_TINTS) % len(_DASHES)]
+def _colour_and_dashes(index: int) -> tuple[str, Any]:
+    """Return the colour and dashes of the source of this index."""
+    return _COLOURS[index % len(_COLOURS)], _DASHES[index // len(_COLOURS) % len(_DASHES)]
 
 
-def _some(number: int) -> list[int]:
-    """Places of at most CLOUDS, evenly spaced, the first and the last among them."""
-    return sorted({round(float(place)) for place in np.linspace(0, number - 1, min(number, CLOUDS))})
+def _evenly_spaced(number: int) -> list[int]:
+    """Return at most CLOUDS of 0..number-1, evenly spaced, with the first and the last."""
+    return sorted({round(float(index)) for index in np.linspace(0, number - 1, min(number, CLOUDS))})
 
 
-def _checked(frame: pd.DataFrame) -> None:
-    style.require_columns(frame, COLUMNS, _WHAT)
+def _check(frame: pd.DataFrame) -> None:
+    """Raise InputError unless the frame has all columns and finite similarities."""
+    style.require_columns(frame, COLUMNS, _NAME)
     if not np.isfinite(frame[["s_pos", "s_neg"]].to_numpy(dtype=np.float64)).all():
-        raise InputError(f"similarities of {_WHAT} must be finite; got NaN or infinity. Leave those queries out")
+        raise InputError(f"similarities of {_NAME} must be finite; got NaN or infinity. Leave those queries out")

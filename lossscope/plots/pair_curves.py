@@ -12,42 +12,46 @@ from . import naming, style
 
 COLUMNS = ("label", "side", "s", "weight")
 SIDES = {"positive": "positive similarity $s_+$", "negative": "negative similarity $s_-$"}
-_WHAT = "pair_curves"
-_FAR = 4  # times the next line: further above and the axis turns logarithmic
-_SHORT = 14  # letters: longer names would take the width of the panels
+_NAME = "pair_curves"
+_FAR = 4  # times the second highest line: if the highest is above this, the axis is logarithmic
+_SHORT = 14  # characters: longer names would take the width of the panels
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
+_End = tuple[float, float, str, str]  # x, y, name and colour of the right end of a line
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Which pairs does each weighting care for? Read across: the pair's similarity; up: its weight.
+    """Which pairs does each weighting emphasise? Horizontal: the pair's similarity. Vertical: its weight.
 
-    A line that falls to the right on the positive side lets go of positives that are already close; a line
-    that rises on the negative side saves its strength for hard negatives; a flat line treats all alike. One
-    side of GOAL Figure 3; when the frame has both, the sides are told apart by name. Where one line rises far above
-    all others the axis is logarithmic above 1, which its label says. Columns: label, side ("positive" or "negative"),
-    s, weight.
+    A line that falls to the right on the positive side gives less weight to positives that are already close; a line
+    that rises on the negative side gives more to hard negatives; a flat line treats all equally. One side of GOAL
+    Figure 3; when the frame has both, the names of the lines state the side. Where one line rises far above all others
+    the axis is logarithmic above 1, which its label states.
+
+    Args:
+        frame: columns COLUMNS; side is positive or negative.
+        ax: axes to draw on; None: new ones.
     """
-    ax, ends = _paint(frame, style.axes_or_new(ax))
+    ax, ends = _draw_lines(frame, style.axes_or_new(ax))
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
     return ax
 
 
-def _paint(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[tuple[float, float, str, str]]]:
-    """The lines; where each ends, its name and colour."""
+def _draw_lines(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[_End]]:
+    """Draw the lines and return their right ends."""
     _check(frame)
     labels = list(map(str, frame["label"].unique()))
-    tints = style.colours(labels)
+    colours = style.colours(labels)
     both = len(frame["side"].unique()) > 1
-    ends: list[tuple[float, float, str, str]] = []
+    ends: list[_End] = []
     for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
         line = line.sort_values("s")
-        dash = _DASHES[labels.index(str(label)) % len(_DASHES)]
-        ax.plot(line["s"], line["weight"], color=tints[str(label)], linestyle=dash, label=str(label))
-        known = line.dropna(subset=["weight"])
-        if not known.empty:
+        colour, dashes = colours[str(label)], _DASHES[labels.index(str(label)) % len(_DASHES)]
+        ax.plot(line["s"], line["weight"], color=colour, linestyle=dashes, label=str(label))
+        drawn = line.dropna(subset=["weight"])
+        if not drawn.empty:
             name = f"{label}, {side}" if both else str(label)
-            ends.append((float(known["s"].iloc[-1]), float(known["weight"].iloc[-1]), name, tints[str(label)]))
+            ends.append((float(drawn["s"].iloc[-1]), float(drawn["weight"].iloc[-1]), name, colour))
     ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
     ax.set_ylabel("weight of the pair")
     ax.margins(x=0)
@@ -64,9 +68,9 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     sides = [side for side in SIDES if (frame["side"] == side).any()]
     fig = style.new_figure(width=0.15 + 0.85 * len(sides), height=0.85)
     short = frame["label"].astype(str).str.len().max() <= _SHORT
-    for place, side in enumerate(sides):
-        ax = fig.add_subplot(1, len(sides), place + 1)
-        _, ends = _paint(frame[frame["side"] == side], ax)
+    for index, side in enumerate(sides):
+        ax = fig.add_subplot(1, len(sides), index + 1)
+        _, ends = _draw_lines(frame[frame["side"] == side], ax)
         if short and ends:
             naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
         ax.set_title({"positive": "$P_+$: pulls the positive", "negative": "$P_-$: pushes the negative"}[side])
@@ -76,7 +80,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What would a reader who can not see the picture need to know?"""
+    """Return a description of the picture for readers who cannot see it."""
     _check(frame)
     parts = []
     for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
@@ -91,22 +95,24 @@ def alt(frame: pd.DataFrame) -> str:
 
 
 def _scale(ax: Axes, frame: pd.DataFrame) -> None:
-    """Linear; above 1 logarithmic where the highest line would press the others together."""
-    tops = sorted(frame.groupby(["label", "side"], observed=True)["weight"].max().dropna())
-    if len(tops) < 2 or tops[-1] <= _FAR * max(tops[-2], 1.0):
+    """Use a linear axis; logarithmic above 1 where the highest line would press the others together."""
+    highest = sorted(frame.groupby(["label", "side"], observed=True)["weight"].max().dropna())
+    if len(highest) < 2 or highest[-1] <= _FAR * max(highest[-2], 1.0):
         return
+    top = highest[-1] * 1.15
     ax.set_yscale("symlog", linthresh=1, linscale=1.5)
     ticks = [0.0, 0.5, *(base * 10.0**power for power in range(6) for base in (1, 2, 5))]
     low = min(0.0, float(frame["weight"].min()))
-    ax.set_ylim(low - 0.06, tops[-1] * 1.15)
-    ax.set_yticks([tick for tick in ticks if tick <= tops[-1] * 1.15])
+    ax.set_ylim(low - 0.06, top)
+    ax.set_yticks([tick for tick in ticks if tick <= top])
     ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.minorticks_off()
     ax.set_ylabel("weight (log above 1)")
 
 
 def _check(frame: pd.DataFrame) -> None:
-    style.require_columns(frame, COLUMNS, _WHAT)
-    strange = sorted(set(map(str, frame["side"])) - set(SIDES))
-    if strange:
-        raise InputError(f"side must be positive or negative; got {', '.join(strange)}. Rename the values of `side`")
+    """Raise InputError unless the frame has all columns, and no other sides."""
+    style.require_columns(frame, COLUMNS, _NAME)
+    others = sorted(set(map(str, frame["side"])) - set(SIDES))
+    if others:
+        raise InputError(f"side must be positive or negative; got {', '.join(others)}. Rename the values of `side`")

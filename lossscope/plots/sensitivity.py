@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import matplotlib as mpl
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,42 +14,46 @@ from . import naming, style
 
 COLUMNS = ("parameter", "value", "seed", "rsum")
 REFERENCE = ("label", "rsum")
-_TINT = "#009E73"
-_WIDE = 8  # times the smallest value: further, and the axis is logarithmic
-_WHAT = "sensitivity"
+_COLOUR = "#009E73"
+_WIDE = 8  # largest / smallest value above which the axis is logarithmic
+_NAME = "sensitivity"
+_End = tuple[str, float, str]  # name, level and colour of a horizontal line
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, reference: pd.DataFrame | None = None) -> Axes:
-    """rsum against the values of one hyper-parameter; the others are held fixed.
+    """How does rsum depend on one hyper-parameter, the others fixed?
 
-    A mark is the mean over seeds, its bar one sample standard deviation (ddof 1), none for one seed; faint marks are
-    the seeds. Each horizontal line is another objective at its own setting (mean over the rows of its label, a band of
-    one sample standard deviation): where the curve is above it, this one is the better choice. One panel of Figure 5 of
-    the Unified-loss paper. Columns: see `COLUMNS`, one parameter; of reference: see `REFERENCE`.
+    A mark is the mean over seeds, its bar one sample standard deviation (ddof 1), none for one seed; the faint marks
+    are the seeds. Each horizontal line is another objective at its own setting: the mean over the rows of its label,
+    with a band of one sample standard deviation. Where the curve is above it, this objective is better. One panel of
+    Figure 5 of the Unified-loss paper.
+
+    Args:
+        frame: columns COLUMNS, of one parameter.
+        ax: axes to draw on; None: new ones.
+        reference: columns REFERENCE, of the other objectives.
     """
-    known = _known(frame)
-    parameter = style.single_value(known, "parameter", _WHAT)
+    rows = _valid_rows(frame)
+    parameter = style.single_value(rows, "parameter", _NAME)
     ax = style.axes_or_new(ax)
-    _name(ax, _paint(ax, known, parameter, reference))
+    _label_lines(ax, _draw_panel(ax, rows, parameter, reference))
     return ax
 
 
-def _paint(
-    ax: Axes, known: pd.DataFrame, parameter: str, reference: pd.DataFrame | None
-) -> list[tuple[str, float, str]]:
-    """The curve, and the lines of the others; their names, levels and colours."""
-    ends = _lines(ax, reference)
-    means = known.groupby("value")["rsum"].agg(["mean", "std", "size"])
+def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.DataFrame | None) -> list[_End]:
+    """Draw the curve and the lines of the other objectives; return what these are labelled with."""
+    ends = _draw_reference(ax, reference)
     size = 0.5 * float(mpl.rcParams["font.size"])
-    if (means["size"] > 1).any():
-        ax.scatter(known["value"], known["rsum"], color=_TINT, s=size**2 / 2, alpha=0.35, linewidths=0, zorder=2)
-    values = means.index.to_numpy(float)
-    bars = means["std"].to_numpy(float) if (means["size"] > 1).any() else None
-    ax.errorbar(
-        values, means["mean"].to_numpy(float), yerr=bars, color=_TINT, marker="o", markersize=size, capsize=2,
-        elinewidth=1, zorder=3, label=parameter,
+    several = bool(rows.duplicated("value").any())
+    if several:
+        ax.scatter(rows["value"], rows["rsum"], color=_COLOUR, s=size**2 / 2, alpha=0.35, linewidths=0, zorder=2)
+    sns.lineplot(
+        rows, x="value", y="rsum", errorbar="sd" if several else None, err_style="bars",
+        err_kws={"capsize": 2, "elinewidth": 1, "zorder": 3}, color=_COLOUR, marker="o", markersize=size,
+        markeredgecolor=_COLOUR, zorder=3, label=parameter, legend=False, ax=ax,
     )  # fmt: skip
-    if values.min() > 0 and values.max() / values.min() > _WIDE:
+    values = sorted(map(float, rows["value"].unique()))
+    if values[0] > 0 and values[-1] / values[0] > _WIDE:
         ax.set_xscale("log")
         ax.minorticks_off()
     ax.set_xticks(values if len(values) <= 8 else values[:: -(-len(values) // 8)])
@@ -58,74 +63,74 @@ def _paint(
     return ends
 
 
-def _name(ax: Axes, ends: list[tuple[str, float, str]]) -> None:
+def _label_lines(ax: Axes, ends: list[_End]) -> None:
     if ends:
-        names, levels, tints = zip(*ends, strict=True)
-        naming.end_labels(ax, [float(ax.get_xlim()[1])] * len(ends), levels, names, tints)
+        names, levels, colours = zip(*ends, strict=True)
+        naming.end_labels(ax, [float(ax.get_xlim()[1])] * len(ends), levels, names, colours)
 
 
 def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Figure:
-    """A panel per hyper-parameter on one scale of rsum: (a) margin, (b) gamma. Read as `draw`."""
-    known = _known(frame)
-    parameters = list(known["parameter"].unique())
+    """How does rsum depend on each hyper-parameter? A panel each, (a), (b), ..., on one scale of rsum, as `draw`."""
+    rows = _valid_rows(frame)
+    parameters = list(rows["parameter"].unique())
     fig = style.new_figure(width=0.15 + 0.85 * len(parameters), height=0.85)
     panels: list[Axes] = []
-    ends: list[tuple[str, float, str]] = []
-    for place, parameter in enumerate(parameters):
-        ax = fig.add_subplot(1, len(parameters), place + 1, sharey=panels[0] if panels else None)
-        ends = _paint(ax, known[known["parameter"] == parameter], str(parameter), reference)
-        ax.set_title(f"({chr(97 + place)})")
+    ends: list[_End] = []
+    for index, parameter in enumerate(parameters):
+        ax = fig.add_subplot(1, len(parameters), index + 1, sharey=panels[0] if panels else None)
+        ends = _draw_panel(ax, rows[rows["parameter"] == parameter], str(parameter), reference)
+        ax.set_title(f"({chr(97 + index)})")
         panels.append(ax)
     for ax in panels[1:]:
         ax.set_ylabel("")
         ax.tick_params(labelleft=False)
-    _name(panels[-1], ends)
+    _label_lines(panels[-1], ends)
     return fig
 
 
 def alt(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> str:
-    """What would a reader who can not see the picture need to know?"""
+    """Return a description of the picture for readers who cannot see it."""
     parts = []
-    for parameter, rows in _known(frame).groupby("parameter", sort=False, observed=True):
+    for parameter, rows in _valid_rows(frame).groupby("parameter", sort=False, observed=True):
         means = rows.groupby("value")["rsum"].mean()
-        each = ", ".join(f"{rsum:.1f} at {value:g}" for value, rsum in means.items())
-        parts.append(f"{parameter}: {each}; best {means.idxmax():g}")
+        curve = ", ".join(f"{rsum:.1f} at {value:g}" for value, rsum in means.items())
+        parts.append(f"{parameter}: {curve}; best {means.idxmax():g}")
     text = "Rsum against hyper-parameters, means over seeds. " + ". ".join(parts) + "."
     if reference is not None:
-        others = _reference(reference).groupby("label", sort=False)["rsum"].mean()
+        others = _valid_reference(reference).groupby("label", sort=False)["rsum"].mean()
         text += " For comparison " + ", ".join(f"{label} {rsum:.1f}" for label, rsum in others.items()) + "."
     return text
 
 
-def _lines(ax: Axes, reference: pd.DataFrame | None) -> list[tuple[str, float, str]]:
-    """Draw the others; name, level and colour of each."""
+def _draw_reference(ax: Axes, reference: pd.DataFrame | None) -> list[_End]:
+    """Draw a line and a band for each of the other objectives; return their names, levels and colours."""
     if reference is None:
         return []
-    grouped = _reference(reference).groupby("label", sort=False, observed=True)["rsum"]
-    names = [str(label) for label, _ in grouped]
-    tints = style.colours(names)
-    found = []
-    for label, rows in grouped:
-        level, tint = float(rows.mean()), tints[str(label)]
-        ax.axhline(level, color=tint, linestyle=(0, (5, 2)), linewidth=1, zorder=1, label=str(label))
-        if len(rows) > 1:
-            ax.axhspan(level - float(rows.std()), level + float(rows.std()), color=tint, alpha=0.12, linewidth=0)
-        found.append((str(label), level, tint))
-    return found
+    grouped = _valid_reference(reference).groupby("label", sort=False, observed=True)["rsum"]
+    colours = style.colours([str(label) for label, _ in grouped])
+    ends = []
+    for label, rsum in grouped:
+        level, colour = float(rsum.mean()), colours[str(label)]
+        ax.axhline(level, color=colour, linestyle=(0, (5, 2)), linewidth=1, zorder=1, label=str(label))
+        if len(rsum) > 1:
+            ax.axhspan(level - float(rsum.std()), level + float(rsum.std()), color=colour, alpha=0.12, linewidth=0)
+        ends.append((str(label), level, colour))
+    return ends
 
 
-def _reference(reference: pd.DataFrame) -> pd.DataFrame:
-    style.require_columns(reference, REFERENCE, f"{_WHAT}, reference")
+def _valid_reference(reference: pd.DataFrame) -> pd.DataFrame:
+    style.require_columns(reference, REFERENCE, f"{_NAME}, reference")
     return reference.dropna(subset=["rsum"])
 
 
-def _known(frame: pd.DataFrame) -> pd.DataFrame:
-    style.require_columns(frame, COLUMNS, _WHAT)
-    known = frame.dropna(subset=["rsum"])
-    if known.empty:
-        raise InputError(f"frame of {_WHAT} must have a known rsum; got none. Evaluate the runs")
-    if known.duplicated(["parameter", "value", "seed"]).any():
+def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with an rsum. Raises InputError for other columns, duplicates, or when no row is left."""
+    style.require_columns(frame, COLUMNS, _NAME)
+    rows = frame.dropna(subset=["rsum"])
+    if rows.empty:
+        raise InputError(f"frame of {_NAME} must have a known rsum; got none. Evaluate the runs")
+    if rows.duplicated(["parameter", "value", "seed"]).any():
         raise InputError(
-            f"frame of {_WHAT} must hold each value and seed once; got some twice. Draw one study at a time"
+            f"frame of {_NAME} must hold each value and seed once; got some twice. Draw one study at a time"
         )
-    return known
+    return rows

@@ -22,25 +22,29 @@ COLUMNS = (
 )
 _SIDES = {"pos": ("positive", "#0072B2", "-"), "neg": ("hardest negative", "#D55E00", (0, (5, 2)))}
 _SPLITS = {"train": (0, (5, 2)), "val": "-"}
-_WHAT = "trajectory"
+_NAME = "trajectory"
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Axes:
-    """Do positives and hardest negatives come apart? Read across: epochs; up: similarity.
+    """Do positives and hardest negatives separate? Horizontal: epochs. Vertical: similarity.
 
-    Lines are medians, bands hold the middle 80 % (10 % to 90 %). Two lines that climb together to 1 are a
-    collapse: gradients of differences vanish there. Bands that stop overlapping are a model that ranks. As
-    one panel of Figure 4 of the Unified-loss paper; the validation split is drawn where it is known, else
-    the training split. Columns: see `COLUMNS`; unknown values are NaN.
+    Lines are medians, bands hold the middle 80 % (10 % to 90 %). Two lines that climb together to 1 are a collapse:
+    there the gradients of losses of differences vanish. Bands that stop overlapping are a model that ranks. One panel
+    of Figure 4 of the Unified-loss paper, of the validation split if it is known, else of the training split.
+
+    Args:
+        frame: columns COLUMNS, of one run; unknown values are NaN.
+        ax: axes to draw on; None: new ones.
+        legend: add a legend.
     """
-    style.require_columns(frame, COLUMNS, _WHAT)
-    run = style.single_value(frame, "run", _WHAT)
+    style.require_columns(frame, COLUMNS, _NAME)
+    run = style.single_value(frame, "run", _NAME)
     ax = style.axes_or_new(ax)
-    known = _similarities(frame)
-    for side, (name, tint, dash) in _SIDES.items():
-        middle = known[f"{side}_q50"].fillna(known[f"{side}_mean"])
-        ax.plot(known["epoch"], middle, color=tint, linestyle=dash, marker=_marker(known), label=name)
-        ax.fill_between(known["epoch"], known[f"{side}_q10"], known[f"{side}_q90"], color=tint, alpha=0.18, lw=0)
+    rows = _similarities(frame)
+    for side, (name, colour, dashes) in _SIDES.items():
+        middle = rows[f"{side}_q50"].fillna(rows[f"{side}_mean"])
+        ax.plot(rows["epoch"], middle, color=colour, linestyle=dashes, marker=_marker(rows), label=name)
+        ax.fill_between(rows["epoch"], rows[f"{side}_q10"], rows[f"{side}_q90"], color=colour, alpha=0.18, lw=0)
     ax.set(xlabel="epoch", ylabel="similarity")
     ax.set_title(style.wrap_spec(run, 26))
     if legend:
@@ -49,62 +53,67 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Ax
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
-    """Which run separates pairs, and does that show in loss and rsum?
+    """Which run separates positives from negatives, and does that show in loss and rsum?
 
-    Top: one panel of `draw` per run on shared axes. Under each: its loss on a scale of its own (losses of
-    different objectives do not compare), logarithmic when all values are positive. Bottom: rsum of all runs
-    together. Figures 3 and 4 of the Unified-loss paper in one.
+    Top: one panel of `draw` per run on shared axes. Under each: its loss on its own scale (losses of different
+    objectives do not compare), logarithmic if all values are positive. Bottom: rsum of all runs together. Figures 3 and
+    4 of the Unified-loss paper in one.
+
+    Args:
+        frame: columns COLUMNS; unknown values are NaN.
     """
-    style.require_columns(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _NAME)
     runs = list(map(str, frame["run"].unique()))
-    across = style.panels_per_row(len(runs))
-    blocks = math.ceil(len(runs) / across)
-    fig = style.new_figure(width=0.25 + 0.7 * across, height=0.65 + 0.95 * blocks)
-    grid = fig.add_gridspec(2 * blocks + 1, across, height_ratios=[1.5, 0.9] * blocks + [1.5])
+    per_row = style.panels_per_row(len(runs))
+    blocks = math.ceil(len(runs) / per_row)
+    fig = style.new_figure(width=0.25 + 0.7 * per_row, height=0.65 + 0.95 * blocks)
+    grid = fig.add_gridspec(2 * blocks + 1, per_row, height_ratios=[1.5, 0.9] * blocks + [1.5])
     first: Axes | None = None
-    for place, run in enumerate(runs):
-        row, column = divmod(place, across)
-        one = frame[frame["run"].astype(str) == run]
-        ax = fig.add_subplot(grid[2 * row, column], sharex=first, sharey=first)
+    for index, run in enumerate(runs):
+        block, column = divmod(index, per_row)
+        of_run = frame[frame["run"].astype(str) == run]
+        ax = fig.add_subplot(grid[2 * block, column], sharex=first, sharey=first)
         first = first or ax
-        draw(one, ax, legend=False).set(xlabel="", ylabel="similarity" if column == 0 else "")
-        _loss(one, fig.add_subplot(grid[2 * row + 1, column], sharex=first), column == 0)
+        draw(of_run, ax, legend=False).set(xlabel="", ylabel="similarity" if column == 0 else "")
+        _draw_loss(of_run, fig.add_subplot(grid[2 * block + 1, column], sharex=first), column == 0)
     assert first is not None
-    _rsum(frame, fig.add_subplot(grid[-1, :]), runs)
+    _draw_rsum(frame, fig.add_subplot(grid[-1, :]), runs)
     handles, names = first.get_legend_handles_labels()
     fig.legend(handles, names, loc="outside upper left", ncols=2)
     return fig
 
 
 def draw_panels(frame: pd.DataFrame) -> Figure:
-    """Which objective tells positives and hardest negatives apart? A panel of `draw` per run, on shared axes.
+    """Which objective separates positives from hardest negatives? A panel of `draw` per run, on shared axes.
 
     Figure 4 of the Unified-loss paper: similarities of the validation split against epochs.
+
+    Args:
+        frame: columns COLUMNS; unknown values are NaN.
     """
-    style.require_columns(frame, COLUMNS, _WHAT)
+    style.require_columns(frame, COLUMNS, _NAME)
     runs = list(map(str, frame["run"].unique()))
-    across = style.panels_per_row(len(runs))
-    down = math.ceil(len(runs) / across)
-    fig = style.new_figure(width=0.2 + 0.65 * across, height=0.8 * down)
+    per_row = style.panels_per_row(len(runs))
+    n_rows = math.ceil(len(runs) / per_row)
+    fig = style.new_figure(width=0.2 + 0.65 * per_row, height=0.8 * n_rows)
     first: Axes | None = None
-    for place, run in enumerate(runs):
-        ax = fig.add_subplot(down, across, place + 1, sharex=first, sharey=first)
+    for index, run in enumerate(runs):
+        ax = fig.add_subplot(n_rows, per_row, index + 1, sharex=first, sharey=first)
         first = first or ax
         draw(frame[frame["run"].astype(str) == run], ax, legend=False)
-        ax.set_xlabel("epoch" if place + across >= len(runs) else "")
-        ax.set_ylabel("similarity" if place % across == 0 else "")
+        ax.set_xlabel("epoch" if index + per_row >= len(runs) else "")
+        ax.set_ylabel("similarity" if index % per_row == 0 else "")
     assert first is not None
     naming.legend_below(fig, first.get_lines(), "Medians; bands hold the middle 80 % of the queries")
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
-    """What would a reader who can not see the picture need to know?"""
-    style.require_columns(frame, COLUMNS, _WHAT)
+    """Return a description of the picture for readers who cannot see it."""
+    style.require_columns(frame, COLUMNS, _NAME)
     parts = []
     for run, rows in frame.groupby("run", sort=False, observed=True):
-        known = _similarities(rows)
-        last = known.iloc[-1]
+        last = _similarities(rows).iloc[-1]
         text = f"{run}: at epoch {last['epoch']:g} positives {last['pos_mean']:.2f}, "
         text += f"hardest negatives {last['neg_mean']:.2f}"
         best = rows["rsum"].max()
@@ -113,47 +122,45 @@ def alt(frame: pd.DataFrame) -> str:
 
 
 def _similarities(frame: pd.DataFrame) -> pd.DataFrame:
-    middle = frame["pos_q50"].notna() | frame["pos_mean"].notna()
-    val = frame[(frame["split"] == "val") & middle]
+    """Return the rows of the validation split if its similarities are known, else of training, by epoch."""
+    has_similarities = frame["pos_q50"].notna() | frame["pos_mean"].notna()
+    val = frame[(frame["split"] == "val") & has_similarities]
     rows = val if not val.empty else frame[frame["split"] == "train"]
     return (rows if not rows.empty else frame).sort_values("epoch")
 
 
-def _loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
-    known = frame.dropna(subset=["loss"]).sort_values("epoch")
-    several = known["split"].nunique() > 1
-    for split, rows in known.groupby("split", observed=True):
-        ax.plot(
-            rows["epoch"],
-            rows["loss"],
-            color="0.25",
-            linestyle=_SPLITS.get(str(split), "-") if several else "-",
-            label=str(split),
-        )
-    if not known.empty and (known["loss"] > 0).all():
+def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
+    """Draw the loss of each split of a run; `first` is the panel with a label on its vertical axis."""
+    losses = frame.dropna(subset=["loss"]).sort_values("epoch")
+    several = losses["split"].nunique() > 1
+    for split, rows in losses.groupby("split", observed=True):
+        dashes = _SPLITS.get(str(split), "-") if several else "-"
+        ax.plot(rows["epoch"], rows["loss"], color="0.25", linestyle=dashes, label=str(split))
+    if not losses.empty and (losses["loss"] > 0).all():
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=5))
         ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
         ax.minorticks_off()
-    what = "training loss" if set(known["split"]) == {"train"} else "loss"
-    ax.set(xlabel="epoch", ylabel=what if first else "")
+    name = "training loss" if set(losses["split"]) == {"train"} else "loss"
+    ax.set(xlabel="epoch", ylabel=name if first else "")
     if several:
         ax.legend(loc="best", fontsize="small")
 
 
-def _rsum(frame: pd.DataFrame, ax: Axes, runs: list[str]) -> None:
-    tints = style.colours(runs)
+def _draw_rsum(frame: pd.DataFrame, ax: Axes, runs: list[str]) -> None:
+    colours = style.colours(runs)
     ends: list[tuple[float, float, str, str]] = []
     for run in runs:
         rows = frame[(frame["run"].astype(str) == run)].dropna(subset=["rsum"]).sort_values("epoch")
         rows = rows[rows["split"] == "val"] if (rows["split"] == "val").any() else rows
-        ax.plot(rows["epoch"], rows["rsum"], color=tints[run], marker=_marker(rows), label=run)
+        ax.plot(rows["epoch"], rows["rsum"], color=colours[run], marker=_marker(rows), label=run)
         if not rows.empty:
-            ends.append((float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), run, tints[run]))
+            ends.append((float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), run, colours[run]))
     ax.set(xlabel="epoch", ylabel="rsum")
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
 
 
 def _marker(rows: pd.DataFrame) -> str:
+    """Return a marker for lines that are too short to be seen without."""
     return "o" if len(rows) < 3 else ""

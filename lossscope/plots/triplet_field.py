@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,9 @@ from lossscope.errors import InputError
 
 from . import style
 
-LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))
-_EDGE = "#D55E00"
-_WHAT = "triplet_field"
+LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))  # of contour lines, as shares of the largest weight
+_COLOUR = "#D55E00"  # of the margin
+_NAME = "triplet_field"
 _Grid = npt.NDArray[np.float64]
 
 
@@ -33,19 +32,23 @@ def draw(
     margin: float | None = None,
     pale: bool = False,
 ) -> Axes:
-    """Which triplets does one objective push? Read across: positive similarity; up: negative similarity.
+    """Which triplets does one objective push? Horizontal: positive similarity. Vertical: negative similarity.
 
-    Bottom right is solved (positive close, negative far), top left is as wrong as can be. Colour is the
-    weight in column `value` (a column that only pulls is drawn with its sign turned); each line joins
-    triplets of equal weight and says which share of the largest weight that is. A field of two values needs no
-    line: its colours meet in one. The dashed line is s_neg = s_pos - margin: triplets above it violate the margin.
-    pale: in greys, under something else that is drawn on it. One panel of GOAL Figure 2. Columns: objective, s_pos,
-    s_neg and `value`, on a full grid.
+    Bottom right is solved (positive close, negative far), top left is as wrong as possible. Each line joins triplets of
+    equal weight and states its share of the largest weight; a field of two values has none, as its colours meet in one.
+    The dashed line is s_neg = s_pos - margin: triplets above it violate the margin. One panel of GOAL Figure 2.
+
+    Args:
+        frame: columns objective (one), s_pos, s_neg and `value`, on a full grid.
+        ax: axes to draw on; None: new ones.
+        value: column of the colour; a column that is nowhere above 0 is negated.
+        margin: of the dashed line; None: no line.
+        pale: in greys, as the background of something else.
     """
     x, y, w, label = _grid(frame, value)
-    objective = style.single_value(frame, "objective", _WHAT)
+    objective = style.single_value(frame, "objective", _NAME)
     ax = style.axes_or_new(ax)
-    mesh = _paint(ax, x, y, w, margin, pale=pale)
+    mesh = _draw_panel(ax, x, y, w, margin, pale=pale)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
@@ -59,45 +62,51 @@ def draw_many(
     margin: float | Mapping[str, float] | None = None,
     pale: bool = False,
 ) -> Figure:
-    """How do objectives differ in the triplets they push? One panel each, as GOAL Figure 2, one colour bar.
+    """How do objectives differ in the triplets they push? One panel each, as GOAL Figure 2, and one colour bar.
 
-    Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that
-    shapes compare whatever the scale (temperature) of an objective. margin: of all panels, or of objectives by name.
+    Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that shapes
+    compare whatever the scale (temperature) of an objective.
+
+    Args:
+        frame: columns objective, s_pos, s_neg and `value`, on a full grid for each objective.
+        value: column of the colour, as in `draw`.
+        margin: of all panels, or of objectives by name.
+        pale: in greys, as the background of something else.
     """
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
     objectives = list(frame["objective"].unique())
-    across = style.panels_per_row(len(objectives))
-    down = math.ceil(len(objectives) / across)
-    fig = style.new_figure(width=0.3 + 0.55 * across, height=0.08 + 0.9 * down)
+    per_row = style.panels_per_row(len(objectives))
+    n_rows = math.ceil(len(objectives) / per_row)
+    fig = style.new_figure(width=0.3 + 0.55 * per_row, height=0.08 + 0.9 * n_rows)
     fig.set_layout_engine("compressed")
-    grid = fig.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    grid = fig.subplots(n_rows, per_row, sharex=True, sharey=True, squeeze=False)
     for ax in grid.flat[len(objectives) :]:
         ax.remove()
     used = list(grid.flat[: len(objectives)])
     fields = [_grid(frame[frame["objective"] == objective], value) for objective in objectives]
     signed = any(np.nanmin(w) < 0 for _, _, w, _ in fields)  # one colour map for all, as there is one bar
-    for place, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
-        x, y, w, label = fields[place]
-        top = float(np.nanmax(np.abs(w))) or 1.0
-        own = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
-        mesh = _paint(ax, x, y, w / top, own, signed, pale)
-        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest weight {top:.3g}")
-        ax.tick_params(labelbottom=place + across >= len(objectives))
-        ax.set_xlabel("positive similarity $s_+$" if place + across >= len(objectives) else "")
-        ax.set_ylabel("negative similarity $s_-$" if place % across == 0 else "")
+    for index, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
+        x, y, w, label = fields[index]
+        largest = float(np.nanmax(np.abs(w))) or 1.0
+        own_margin = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
+        mesh = _draw_panel(ax, x, y, w / largest, own_margin, signed, pale)
+        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest weight {largest:.3g}")
+        ax.tick_params(labelbottom=index + per_row >= len(objectives))
+        ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
+        ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(mesh, ax=used, label=f"{label} / its largest")
     bar.outline.set_visible(False)
     return fig
 
 
 def panels(fig: Figure) -> list[Axes]:
-    """The panels of `draw_many`, in the order of the objectives, without the colour bar."""
+    """Return the panels of `draw_many`, in the order of the objectives, without the colour bar."""
     return [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
 
 
 def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
-    """What would a reader who can not see the picture need to know?"""
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
+    """Return a description of the picture for readers who cannot see it."""
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
     parts = []
     for objective, field in frame.groupby("objective", sort=False, observed=True):
         size = field[value].abs()
@@ -111,14 +120,18 @@ def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
 
 
 def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _WHAT)
-    style.single_value(frame, "objective", _WHAT)
+    """Return s_pos (n,), s_neg (m,), the weights (m, n), negated if none is above 0, and their name.
+
+    Raises InputError unless the frame has one objective on a full grid.
+    """
+    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
+    style.single_value(frame, "objective", _NAME)
     if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
-        raise InputError(f"frame of {_WHAT} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")
+        raise InputError(f"frame of {_NAME} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")
     wide = frame.pivot_table(index="s_neg", columns="s_pos", values=value, dropna=False)
     if wide.size != len(frame) or min(wide.shape) < 2:
         raise InputError(
-            f"frame of {_WHAT} must be a full grid of s_pos x s_neg, 2 x 2 or more; "
+            f"frame of {_NAME} must be a full grid of s_pos x s_neg, 2 x 2 or more; "
             f"got {len(frame)} rows for {wide.shape[1]} x {wide.shape[0]}. Compute the missing points"
         )
     w = wide.to_numpy(dtype=np.float64)
@@ -128,49 +141,59 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
     return x, y, sign * w, f"minus {name}" if sign < 0 else name
 
 
-def _paint(
+def _draw_panel(
     ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False, pale: bool = False
 ) -> QuadMesh:
-    top = float(np.nanmax(np.abs(w))) or 1.0
-    low = -top if signed or np.nanmin(w) < 0 else 0.0
-    colours = _colours(low < 0, pale)
-    mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=top, rasterized=True)
-    _lines(ax, x, y, w / top, dark=low < 0 or pale)
+    largest = float(np.nanmax(np.abs(w))) or 1.0
+    low = -largest if signed or np.nanmin(w) < 0 else 0.0
+    colours = _colour_map(low < 0, pale)
+    mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=largest, rasterized=True)
+    _draw_contours(ax, x, y, w / largest, black=low < 0 or pale)
     if margin is not None:
-        _margin(ax, margin, (float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])))
+        _draw_margin(ax, margin, (float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])))
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal", xlabel="positive similarity $s_+$")
     ax.locator_params(nbins=4)
     return mesh
 
 
-def _colours(signed: bool, pale: bool) -> Colormap | str:
-    """The map of a field: signed, or from 0 up; pale in greys, the darkest of which still shows lines."""
+def _colour_map(signed: bool, pale: bool) -> Colormap | str:
+    """Return a diverging map if signed; else one from 0 up, or if pale greys on the darkest of which lines show."""
     if signed:
         return "PuOr_r"
     return ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.42, 256)), "pale") if pale else "cividis"
 
 
-def _margin(ax: Axes, margin: float, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """The line s_neg = s_pos - margin, and its name along the part of it that is in the panel."""
-    ax.axline((0.0, -margin), slope=1, color=_EDGE, linestyle="--", label=f"margin {margin:g}")
+def _draw_margin(ax: Axes, margin: float, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Draw the line s_neg = s_pos - margin, and its name along the part of it that is in the panel."""
+    ax.axline((0.0, -margin), slope=1, color=_COLOUR, linestyle="--", label=f"margin {margin:g}")
     left, right = max(x[0], y[0] + margin), min(x[1], y[1] + margin)
     if left < right:
         middle = (left + right) / 2
-        name = f"$s_- = s_+$ {'−' if margin >= 0 else '+'} {abs(margin):g}"
-        look: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": "small", "color": "black"}
-        turned: dict[str, Any] = {"rotation": 45, "rotation_mode": "anchor", "transform_rotates_text": True}
-        ax.annotate(name, (middle, middle - margin), (0, 3), textcoords="offset points", **turned, **look)
+        ax.annotate(
+            f"$s_- = s_+$ {'−' if margin >= 0 else '+'} {abs(margin):g}", (middle, middle - margin), (0, 3),
+            textcoords="offset points", rotation=45, rotation_mode="anchor", transform_rotates_text=True, ha="center",
+            va="bottom", fontsize="small", color="black",
+        )  # fmt: skip
 
 
-def _lines(ax: Axes, x: _Grid, y: _Grid, share: _Grid, dark: bool) -> ContourSet | None:
+def _draw_contours(ax: Axes, x: _Grid, y: _Grid, share: _Grid, black: bool) -> ContourSet | None:
+    """Draw lines at LEVELS, one where the slope is steep, none where there are only two values.
+
+    Args:
+        ax: the panel.
+        x: (n,).
+        y: (m,).
+        share: (m, n) weight / largest weight.
+        black: all lines are black, not only those on bright colours.
+    """
     between = float(np.mean((share > 0.1) & (share < 0.9)))
     if between == 0:  # two values: a line at 0.5 would only follow the steps of the grid
         return None
     levels = LEVELS if between > 0.06 else (0.5,)  # on a steep slope nine lines would be one
     if np.nanmax(share) <= levels[0] or np.nanmin(share) >= levels[-1]:
         return None
-    tints = ["black" if dark or level > 0.5 else "white" for level in levels]
-    lines = ax.contour(x, y, share, levels=levels, colors=tints, linewidths=0.7)
-    written = levels if between > 0.4 else (0.1, 0.5, 0.9) if between > 0.15 else (0.5,)
-    ax.clabel(lines, [level for level in levels if level in written], fmt="%.1f", fontsize="x-small")
+    colours = ["black" if black or level > 0.5 else "white" for level in levels]
+    lines = ax.contour(x, y, share, levels=levels, colors=colours, linewidths=0.7)
+    labelled = levels if between > 0.4 else (0.1, 0.5, 0.9) if between > 0.15 else (0.5,)
+    ax.clabel(lines, [level for level in levels if level in labelled], fmt="%.1f", fontsize="x-small")
     return lines

@@ -30,7 +30,7 @@ def write_report(
 
     Args:
         results: of the runs.
-        diagrams: weight fields that stand in the report.
+        diagrams: weight fields of the report.
         out: folder to write.
         title: of the page; None: the name of the study.
         command: that makes this report, for its provenance.
@@ -47,7 +47,7 @@ def write_report(
 
 
 def gather(results: Results, diagrams: Diagrams | None = None, resamples: int = 9999) -> ReportData:
-    """Return what chapters draw from: the results, and every system against the best of its block."""
+    """Return the data of the chapters: the results, and comparisons of every system with the best of its block."""
     comparisons = _compare(results, resamples)
     tests = significance(comparisons) if len(comparisons) else None
     return ReportData(results, comparisons, tests, diagrams or Diagrams())
@@ -57,7 +57,7 @@ def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
     """Return the tables of the study's paper, published values beside; without a paper retrieval."""
     data = gather(results, resamples=resamples)
     paper, rows = results.paper, results.rows
-    tables = [one for counts in (False, True) for one in build_paper_tables(paper, rows, data.tests, counts)]
+    tables = [table for counts in (False, True) for table in build_paper_tables(paper, rows, data.tests, counts)]
     return tables or [retrieval.plain(rows)]
 
 
@@ -77,7 +77,7 @@ def require_writable(out: Path) -> None:
 
 
 def _compare(results: Results, resamples: int) -> pd.DataFrame:
-    """Every system against the best of its block; empty where no block has two."""
+    """Return the comparisons of every system with the best of its block; empty where no block has two."""
     queries = results.retrieval
     systems = queries.groupby(["data", "encoder"], observed=True)["objective_label"].nunique()
     if not (systems > 1).any():
@@ -87,7 +87,7 @@ def _compare(results: Results, resamples: int) -> pd.DataFrame:
 
 
 def _lead(results: Results) -> str:
-    """What was run, and the best of it."""
+    """Return what was run, and the best of it."""
     done = results.runs[results.runs["status"] == "done"]
     runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
     parts = [f"{runs} of {len(results.runs)}" if len(done) < len(results.runs) else runs]
@@ -126,7 +126,7 @@ def _provenance(results: Results) -> dict[str, str]:
 
 
 def _checkpoint(results: Results) -> str:
-    """Which epoch the numbers are of, as the recipes say."""
+    """Return how the evaluated epoch was selected, as the recipes say."""
     recipes = results.recipes.values()
     select_by = sorted({str(recipe.get("select_by", "rsum")) for recipe in recipes})
     precisions = sorted({str(recipe.get("precision", "fp32")) for recipe in recipes})
@@ -134,6 +134,6 @@ def _checkpoint(results: Results) -> str:
 
 
 def _split(results: Results, probe: str) -> str:
-    """The split that a probe ran on, or several."""
+    """Return the split, or splits, that a probe ran on."""
     rows = results.rows[results.rows["probe"] == probe]
     return split_of(rows) if len(rows) else "no"

@@ -1,4 +1,4 @@
-"""Which tables of its paper can be made from what a study has?"""
+"""The tables of a study's paper, as far as its runs fill them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COUNTED = ("bleeker2022_2", "bleeker2022_3", "bleeker2022_4")  # tables of count
 
 
 def papers_with_tables() -> list[str]:
-    """Return the papers whose tables there are: PAPER of every lossscope/tables/PAPER_N.py."""
+    """Return the papers with tables: PAPER of every file lossscope/tables/PAPER_N.py."""
     return sorted({name.rpartition("_")[0] for name in _names("")})
 
 
 def build_paper_tables(
     paper: str | None, rows: pd.DataFrame, tests: pd.DataFrame | None, counts: bool
 ) -> Iterator[Table]:
-    """Yield the tables of a study's paper; those that it has no rows for are left out.
+    """Yield the tables of a study's paper for which it has rows.
 
     Args:
         paper: of the study; None: no tables.
@@ -41,7 +41,7 @@ def build_paper_tables(
         if (name in COUNTED) == counts:
             try:
                 built = importlib.import_module(f"{tables.__name__}.{name}").build(rows, tests)
-                yield from (one for one in built if _has_published(one))
+                yield from (table for table in built if _has_published(table))
             except NoRows:
                 continue
 
@@ -53,6 +53,6 @@ def _names(paper: str) -> list[str]:
 
 
 def _has_published(table: Table) -> bool:
-    """Whether any published number stands in it, where it has places for them."""
+    """Return whether a table has any published number, or no columns for them."""
     places = [place for place, (_, column) in enumerate(table.columns) if column == "published"]
     return not places or any(not row[place].missing for row in table.rows for place in places)

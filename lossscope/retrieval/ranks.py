@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lossscope.core.pair import Pair
+from lossscope.core.types import OnStep
 from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices
 from lossscope.engine.tiled.one_pass import positive_similarities
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.objectives.counting.buffers import Buffers
-
-OnTile = Callable[[int, int], None]  # (tiles done, tiles in all)
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,8 @@ class _RankCounter:
 
     def __init__(self, mask: SparseMask, positives: Tensor, buffers: Buffers) -> None:
         device = positives.device
-        self.buffers, padded = buffers, mask.padded(positives)
-        columns = mask.padded(mask.positives.columns.to(device).double())
+        self.buffers, padded = buffers, mask.by_query(positives)
+        columns = mask.by_query(mask.positives.columns.to(device).double())
         self.columns = columns.where(columns >= 0, -1.0).long()
         self.positives = padded.where(self.columns >= 0, torch.inf)
         self.above, self.at_least = (torch.zeros(padded.shape, dtype=torch.float64, device=device) for _ in range(2))
@@ -59,7 +57,7 @@ class _RankCounter:
         return RankCounts(self.above.long(), equal, self.columns, self.doubtful)
 
 
-def count_ranks(matrix: TiledMatrix, mask: SparseMask, on_tile: OnTile | None = None) -> Pair[RankCounts]:
+def count_ranks(matrix: TiledMatrix, mask: SparseMask, on_tile: OnStep | None = None) -> Pair[RankCounts]:
     """Return the exact counts of both directions of S (n, m): positives and negatives are compared within one product.
 
     Args:

@@ -1,4 +1,4 @@
-"""What must a caption and the footnotes of a paper's table say, so that its numbers can be believed?"""
+"""Sentences of captions and footnotes of a paper's table: settings, parameters, deviations, published rows."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ import pandas as pd
 from . import runs
 from ._lines import Line
 from ._printed import Printed
-from ._summary import shown
+from ._summary import format_value, span
 
 _ORIENTATION = "Published numbers are of other data and models than ours, and stand for orientation."
 
 
 def settings(rows: pd.DataFrame) -> list[str]:
-    """eps, batch size and sampling, where all rows have one."""
-    told = []
+    """Return eps, batch size and sampling, those that all rows share: `eps 0.01`."""
+    parts = []
     for column in runs.SETTINGS:
-        values = rows[column].dropna().map(shown).unique()
+        values = rows[column].dropna().map(format_value).unique()
         if len(values) == 1 and rows[column].notna().all():
-            told.append(values[0] if values[0].endswith(" split") else f"{column.replace('_', ' ')} {values[0]}")
-    return told
+            parts.append(values[0] if values[0].endswith(" split") else f"{column.replace('_', ' ')} {values[0]}")
+    return parts
 
 
 def sentence(parts: Sequence[str]) -> str:
-    """`Data scenes; eps 0.01.`, or nothing where there is nothing to say."""
-    words = "; ".join(dict.fromkeys(parts))
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+    """Return `Data scenes; eps 0.01.`, or an empty text without parts."""
+    text = "; ".join(dict.fromkeys(parts))
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def parameters(lines: Sequence[Line]) -> str:
-    """What the objectives were given, each once: `Objectives: triplet (margin 0.2), ntxent (tau 0.1).`"""
-    own = [line for line in lines if line.spec]
+    """Return the objectives and their parameters, each once: `Objectives: triplet (margin 0.2), ntxent (tau 0.1).`"""
     labels: dict[tuple[str | None, str], list[str]] = {}
-    for line in own:
-        labels.setdefault((line.key[0], line.parameters), []).append(line.objective_label)
-    told = []
-    for (name, given), named in labels.items():
-        label = str(name) if len(set(named)) > 1 else named[0]
-        told.append(f"{label} ({given})" if given else label)
-    return f"Objectives: {', '.join(told)}."
+    for line in lines:
+        if line.spec:
+            labels.setdefault((line.key[0], line.parameters), []).append(line.objective_label)
+    parts = []
+    for (name, values), same in labels.items():
+        label = str(name) if len(set(same)) > 1 else same[0]
+        parts.append(f"{label} ({values})" if values else label)
+    return f"Objectives: {', '.join(parts)}."
 
 
 def deviation(lines: Sequence[Line]) -> str:
-    """How many runs there are, of which seeds, and what stands behind ±."""
-    own = [line for line in lines if len(line.rows)]
-    rows = pd.concat([line.rows for line in own])
-    sizes = sorted({len(line.runs) for line in own})
+    """Return the number of runs, their seeds, and what ± is."""
+    with_runs = [line for line in lines if len(line.rows)]
+    rows = pd.concat([line.rows for line in with_runs])
+    sizes = sorted({len(line.runs) for line in with_runs})
     seeds = sorted(rows["seed"].dropna().unique())
-    named = f" (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(shown, seeds))})" if seeds else ""
+    names = f" (seed{'s' if len(seeds) > 1 else ''} {', '.join(map(format_value, seeds))})" if seeds else ""
     batches = sorted({int(n) for n in rows["n"].dropna()}) if (rows["probe"] == "cocos").all() else []
-    each = f", each a mean over {_span(batches)} batches" if batches else ""
+    each = f", each a mean over {span(batches)} batches" if batches else ""
     if sizes == [1]:
-        return f"Ours: one run{named}{each}, no deviation."
+        return f"Ours: one run{names}{each}, no deviation."
     alone = "; where n = 1, no deviation" if sizes[0] == 1 else ""
-    return f"Ours: mean ± sample standard deviation over n = {_span(sizes)} runs{named}{each}{alone}."
+    return f"Ours: mean ± sample standard deviation over n = {span(sizes)} runs{names}{each}{alone}."
 
 
-def beside(lines: Sequence[Line], printed: Printed) -> list[str]:
-    """Which published rows stand beside which of ours, what their numbers are, and where their parameters differ."""
+def published_notes(lines: Sequence[Line], printed: Printed) -> list[str]:
+    """Return footnotes on the published rows: beside which of ours, what their numbers are, how parameters differ."""
     matched = [line for line in lines if len(line.rows) and len(line.printed)]
     if not matched and all(len(line.rows) for line in lines):
         return [f"No row of {printed.about.cite} is of these data, models and objectives."]
-    told = [f"Published, {printed.about.cite}: {printed.about.spread}."]
+    notes = [f"Published, {printed.about.cite}: {printed.about.deviation}."]
     pairs = dict.fromkeys(_pair(line) for line in matched)
-    told += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
-    if any(_other(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
-        told.append(_ORIENTATION)
-    return told + _differences(matched, printed)
+    notes += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
+    if any(_is_other_data(line.data, str(line.printed["dataset"].iloc[0])) for line in matched):
+        notes.append(_ORIENTATION)
+    return notes + _differences(matched, printed)
 
 
 def _pair(line: Line) -> str:
@@ -78,20 +78,16 @@ def _pair(line: Line) -> str:
 
 
 def _differences(lines: Sequence[Line], printed: Printed) -> list[str]:
-    told: dict[str, None] = {}
+    each: dict[str, None] = {}
     for line in lines:
         row = line.rows.iloc[0]
-        given = {column: shown(row[column]) for column in ("eps", "batch_size")}
-        found = printed.differences(line.printed, line.spec, given)
-        told |= dict.fromkeys([f"{line.objective_label}: {', '.join(found)}"] if found else [])
-    return [f"Parameters that differ from the published row: {'; '.join(told)}."] if told else []
+        own = {column: format_value(row[column]) for column in ("eps", "batch_size")}
+        differences = printed.differences(line.printed, line.spec, own)
+        each |= dict.fromkeys([f"{line.objective_label}: {', '.join(differences)}"] if differences else [])
+    return [f"Parameters that differ from the published row: {'; '.join(each)}."] if each else []
 
 
-def _other(data: str, dataset: str) -> bool:
-    """Whether a label is not that of a published data set: `Flickr30k, 1K test` is flickr30k, `COCO` mscoco."""
+def _is_other_data(data: str, dataset: str) -> bool:
+    """Return whether a label is not that of a published data set: `Flickr30k, 1K test` is flickr30k, `COCO` mscoco."""
     label = re.sub(r"[^a-z0-9 ]", "", data.lower())
     return not label.startswith((dataset, dataset.removeprefix("ms")))
-
-
-def _span(numbers: Sequence[int]) -> str:
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"

@@ -1,6 +1,6 @@
-"""Which of our numbers is the best of its block, which second, and which differ from the best by a test?
+"""The best and the second number of a block, and which numbers differ from the best by a test.
 
-A test is a row: data, encoder, trained, statistic, direction, against (the label it was compared with), p_holm
+A test is a row: data, encoder, objective_label, statistic, direction, baseline (the label it was compared with), p_holm
 (corrected for all comparisons made), and perhaps `test`: each kind of test has a sign of its own.
 """
 
@@ -13,8 +13,8 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from ._footnotes import Footnotes, joined
-from .cells import Better, Cell, ranked
+from ._footnotes import Footnotes, join_marks
+from .cells import Better, Cell, mark_best_of_column
 
 LEVEL = 0.05
 SIGNS = "†‡§¶"
@@ -24,42 +24,49 @@ _KINDS = {"images": "paired permutation test over images", "seeds": "paired t-te
 
 @dataclass(frozen=True)
 class Contest:
-    """One column of a block: what is compared, where, and which way is better."""
+    """One column of a block, whose numbers are compared."""
 
-    data: str
-    encoder: str
+    data: str  # label
+    encoder: str  # label
     statistic: str
     direction: str
     better: Better
 
-    def judged(
-        self, cells: Sequence[Cell], trained: Sequence[str], tests: pd.DataFrame | None, notes: Footnotes
+    def mark(
+        self, cells: Sequence[Cell], labels: Sequence[str], tests: pd.DataFrame | None, notes: Footnotes
     ) -> list[Cell]:
-        """The cells, best and second marked, and a sign on those that differ from the best after Holm at 0.05.
+        """Mark the best and the second cell, and with a sign those that differ from the best after Holm at 0.05.
 
-        Where others of the column were tested, a cell that was not tested against the best says so in a footnote.
+        Where other cells of the column were tested, one that was not tested against the best gets a footnote.
+
+        Args:
+            cells: of the column.
+            labels: objective label of each cell.
+            tests: result of `with_signs`, or None.
+            notes: the footnotes.
         """
-        done = ranked(cells, self.better)
-        own = self._own(tests)
-        leaders = {label for label, cell in zip(trained, done, strict=True) if cell.best}
-        if own is None or own.empty or not leaders:
-            return done
+        marked = mark_best_of_column(cells, self.better)
+        of_column = self._select(tests)
+        best = {label for label, cell in zip(labels, marked, strict=True) if cell.best}
+        if of_column is None or of_column.empty or not best:
+            return marked
         return [
             cell
             if cell.best or cell.missing
-            else replace(cell, mark=joined(cell.mark, *_signs(own, one, leaders, notes)))
-            for cell, one in zip(done, trained, strict=True)
+            else replace(cell, mark=join_marks(cell.mark, *_signs(of_column, label, best, notes)))
+            for cell, label in zip(marked, labels, strict=True)
         ]
 
-    def _own(self, tests: pd.DataFrame | None) -> pd.DataFrame | None:
+    def _select(self, tests: pd.DataFrame | None) -> pd.DataFrame | None:
+        """Return the tests of this column."""
         if tests is None:
             return None
-        where = ("data", "encoder", "statistic", "direction")
-        return tests[(tests[list(where)] == [getattr(self, column) for column in where]).all(axis=1)]
+        columns = ("data", "encoder", "statistic", "direction")
+        return tests[(tests[list(columns)] == [getattr(self, column) for column in columns]).all(axis=1)]
 
 
-def checked(tests: pd.DataFrame | None) -> pd.DataFrame | None:
-    """The frame of tests with a column `sign`. Raises InputError naming missing columns, or for too many tests."""
+def with_signs(tests: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Return the tests with a column `sign`. Raises InputError for missing columns and for too many kinds of tests."""
     if tests is None:
         return None
     missing = [column for column in _COLUMNS if column not in tests]
@@ -74,25 +81,31 @@ def checked(tests: pd.DataFrame | None) -> pd.DataFrame | None:
     return named.assign(sign=named["test"].map(dict(zip(kinds, SIGNS, strict=False))))
 
 
-def told(tests: pd.DataFrame | None, columns: set[tuple[str, str]]) -> str:
-    """What a caption says of tests: which, of what, corrected how, at which level. columns: (statistic, direction)."""
+def describe_tests(tests: pd.DataFrame | None, columns: set[tuple[str, str]]) -> str:
+    """Return a sentence for the caption: which tests were made, of what, how corrected, at which level.
+
+    Args:
+        tests: result of `with_signs`, or None.
+        columns: (statistic, direction) of the table's columns.
+    """
     if tests is None:
         return "No significance test was made."
-    fit = [pair in columns for pair in zip(tests["statistic"], tests["direction"], strict=True)]
-    own = tests[pd.Series(fit, index=tests.index) & tests["p_holm"].notna()]
-    if own.empty:
+    in_table = [pair in columns for pair in zip(tests["statistic"], tests["direction"], strict=True)]
+    defined = tests[pd.Series(in_table, index=tests.index) & tests["p_holm"].notna()]
+    if defined.empty:
         return "No significance test of these numbers was made."
-    pairs = dict.fromkeys(zip(own["statistic"], own["direction"], strict=True))
+    pairs = dict.fromkeys(zip(defined["statistic"], defined["direction"], strict=True))
     what = ", ".join(statistic if side == "both" else f"{side} {statistic}" for statistic, side in pairs)
-    kinds = own[["sign", "test"]].drop_duplicates()
+    kinds = defined[["sign", "test"]].drop_duplicates()
     signs = ", ".join(f"{sign} by {_KINDS.get(kind, kind)}" for sign, kind in kinds.itertuples(index=False))
     return f"Differs from the best of its block: {signs} (tested: {what}; Holm correction, p < {LEVEL})."
 
 
-def _signs(tests: pd.DataFrame, one: str, leaders: set[str], notes: Footnotes) -> list[str]:
-    there = (tests["objective_label"] == one) & tests["baseline"].isin(leaders)
-    back = (tests["baseline"] == one) & tests["objective_label"].isin(leaders)
-    defined = tests[(there | back) & tests["p_holm"].notna()]
+def _signs(tests: pd.DataFrame, label: str, best: set[str], notes: Footnotes) -> list[str]:
+    """Return the signs of the tests by which a label differs from the best; a footnote's letter where there is none."""
+    with_best = (tests["objective_label"] == label) & tests["baseline"].isin(best)
+    reversed_pair = (tests["baseline"] == label) & tests["objective_label"].isin(best)
+    defined = tests[(with_best | reversed_pair) & tests["p_holm"].notna()]
     if defined.empty:
-        return [notes.letter(f"{one} was not tested against {' or '.join(sorted(leaders))}.")]
-    return [str(sign) for sign, own in defined.groupby("sign", sort=False) if (own["p_holm"] < LEVEL).all()]
+        return [notes.letter(f"{label} was not tested against {' or '.join(sorted(best))}.")]
+    return [str(sign) for sign, part in defined.groupby("sign", sort=False) if (part["p_holm"] < LEVEL).all()]

@@ -1,4 +1,4 @@
-"""Which letter has a footnote?"""
+"""Letters of footnotes, and marks of cells."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import string
 
 
 class Footnotes:
-    """Letters for words, in the order in which they are asked for; the same words have the same letter.
+    """Texts of footnotes by letter, in order of first use; the same text has the same letter.
 
     >>> notes = Footnotes()
     >>> notes.letter("n = 2"), notes.letter("wrong"), notes.letter("n = 2")
     ('a', 'b', 'a')
-    >>> notes.told()
+    >>> notes.texts()
     ('[a] n = 2', '[b] wrong')
     """
 
     def __init__(self) -> None:
-        self._words: list[str] = []
+        self._texts: list[str] = []
 
-    def letter(self, words: str) -> str:
-        """a, b, ... z, aa, ab, ..."""
-        if words not in self._words:
-            self._words.append(words)
-        return _letters(self._words.index(words))
+    def letter(self, text: str) -> str:
+        """Return the letter of a footnote: a, b, ... z, aa, ab, ..."""
+        if text not in self._texts:
+            self._texts.append(text)
+        return _letters(self._texts.index(text))
 
-    def told(self) -> tuple[str, ...]:
-        """The footnotes, as they stand below a table."""
-        return tuple(f"[{_letters(place)}] {words}" for place, words in enumerate(self._words))
+    def texts(self) -> tuple[str, ...]:
+        """Return the footnotes as they are printed below a table."""
+        return tuple(f"[{_letters(number)}] {text}" for number, text in enumerate(self._texts))
 
 
-def joined(*marks: str) -> str:
-    """Marks of one cell together, each once, empty ones left out: `a,†`."""
+def join_marks(*marks: str) -> str:
+    """Join the marks of one cell, each once, empty ones left out: `a,†`."""
     return ",".join(dict.fromkeys(one for mark in marks for one in mark.split(",") if one))
 
 
-def _letters(place: int) -> str:
-    more, letter = divmod(place, 26)
+def _letters(number: int) -> str:
+    more, letter = divmod(number, 26)
     return (_letters(more - 1) if more else "") + string.ascii_lowercase[letter]

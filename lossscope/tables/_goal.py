@@ -1,4 +1,4 @@
-"""How do combinations of triplet and pair weight compare? GOAL's grids: rows pair weight, columns triplet weight."""
+"""GOAL's grids of combinations: rows are pair weights, columns are triplet weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lossscope.errors import InputError, NoRows
 
 from . import _captions, _contest, runs
 from ._contest import Contest
-from ._footnotes import Footnotes, joined
-from ._lines import Line, belonging, left_out, lines, without_runs
-from ._paper import Column, Measure, cell, dashes
+from ._footnotes import Footnotes, join_marks
+from ._lines import Line, build_lines, left_out_note, printed_lines, select_rows
+from ._paper import Column, Measure, cell, dash_note
 from ._printed import Key, Printed
 from .base import Table
 from .cells import Cell
@@ -25,130 +25,141 @@ _UNITS = "R@1 in %. Rows: pair weight P; columns: triplet weight T."
 
 @dataclass(frozen=True)
 class Grid:
-    """A printed table of grids, one for each model and direction, best and second of a whole grid marked."""
+    """A printed table of grids, one for each model and direction; best and second are marked in a whole grid."""
 
-    number: int
+    number: int  # of the table in the paper
 
     @property
     def name(self) -> str:
         """`xuan2023_3`"""
         return f"xuan2023_{self.number}"
 
-    def build(self, frame: pd.DataFrame, tests: pd.DataFrame | None = None, everything: bool = False) -> list[Table]:
-        """Rows of the probe `recall` of runs trained with goal -> a table per data set, model and direction.
+    def build(self, frame: pd.DataFrame, tests: pd.DataFrame | None = None, all_printed: bool = False) -> list[Table]:
+        """Return a table per data set, model and direction of rows of `recall` of runs trained with goal.
 
-        Models that the paper names in another table are left out. Raises InputError where rows are missing, or such
-        that they can not stand in one table.
+        Models that the paper has in another table are left out.
+
+        Args:
+            frame: rows of runs, with runs.COLUMNS.
+            tests: tests against the best of each grid, or None.
+            all_printed: whether printed grids without a run of ours are tables too.
+
+        Raises:
+            InputError: rows are missing, or cannot stand in one table.
         """
-        printed, tests = Printed.of("xuan2023_goal", self.number), _contest.checked(tests)
-        every = runs.of_probe(frame, "recall", self.name)
-        rows = belonging(every, printed, self.name, printed.objectives())
-        rows = self._of_models(rows, printed)
-        runs.check(rows, self.name)
+        printed, tests = Printed.read("xuan2023_goal", self.number), _contest.with_signs(tests)
+        of_probe = runs.select_probe(frame, "recall", self.name)
+        rows = select_rows(of_probe, printed, self.name, printed.objectives())
+        rows = self._select_models(rows, printed)
+        runs.require_comparable(rows, self.name)
         grids: dict[tuple[str, ...], list[Line]] = {}
-        for line in lines(rows, printed, frame):
+        for line in build_lines(rows, printed, frame):
             grids.setdefault((*line.block, line.parameters), []).append(line)
-        for own in grids.values():
-            own += _printed_only(own, printed)
-        if everything:
-            for line in without_runs(printed, [line for own in grids.values() for line in own]):
+        for lines in grids.values():
+            lines += _without_runs(lines, printed)
+        if all_printed:
+            for line in printed_lines(printed, [line for lines in grids.values() for line in lines]):
                 grids.setdefault(line.block, []).append(line)
-        notes = left_out(every, rows)
+        notes = left_out_note(of_probe, rows)
         several = len(grids) > 1
         return [
-            self._table(own, direction, f"-{place}" if several else "", printed, tests, notes)
-            for place, own in enumerate(grids.values(), 1)
+            self._table(lines, direction, f"-{number}" if several else "", printed, tests, notes)
+            for number, lines in enumerate(grids.values(), 1)
             for direction in ("i2t", "t2i")
         ]
 
-    def _of_models(self, rows: pd.DataFrame, printed: Printed) -> pd.DataFrame:
-        fit = rows["method"].isna() | rows["method"].isin(list(printed.rows["method"]))
-        if not fit.any():
-            there, got = (", ".join(frame["method"].dropna().unique()) for frame in (printed.rows, rows))
+    def _select_models(self, rows: pd.DataFrame, printed: Printed) -> pd.DataFrame:
+        """Return the rows of models of the table, or without a published name. Raises NoRows when there is none."""
+        selected = rows["method"].isna() | rows["method"].isin(list(printed.rows["method"]))
+        if not selected.any():
+            expected, got = (", ".join(frame["method"].dropna().unique()) for frame in (printed.rows, rows))
             raise NoRows(
-                f"table {self.name} must have models of it ({there}) or without a published name; got {got}. "
+                f"table {self.name} must have models of it ({expected}) or without a published name; got {got}. "
                 "Build the table that they belong to"
             )
-        return rows[fit]
+        return rows[selected]
 
     def _table(
         self,
-        found: Sequence[Line],
+        lines: Sequence[Line],
         direction: str,
-        ending: str,
+        suffix: str,
         printed: Printed,
         tests: pd.DataFrame | None,
         notes: Sequence[str],
     ) -> Table:
-        places = _placed(found, self.name)
+        by_key = _by_key(lines, self.name)
         letters = Footnotes()
         columns = [Column(Measure(direction, "R@1", better="higher"), printed=p) for p in (False, True)]
-        ours, theirs = (_cells(places, column, printed, letters) for column in columns)
-        contest = Contest(found[0].data, found[0].encoder, "R@1", direction, "higher")
-        labels = [line.objective_label for line in places.values()]
-        ours = dict(zip(places, contest.judged(list(ours.values()), labels, tests, letters), strict=True))
+        ours, published = (_cells(by_key, column, printed, letters) for column in columns)
+        contest = Contest(lines[0].data, lines[0].encoder, "R@1", direction, "higher")
+        labels = [line.objective_label for line in by_key.values()]
+        ours = dict(zip(by_key, contest.mark(list(ours.values()), labels, tests, letters), strict=True))
         body = [
             (
                 Cell(text=pair),
-                *(cells.get(_key(triplet, pair), Cell()) for triplet in TRIPLET for cells in (ours, theirs)),
+                *(cells.get(_key(triplet, pair), Cell()) for triplet in TRIPLET for cells in (ours, published)),
             )
             for pair in PAIR
         ]
-        heads = [("", "pair weight"), *((f"T {t}", who) for t in TRIPLET for who in ("ours", "published"))]
-        below = (*letters.told(), *notes, *_captions.beside(found, printed), *dashes(body))
-        caption = self._caption(found, direction, printed, tests)
-        return Table(f"{self.name}{ending}-{direction}", caption, tuple(heads), tuple(body), below)
+        headings = [("", "pair weight"), *((f"T {t}", column) for t in TRIPLET for column in ("ours", "published"))]
+        footnotes = (*letters.texts(), *notes, *_captions.published_notes(lines, printed), *dash_note(body))
+        caption = self._caption(lines, direction, printed, tests)
+        return Table(f"{self.name}{suffix}-{direction}", caption, tuple(headings), tuple(body), footnotes)
 
-    def _caption(self, found: Sequence[Line], direction: str, printed: Printed, tests: pd.DataFrame | None) -> str:
-        about, first = printed.about, found[0]
-        own = [line for line in found if len(line.rows)]
-        told = [
+    def _caption(self, lines: Sequence[Line], direction: str, printed: Printed, tests: pd.DataFrame | None) -> str:
+        about, first = printed.about, lines[0]
+        with_runs = [line for line in lines if len(line.rows)]
+        parts = [
             f"{about.what} (Table {self.number} of {about.cite}): {direction}, {first.encoder}, {first.data}.",
             _UNITS,
         ]
-        if own:
-            setting = _captions.settings(own[0].rows) + [
+        if with_runs:
+            settings = _captions.settings(with_runs[0].rows) + [
                 f"{k.replace('_', ' ')} {v}" for k, v in first.settings.items()
             ]
-            told += [_captions.sentence(setting), _captions.parameters(own), _captions.deviation(own)]
-            told += [
+            parts += [_captions.sentence(settings), _captions.parameters(with_runs), _captions.deviation(with_runs)]
+            parts += [
                 "Best of the grid bold, second underlined, among ours.",
-                _contest.told(tests, {("R@1", direction)}),
+                _contest.describe_tests(tests, {("R@1", direction)}),
             ]
-        return " ".join(part for part in told if part)
+        return " ".join(part for part in parts if part)
 
 
-def _printed_only(own: Sequence[Line], printed: Printed) -> list[Line]:
-    """The combinations of a grid that the paper has and we have not."""
-    first, row = own[0], own[0].rows.iloc[0]
-    beside = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
-    gone = {key: cells for key, cells in beside.items() if len(cells) and key not in {line.key for line in own}}
+def _without_runs(lines: Sequence[Line], printed: Printed) -> list[Line]:
+    """Return lines for the printed combinations of a grid that no run of ours has."""
+    first, row = lines[0], lines[0].rows.iloc[0]
+    printed_cells = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
+    own = {line.key for line in lines}
+    missing = {key: cells for key, cells in printed_cells.items() if len(cells) and key not in own}
     return [
-        replace(first, key=key, objective_label="", spec="", rows=first.rows[:0], printed=c) for key, c in gone.items()
+        replace(first, key=key, objective_label="", spec="", rows=first.rows[:0], printed=cells)
+        for key, cells in missing.items()
     ]
 
 
-def _placed(found: Sequence[Line], what: str) -> dict[Key, Line]:
-    """The line of each combination. Raises InputError where two have the same."""
-    places: dict[Key, Line] = {}
-    for line in found:
-        other = places.setdefault(line.key, line)
+def _by_key(lines: Sequence[Line], table: str) -> dict[Key, Line]:
+    """Return the line of each combination. Raises InputError where two lines have the same."""
+    by_key: dict[Key, Line] = {}
+    for line in lines:
+        other = by_key.setdefault(line.key, line)
         if other is not line:
             raise InputError(
-                f"each cell of table {what} must be of one objective; got {other.objective_label} and "
+                f"each cell of table {table} must be of one objective; got {other.objective_label} and "
                 f"{line.objective_label} for {line.spec} ({line.encoder}, {line.data}). Leave one of them out"
             )
-    return places
+    return by_key
 
 
-def _cells(places: dict[Key, Line], column: Column, printed: Printed, letters: Footnotes) -> dict[Key, Cell]:
-    """A cell per combination, marked where a seed that others have is missing."""
-    seeds = {seed for line in places.values() for seed in line.rows["seed"].dropna()}
+def _cells(by_key: dict[Key, Line], column: Column, printed: Printed, letters: Footnotes) -> dict[Key, Cell]:
+    """Return a cell per combination, marked where a seed is missing that others have."""
+    seeds = {seed for line in by_key.values() for seed in line.rows["seed"].dropna()}
     cells = {}
-    for key, line in places.items():
-        one = cell(line, column, printed, letters)
-        gone = "" if column.printed or line.rows.empty else runs.absent(line.rows, seeds, letters)
-        cells[key] = replace(one, mark=joined(one.mark, gone))
+    for key, line in by_key.items():
+        own = cell(line, column, printed, letters)
+        ours = not column.printed and not line.rows.empty
+        mark = runs.missing_seeds_mark(line.rows, seeds, letters) if ours else ""
+        cells[key] = replace(own, mark=join_marks(own.mark, mark))
     return cells
 
 

@@ -1,4 +1,4 @@
-"""Which lines has a table: whose runs, in which setting, beside which printed row?"""
+"""The lines of a paper's table: runs of one objective and setting, beside the printed row."""
 
 from __future__ import annotations
 
@@ -14,28 +14,27 @@ from lossscope.errors import NoRows
 from lossscope.spec import Spec
 
 from . import runs
-from ._printed import KEY, Key, Printed, key_of, keyed, label_of
-from ._summary import listed, shown
+from ._printed import KEY, Key, Printed, key_of, key_of_row, label_of
+from ._summary import format_value, list_values
 from .cells import DASH
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line. settings: those that differ within the table. rows: of our runs; printed: of the paper. Either may be
-    empty. spec: the objective as it was counted, or trained."""
+    """One line of a table. Either `rows` or `printed` may be empty."""
 
-    data: str
-    encoder: str
+    data: str  # label
+    encoder: str  # label
     objective_label: str
-    settings: dict[str, str]
-    key: Key
-    spec: str
-    rows: pd.DataFrame
-    printed: pd.DataFrame
+    settings: dict[str, str]  # those of eps, batch size and sampling that differ within the table
+    key: Key  # of the objective
+    spec: str  # the objective as it was counted, or trained
+    rows: pd.DataFrame  # of our runs
+    printed: pd.DataFrame  # of the paper
 
     @property
     def block(self) -> tuple[str, ...]:
-        """Lines of one block compete: the same data, encoder and setting."""
+        """Data, encoder and settings: lines of one block are compared."""
         return self.data, self.encoder, *self.settings.values()
 
     @cached_property
@@ -44,106 +43,122 @@ class Line:
         return list(self.rows.sort_values(["seed", "run"])["run"].unique())
 
     @cached_property
-    def _numbers(self) -> dict[tuple[str, str, str | None], dict[str, float]]:
-        found: dict[tuple[str, str, str | None], dict[str, float]] = {}
+    def _values(self) -> dict[tuple[str, str, str | None], dict[str, float]]:
+        values: dict[tuple[str, str, str | None], dict[str, float]] = {}
         columns = (self.rows[name] for name in ("statistic", "direction", "convention", "run", "mean"))
         for statistic, direction, convention, run, mean in zip(*columns, strict=True):
-            known = None if pd.isna(convention) else convention
-            found.setdefault((statistic, direction, known), {})[run] = np.nan if mean is None else float(mean)
-        return found
+            key = (statistic, direction, None if pd.isna(convention) else convention)
+            values.setdefault(key, {})[run] = np.nan if mean is None else float(mean)
+        return values
 
-    def found(self, statistic: str, direction: str, convention: str | None) -> dict[str, float]:
-        """The value of each run; empty where none has such a statistic."""
-        return self._numbers.get((statistic, direction, convention), {})
+    def values(self, statistic: str, direction: str, convention: str | None) -> dict[str, float]:
+        """Return run -> value of a statistic; empty where no run has it."""
+        return self._values.get((statistic, direction, convention), {})
 
     @property
     def parameters(self) -> str:
-        """What the objective was given: `tau 0.1`; of goal without the two weights, which name the line."""
+        """Parameters of the objective: `tau 0.1`; without the two weights of goal, which are part of the key."""
         values = Spec.parse(self.spec).values.items() if self.spec else ()
-        kept = [(k, v) for k, v in values if not (self.key[0] == "goal" and k in ("triplet", "pair"))]
-        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in kept)
+        shown = [(k, v) for k, v in values if not (self.key[0] == "goal" and k in ("triplet", "pair"))]
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown)
 
 
-def lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> list[Line]:
-    """The lines of our runs: data and encoders as they first appear in the whole frame, objectives in printed order.
+def build_lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> list[Line]:
+    """Return the lines of our runs.
 
-    Objectives that are not printed come last, as they first appear.
+    Data and encoders are in order of appearance, objectives in printed order; those that are not printed come last, in
+    order of appearance.
+
+    Args:
+        rows: of the runs in the table.
+        printed: the table in print.
+        frame: rows of all runs, which the order of appearance is taken from.
     """
-    varying = [c for c in runs.SETTINGS if rows[c].map(shown).nunique() > 1]
-    keys = [*runs.WHO, *varying]
+    varying = [c for c in runs.SETTINGS if rows[c].map(format_value).nunique() > 1]
+    keys = [*runs.LABELS, *varying]
     parts = rows.groupby(keys, sort=False, observed=True, dropna=False)
-    found = [_line(part, dict(zip(keys, map(shown, key), strict=True)), printed) for key, part in parts]
-    blocks = _places(zip(frame["data"].map(shown), frame["encoder"].map(shown), strict=True))
-    order, labels = _places(printed.objectives()), _places(frame["objective_label"].map(shown))
+    lines = [_line(part, dict(zip(keys, map(format_value, key), strict=True)), printed) for key, part in parts]
+    blocks = _places(zip(frame["data"].map(format_value), frame["encoder"].map(format_value), strict=True))
+    order, labels = _places(printed.objectives()), _places(frame["objective_label"].map(format_value))
     return sorted(
-        found, key=lambda line: (blocks[line.block[:2]], order.get(line.key, len(order)), labels[line.objective_label])
+        lines, key=lambda line: (blocks[line.block[:2]], order.get(line.key, len(order)), labels[line.objective_label])
     )
 
 
-def belonging(
+def select_rows(
     rows: pd.DataFrame,
     printed: Printed,
-    what: str,
+    table: str,
     keys: Sequence[Key],
-    also: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
+    extra: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
 ) -> pd.DataFrame:
-    """Rows of the data sets of a printed table, or of data that has no published name, and of some objectives.
+    """Return the rows that belong in a table: of its data sets, or of data without a published name.
 
-    No key: of any objective. also: rows of others that belong too. Raises InputError naming what there is.
+    Args:
+        rows: of runs.
+        printed: the table in print.
+        table: its name, for messages.
+        keys: the objectives of the table; empty: all are.
+        extra: which rows of other objectives belong in it too.
+
+    Raises:
+        NoRows: no row does.
     """
     sets = set(printed.rows["dataset"].dropna())
-    fit = rows["dataset"].isna() | rows["dataset"].isin(sets)
+    selected = rows["dataset"].isna() | rows["dataset"].isin(sets)
     if keys:
-        named = rows["spec"].map(lambda spec: key_of(spec) in keys)
-        fit &= named | also(rows) if also else named
-    if not fit.any():
-        wanted = " or ".join(label_of(key) for key in keys) or "any objective"
+        of_objectives = rows["spec"].map(lambda spec: key_of(spec) in keys)
+        selected &= of_objectives | extra(rows) if extra else of_objectives
+    if not selected.any():
+        objectives = " or ".join(label_of(key) for key in keys) or "any objective"
         raise NoRows(
-            f"table {what} must have runs of {wanted} on {' or '.join(sorted(sets))} or on data without a "
-            f"published name; got {listed(rows['objective_label'])} on {listed(rows['dataset'])}. Build another table"
+            f"table {table} must have runs of {objectives} on {' or '.join(sorted(sets))} or on data without a "
+            f"published name; got {list_values(rows['objective_label'])} on {list_values(rows['dataset'])}. Build "
+            "another table"
         )
-    return rows[fit]
+    return rows[selected]
 
 
-def left_out(rows: pd.DataFrame, kept: pd.DataFrame) -> list[str]:
-    """A footnote on runs of the same objectives that are of other data or models than the table."""
-    gone = rows[~rows["run"].isin(kept["run"]) & rows["spec"].isin(kept["spec"])]
+def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
+    """Return a footnote on runs of the same objectives whose data or models do not belong in the table."""
+    others = rows[~rows["run"].isin(selected["run"]) & rows["spec"].isin(selected["spec"])]
     labels = dict.fromkeys(
-        f"{row['objective_label']} on {row['data']}" for _, row in gone.drop_duplicates("run").iterrows()
+        f"{row['objective_label']} on {row['data']}" for _, row in others.drop_duplicates("run").iterrows()
     )
     return [f"Not in this table: {', '.join(labels)}."] if labels else []
 
 
-def learnt(rows: pd.DataFrame) -> list[str]:
-    """A footnote on counts with an objective whose parameters are not those it was trained with at first."""
+def learnt_parameters_note(rows: pd.DataFrame) -> list[str]:
+    """Return a footnote on counts with an objective whose parameters were learnt, so that they differ from its spec."""
     counted = rows[(rows["probe"] != "recall") & (rows["objective"] != rows["spec"])].drop_duplicates("run")
-    told = [f"{row['run']}: {row['objective']}" for _, row in counted.iterrows()]
-    return [f"Counted with the parameters that the checkpoint states: {'; '.join(told)}."] if told else []
+    each = [f"{row['run']}: {row['objective']}" for _, row in counted.iterrows()]
+    return [f"Counted with the parameters that the checkpoint states: {'; '.join(each)}."] if each else []
 
 
-def without_runs(printed: Printed, found: Sequence[Line]) -> list[Line]:
-    """The printed rows that no line of ours stands beside, in printed order."""
-    beside = {place for line in found for place in line.printed.index}
-    settings = dict.fromkeys(found[0].settings, DASH)
+def printed_lines(printed: Printed, lines: Sequence[Line]) -> list[Line]:
+    """Return the printed rows that have no line of ours, in printed order."""
+    beside = {place for line in lines for place in line.printed.index}
+    settings = dict.fromkeys(lines[0].settings, DASH)
     rest = printed.rows[~printed.rows.index.isin(beside)]
-    empty = found[0].rows[:0]
-    made = []
+    no_rows = lines[0].rows[:0]
+    others = []
     for _, part in rest.groupby(["row_id", "dataset", "method", *KEY], sort=False, dropna=False):
-        row, key = part.iloc[0], keyed(part.iloc[0])
+        row, key = part.iloc[0], key_of_row(part.iloc[0])
         data, method = str(row["dataset"]), str(row["method"])
-        made.append(Line(data, method, label_of(key), settings, key, "", empty, part))
-    return made
+        others.append(Line(data, method, label_of(key), settings, key, "", no_rows, part))
+    return others
 
 
 def _places(values: Iterable[Any]) -> dict[Any, int]:
+    """Return each value's place in order of appearance."""
     return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
-def _line(part: pd.DataFrame, words: dict[str, str], printed: Printed) -> Line:
+def _line(part: pd.DataFrame, labels: dict[str, str], printed: Printed) -> Line:
     row = part.iloc[0]
     key = key_of(str(row["spec"]))
-    settings = {name: value for name, value in words.items() if name not in runs.WHO}
+    settings = {name: value for name, value in labels.items() if name not in runs.LABELS}
     beside = printed.line(row["dataset"], row["method"], key)
     counted = part["objective"].dropna().unique()
     spec = str(counted[0]) if (part["probe"] != "recall").all() and len(counted) == 1 else str(row["spec"])
-    return Line(words["data"], words["encoder"], words["objective_label"], settings, key, spec, part, beside)
+    return Line(labels["data"], labels["encoder"], labels["objective_label"], settings, key, spec, part, beside)

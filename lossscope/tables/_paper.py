@@ -1,4 +1,4 @@
-"""How does a printed table become one of ours? Our numbers beside the published ones, a line per objective."""
+"""A paper's table built from our runs: our numbers beside the published ones, a line per objective."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import pandas as pd
 
 from . import _captions, _contest, runs
 from ._contest import Contest
-from ._footnotes import Footnotes, joined
-from ._lines import Line, belonging, learnt, left_out, lines, without_runs
+from ._footnotes import Footnotes, join_marks
+from ._lines import Line, build_lines, learnt_parameters_note, left_out_note, printed_lines, select_rows
 from ._printed import Printed
-from ._summary import undefined
+from ._summary import undefined_note
 from .base import Table
 from .cells import Better, Cell
 
 CONVENTIONS = ("corrected", "released", "text")
-NO_ROW = "–: not printed, or not measured."
+DASH_NOTE = "–: not printed, or not measured."
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A statistic of one direction. metric: what the paper calls it, as the column names of published/ do."""
+    """A statistic of one direction."""
 
-    direction: str
+    direction: str  # i2t, t2i or both
     statistic: str
-    metric: str = ""
-    digits: int = 1
+    metric: str = ""  # its name in the CSV files of published/; empty: the statistic
+    digits: int = 1  # decimals
     better: Better = None
 
     @property
     def heading(self) -> str:
-        """`i2t R@1`; what is of both directions has no direction."""
+        """`i2t R@1`; without a direction where it is of both."""
         return self.statistic if self.direction == "both" else f"{self.direction} {self.statistic}"
 
     @property
@@ -43,11 +43,11 @@ class Measure:
 
 @dataclass(frozen=True)
 class Column:
-    """A measure as counted by a convention, or (None) as there is but one; or as published."""
+    """A measure as we counted it, or as published."""
 
     measure: Measure
-    convention: str | None = None
-    printed: bool = False
+    convention: str | None = None  # that we counted by; None: there is only one
+    printed: bool = False  # published numbers
 
     @property
     def header(self) -> tuple[str, str]:
@@ -57,20 +57,16 @@ class Column:
 
 @dataclass(frozen=True)
 class Paper:
-    """A printed table, declared. parts: ending of the name -> measures, as many tables as would be too wide as one.
+    """The declaration of a printed table."""
 
-    any_objective: own objectives that the paper does not have stand in it too. derived: adds rows of statistics that
-    follow from others.
-    """
-
-    paper: str
-    number: int
-    probe: str
-    parts: Mapping[str, Sequence[Measure]]
-    units: str
-    any_objective: bool = False
-    notes: tuple[str, ...] = ()
-    derived: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows
+    paper: str  # name of the CSV file in published/
+    number: int  # of the table in the paper
+    probe: str  # whose rows fill it
+    parts: Mapping[str, Sequence[Measure]]  # suffix of a table's name -> its measures; several where one is too wide
+    units: str  # sentence of the caption
+    any_objective: bool = False  # whether objectives that the paper does not have belong in it too
+    notes: tuple[str, ...] = ()  # footnotes
+    derived: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows  # adds rows of statistics computed from others
 
     @property
     def name(self) -> str:
@@ -81,60 +77,71 @@ class Paper:
         self,
         frame: pd.DataFrame,
         tests: pd.DataFrame | None = None,
-        everything: bool = False,
-        also: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
+        all_printed: bool = False,
+        extra: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
     ) -> list[Table]:
-        """Rows of runs -> tables. also: which rows of other objectives belong in it too.
+        """Return the tables of rows of runs.
 
-        Raises InputError where rows are missing, or such that they can not stand in one table.
+        Args:
+            frame: rows of runs, with runs.COLUMNS.
+            tests: tests against the best of each block, or None.
+            all_printed: whether printed rows without a run of ours are lines too.
+            extra: which rows of other objectives belong in it too.
+
+        Raises:
+            InputError: rows are missing, or cannot stand in one table.
         """
-        printed, tests = Printed.of(self.paper, self.number), _contest.checked(tests)
-        every = runs.of_probe(frame, self.probe, self.name)
+        printed, tests = Printed.read(self.paper, self.number), _contest.with_signs(tests)
+        of_probe = runs.select_probe(frame, self.probe, self.name)
         keys = [] if self.any_objective else printed.objectives()
-        rows = belonging(every, printed, self.name, keys, also)
-        runs.check(rows, self.name)
-        found = lines(self.derived(rows), printed, frame)
-        notes = (*self.notes, *left_out(every, rows), *undefined(rows), *learnt(rows))
-        if everything:
-            found += without_runs(printed, found)
+        rows = select_rows(of_probe, printed, self.name, keys, extra)
+        runs.require_comparable(rows, self.name)
+        lines = build_lines(self.derived(rows), printed, frame)
+        notes = (*self.notes, *left_out_note(of_probe, rows), *undefined_note(rows), *learnt_parameters_note(rows))
+        if all_printed:
+            lines += printed_lines(printed, lines)
         parts = self.parts.items()
-        return [_Part(self, ending, tuple(measures), printed, tests).table(found, notes) for ending, measures in parts]
+        return [_Part(self, suffix, tuple(measures), printed, tests).table(lines, notes) for suffix, measures in parts]
 
 
 @dataclass(frozen=True)
 class _Part:
+    """One table of a Paper, with some of its measures."""
+
     paper: Paper
-    ending: str
+    suffix: str  # of its name
     measures: tuple[Measure, ...]
     printed: Printed
     tests: pd.DataFrame | None
 
-    def table(self, found: Sequence[Line], notes: Sequence[str]) -> Table:
-        rows = pd.concat([line.rows for line in found if len(line.rows)])
-        conventions, alike = self._conventions(rows)
+    def table(self, lines: Sequence[Line], notes: Sequence[str]) -> Table:
+        rows = pd.concat([line.rows for line in lines if len(line.rows)])
+        conventions, same_note = self._conventions(rows)
         columns = self._columns(conventions)
         letters, body = Footnotes(), []
-        words = _words(found)
-        for line in found:
+        labels = _line_labels(lines)
+        for line in lines:
             seeds = rows.loc[rows["data"] == line.data, "seed"].dropna().unique()
-            mark = runs.absent(line.rows, seeds, letters) if len(line.rows) else ""
-            told = [Cell(text=str(word), mark=mark if key == "loss" else "") for key, word in words(line).items()]
-            body.append([*told, *(cell(line, column, self.printed, letters) for column in columns)])
-        heads = [("", key.replace("_", " ")) for key in words(found[0])]
-        self._judge(found, body, [*(None for _ in heads), *columns], letters)
-        headers = (*heads, *(column.header for column in columns))
-        below = (*letters.told(), *alike, *notes, *_captions.beside(found, self.printed), *dashes(body))
-        return Table(self.paper.name + self.ending, self._caption(found, rows), headers, tuple(map(tuple, body)), below)
+            mark = runs.missing_seeds_mark(line.rows, seeds, letters) if len(line.rows) else ""
+            first = [Cell(text=str(text), mark=mark if key == "loss" else "") for key, text in labels(line).items()]
+            body.append([*first, *(cell(line, column, self.printed, letters) for column in columns)])
+        headings = [("", key.replace("_", " ")) for key in labels(lines[0])]
+        self._mark_best(lines, body, [*(None for _ in headings), *columns], letters)
+        headers = (*headings, *(column.header for column in columns))
+        published = _captions.published_notes(lines, self.printed)
+        footnotes = (*letters.texts(), *same_note, *notes, *published, *dash_note(body))
+        name = self.paper.name + self.suffix
+        return Table(name, self._caption(lines, rows), headers, tuple(map(tuple, body)), footnotes)
 
     def _conventions(self, rows: pd.DataFrame) -> tuple[Sequence[str | None], list[str]]:
-        """Those with columns of their own, and a note on others, which count the same here."""
-        there = [name for name in CONVENTIONS if (rows["convention"] == name).any()]
-        wanted = {(measure.direction, measure.statistic) for measure in self.measures}
-        own = rows[[one in wanted for one in zip(rows["direction"], rows["statistic"], strict=True)]]
-        wide = own.pivot_table(index=["run", "direction", "statistic"], columns="convention", values="mean")
-        same = [name for name in there[1:] if "corrected" in wide and name in wide and _alike(wide, name)]
+        """Return the conventions that get columns, and a footnote on those whose counts equal the corrected ones."""
+        names = [name for name in CONVENTIONS if (rows["convention"] == name).any()]
+        measures = {(measure.direction, measure.statistic) for measure in self.measures}
+        of_measures = rows[[pair in measures for pair in zip(rows["direction"], rows["statistic"], strict=True)]]
+        wide = of_measures.pivot_table(index=["run", "direction", "statistic"], columns="convention", values="mean")
+        same = [name for name in names[1:] if "corrected" in wide and name in wide and _equals_corrected(wide, name)]
         note = [f"Counted as {' and as '.join(same)} these are the same as corrected."] if same else []
-        return [name for name in there if name not in same] or [None], note
+        return [name for name in names if name not in same] or [None], note
 
     def _columns(self, conventions: Sequence[str | None]) -> list[Column]:
         columns = []
@@ -143,50 +150,52 @@ class _Part:
             columns += [Column(measure, printed=True)] if self.printed.has(measure.direction, measure.published) else []
         return columns
 
-    def _judge(
-        self, found: Sequence[Line], body: list[list[Cell]], columns: Sequence[Column | None], letters: Footnotes
+    def _mark_best(
+        self, lines: Sequence[Line], body: list[list[Cell]], columns: Sequence[Column | None], letters: Footnotes
     ) -> None:
+        """Replace our cells in `body` by marked ones, block by block."""
         for place, column in enumerate(columns):
             if column is None or column.printed:
                 continue
-            for block in dict.fromkeys(line.block for line in found):
-                own = [k for k, line in enumerate(found) if line.block == block]
+            for block in dict.fromkeys(line.block for line in lines):
+                of_block = [k for k, line in enumerate(lines) if line.block == block]
                 measure = column.measure
                 contest = Contest(block[0], block[1], measure.statistic, measure.direction, measure.better)
-                trained = [found[k].objective_label for k in own]
-                judged = contest.judged([body[k][place] for k in own], trained, self.tests, letters)
-                for k, one in zip(own, judged, strict=True):
-                    body[k][place] = one
+                labels = [lines[k].objective_label for k in of_block]
+                marked = contest.mark([body[k][place] for k in of_block], labels, self.tests, letters)
+                for k, marked_cell in zip(of_block, marked, strict=True):
+                    body[k][place] = marked_cell
 
-    def _caption(self, found: Sequence[Line], rows: pd.DataFrame) -> str:
+    def _caption(self, lines: Sequence[Line], rows: pd.DataFrame) -> str:
         about = self.printed.about
-        own = [line for line in found if len(line.rows)]
-        common = [f"{key} {value}" for key, value in _common(found).items()]
+        with_runs = [line for line in lines if len(line.rows)]
+        common = [f"{key} {value}" for key, value in _common_labels(lines).items()]
         compared = {(m.statistic, m.direction) for m in self.measures if m.better}
-        tested = [_contest.told(self.tests, compared)] if compared else []
+        tests = [_contest.describe_tests(self.tests, compared)] if compared else []
         best = ["Best of a block bold, second underlined, among ours."] if compared else []
         parts = [
             f"{about.what} (Table {self.paper.number} of {about.cite}).", self.paper.units,
-            _captions.sentence([*common, *_captions.settings(rows)]), _captions.parameters(own),
-            _captions.deviation(own), *best, *tested,
+            _captions.sentence([*common, *_captions.settings(rows)]), _captions.parameters(with_runs),
+            _captions.deviation(with_runs), *best, *tests,
         ]  # fmt: skip
         return " ".join(part for part in parts if part)
 
 
 def cell(line: Line, column: Column, printed: Printed, notes: Footnotes) -> Cell:
-    """The number of a column: the published one, or ours over seeds, marked where its counter is at fault."""
+    """Return the published number, or the mean of ours over seeds, marked where its counter is wrong."""
     measure = column.measure
     if column.printed:
         return printed.cell(line.printed, measure.direction, measure.published, notes)
-    found = line.found(measure.statistic, measure.direction, column.convention)
-    one = runs.number(found, line.runs, measure.digits, notes)
-    if column.convention != "released" or one.missing:
-        return one
-    return replace(one, mark=joined(one.mark, printed.released(line.key, measure.direction, measure.published, notes)))
+    values = line.values(measure.statistic, measure.direction, column.convention)
+    mean = runs.mean_cell(values, line.runs, measure.digits, notes)
+    if column.convention != "released" or mean.missing:
+        return mean
+    mark = printed.mark_of_released(line.key, measure.direction, measure.published, notes)
+    return replace(mean, mark=join_marks(mean.mark, mark))
 
 
 def recalls(direction: str) -> tuple[Measure, ...]:
-    """R@1, R@5 and R@10 of a direction."""
+    """Return R@1, R@5 and R@10 of a direction."""
     return tuple(Measure(direction, f"R@{k}", better="higher") for k in (1, 5, 10))
 
 
@@ -195,29 +204,29 @@ RETRIEVAL = {"-i2t": recalls("i2t"), "-t2i": (*recalls("t2i"), RSUM)}
 UNITS = "Recall in %, rsum (the sum of the six recalls) in points."
 
 
-def _alike(wide: pd.DataFrame, name: str) -> bool:
-    """Whether a convention gives the very numbers of `corrected`, wherever either is there."""
-    ours, theirs = wide["corrected"], wide[name]
-    return bool(((ours == theirs) | (ours.isna() & theirs.isna())).all())
+def dash_note(body: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return the footnote on dashes, where there are any."""
+    return [DASH_NOTE] if any(cell.missing for row in body for cell in row) else []
 
 
-def dashes(body: Sequence[Sequence[Cell]]) -> list[str]:
-    """The footnote on dashes, where there are any."""
-    return [NO_ROW] if any(one.missing for row in body for one in row) else []
+def _equals_corrected(wide: pd.DataFrame, name: str) -> bool:
+    """Return whether all numbers of a convention equal those of `corrected`."""
+    corrected, other = wide["corrected"], wide[name]
+    return bool(((corrected == other) | (corrected.isna() & other.isna())).all())
 
 
-def _common(found: Sequence[Line]) -> dict[str, str]:
-    """Data and encoder, where all lines have the same."""
-    values = {"data": {line.data for line in found}, "encoder": {line.encoder for line in found}}
-    return {name: next(iter(own)) for name, own in values.items() if len(own) == 1}
+def _common_labels(lines: Sequence[Line]) -> dict[str, str]:
+    """Return data and encoder, where all lines have the same."""
+    values = {"data": {line.data for line in lines}, "encoder": {line.encoder for line in lines}}
+    return {name: next(iter(labels)) for name, labels in values.items() if len(labels) == 1}
 
 
-def _words(found: Sequence[Line]) -> Callable[[Line], dict[str, str]]:
-    """What the first cells of a line say: data and encoder where they differ, the loss, settings that differ."""
-    common = _common(found)
+def _line_labels(lines: Sequence[Line]) -> Callable[[Line], dict[str, str]]:
+    """Return a function of a line to its first cells: data and encoder where they differ, the loss, its settings."""
+    common = _common_labels(lines)
 
-    def words(line: Line) -> dict[str, str]:
-        who = {"data": line.data, "encoder": line.encoder, "loss": line.objective_label, **line.settings}
-        return {key: word for key, word in who.items() if key not in common}
+    def labels(line: Line) -> dict[str, str]:
+        every = {"data": line.data, "encoder": line.encoder, "loss": line.objective_label, **line.settings}
+        return {key: text for key, text in every.items() if key not in common}
 
-    return words
+    return labels

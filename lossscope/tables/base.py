@@ -1,7 +1,4 @@
-"""What is a table?
-
-Cells with numbers in them, marked best and second, written as text, Markdown, LaTeX, CSV or HTML.
-"""
+"""What a table is: cells with numbers, the best marked, written as text, Markdown, LaTeX, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -17,23 +14,22 @@ from .cells import Cell, _number
 
 @dataclass(frozen=True)
 class Table:
-    """Named rows of cells under (group, column) headers, with a caption and footnotes.
+    """Rows of cells under (group, column) headers, with a caption and footnotes.
 
-    Neighbouring columns of one group share a heading; an empty group is a column of its own.
+    Raises InputError unless every row has a cell per column.
     """
 
-    name: str
+    name: str  # of its files, and of its label in LaTeX
     caption: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]  # (group, column); neighbours of one group share a heading, "" is no group
     rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # footnotes
 
     def __post_init__(self) -> None:
-        """Raise InputError unless every row has a cell per column."""
-        for place, row in enumerate(self.rows):
+        for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise InputError(
-                    f"row {place} of table {self.name!r} must have {len(self.columns)} cells; "
+                    f"row {number} of table {self.name!r} must have {len(self.columns)} cells; "
                     f"got {len(row)}. Use Cell() for what is missing"
                 )
 
@@ -43,38 +39,38 @@ class Table:
         return tuple(f"{group} {column}".strip() for group, column in self.columns)
 
     def to_text(self) -> str:
-        """For a terminal: aligned columns; `*` marks the best of a column or block, `+` the second."""
+        """Write it for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second."""
         return formats.text(self)
 
     def to_markdown(self) -> str:
-        """For a pull request or a wiki: best bold, second underlined."""
+        """Write it for a pull request or a wiki: best bold, second underlined."""
         return formats.markdown(self)
 
     def to_latex(self) -> str:
-        r"""For a paper: a booktabs float, shrunk when too wide; needs `\usepackage{booktabs,graphicx}`."""
+        r"""Write a booktabs float, shrunk when too wide; it needs `\usepackage{booktabs,graphicx}`."""
         return formats.latex(self)
 
     def to_html(self) -> str:
-        """For a page: a table with caption and scopes, in a container of its own that scrolls."""
+        """Write it for a page: a table with caption and scopes, in a container that scrolls."""
         return formats.html(self)
 
     def to_csv(self) -> str:
-        """For another program: raw means; deviations and marks in columns of their own; words on one line."""
+        """Write it for another program: raw means; deviations and marks in their own columns; texts on one line."""
         one_line = self.to_frame().map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
         return str(one_line.to_csv(index=False, lineterminator="\n"))
 
     def _repr_html_(self) -> str:
-        """How a notebook shows the table."""
+        """Show the table in a notebook."""
         return self.to_html()
 
     def to_frame(self) -> pd.DataFrame:
-        """The raw numbers: a column per heading; `<heading> std` and `<heading> mark` where there are such."""
+        """Return the raw numbers: a column per heading, `<heading> std` and `<heading> mark` where there are any."""
         columns: dict[str, list[str | float | None]] = {}
         for place, heading in enumerate(self.headings):
             cells = [row[place] for row in self.rows]
-            words = any(cell.text is not None for cell in cells)
-            columns[heading] = [cell.text if words else _number(cell.mean) for cell in cells]
-            if any(cell.spread for cell in cells):
+            has_text = any(cell.text is not None for cell in cells)
+            columns[heading] = [cell.text if has_text else _number(cell.mean) for cell in cells]
+            if any(cell.has_std for cell in cells):
                 columns[f"{heading} std"] = [_number(cell.std) for cell in cells]
             if any(cell.mark for cell in cells):
                 columns[f"{heading} mark"] = [cell.mark for cell in cells]

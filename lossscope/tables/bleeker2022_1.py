@@ -1,6 +1,6 @@
-"""How well does each loss make each model retrieve? Ours beside Table 1 of Bleeker & de Rijke (2022).
+"""How well does each model retrieve, trained with each loss? Ours beside Table 1 of Bleeker & de Rijke (2022).
 
-average recall is the mean of R@1, R@5 and R@10 of a run. The paper's mAP@5 divides by the hits among the first 5.
+Average recall is the mean of R@1, R@5 and R@10 of a run. The paper's mAP@5 divides by the hits among the first 5.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from ._paper import RSUM, Measure, Paper, recalls
 _MEAN = "average recall"
 
 
-def _averaged(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows, and those of average recall; a run that lacks one of the recalls has none."""
-    own = rows[rows["statistic"].isin(("R@1", "R@5", "R@10"))]
-    parts = own.groupby(["run", "direction", "sampling"], sort=False, dropna=False)
+def _with_average_recall(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows and those of average recall; a run that lacks one of the recalls has none."""
+    recall_rows = rows[rows["statistic"].isin(("R@1", "R@5", "R@10"))]
+    parts = recall_rows.groupby(["run", "direction", "sampling"], sort=False, dropna=False)
     means = [
         {**part.iloc[0].to_dict(), "statistic": _MEAN, "mean": part["mean"].mean(skipna=False)}
         for _, part in parts
@@ -36,5 +36,5 @@ _UNITS = (
     "first 5, mAP@5 by min(5, number of relevant)."
 )
 build = Paper(
-    "bleeker2022", 1, "recall", {"-i2t": _I2T, "-t2i": _T2I}, _UNITS, any_objective=True, derived=_averaged
+    "bleeker2022", 1, "recall", {"-i2t": _I2T, "-t2i": _T2I}, _UNITS, any_objective=True, derived=_with_average_recall
 ).build

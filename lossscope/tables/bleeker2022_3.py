@@ -1,4 +1,4 @@
-"""How many negatives does NT-Xent count, how much do they weigh? Ours beside Table 3 of Bleeker & de Rijke (2022)."""
+"""How many negatives does NT-Xent count, with which weight? Ours beside Table 3 of Bleeker & de Rijke (2022)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry of a table: its number, its deviation, its marks, and how it is printed."""
+"""A cell of a table: its number, its deviation, its marks, and how it is printed."""
 
 from __future__ import annotations
 
@@ -10,84 +10,90 @@ from typing import Literal
 Better = Literal["higher", "lower"] | None
 DASH = "–"
 _DECIMALS = {"samples": 2, "queries": 1, "%": 1, "rank": 1}
-_MOST = 8  # decimals
+_MAX_DECIMALS = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry: words (`text`), or a number (`mean`, perhaps with `std`) with `digits` decimals.
-
-    std_digits: decimals of the deviation where they are others. mark: letters of footnotes and signs such as †, printed
-    raised in LaTeX and HTML and in brackets elsewhere.
+    """One cell: a text, or a number, or a dash where neither is given.
 
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
     """
 
     text: str | None = None
-    mean: float | None = None
-    std: float | None = None
-    digits: int = 1
-    best: bool = False
-    second: bool = False
-    std_digits: int | None = None
-    mark: str = ""
+    mean: float | None = None  # the number
+    std: float | None = None  # its standard deviation
+    digits: int = 1  # decimals
+    best: bool = False  # of its column or block
+    second: bool = False  # second best
+    std_digits: int | None = None  # decimals of the deviation; None: `digits`
+    mark: str = ""  # letters of footnotes and signs such as †; raised in LaTeX and HTML, elsewhere in brackets
 
     @property
     def missing(self) -> bool:
-        """Whether there is nothing to print but a dash."""
+        """Whether only a dash is printed."""
         return self.text is None and (self.mean is None or math.isnan(self.mean))
 
     @property
-    def spread(self) -> bool:
-        """Whether a standard deviation belongs to the number."""
+    def has_std(self) -> bool:
+        """Whether a standard deviation is printed."""
         return self.std is not None and not math.isnan(self.std) and not self.missing
 
-    def plain(self, between: str = " ± ") -> str:
-        """The entry without marks; `between` separates mean and deviation."""
+    def plain(self, separator: str = " ± ") -> str:
+        """Return the cell without marks.
+
+        Args:
+            separator: between mean and deviation.
+        """
         if self.text is not None or self.missing:
             return DASH if self.text is None else self.text
         number = f"{self.mean:.{self.digits}f}"
         digits = self.digits if self.std_digits is None else self.std_digits
-        return f"{number}{between}{self.std:.{digits}f}" if self.spread else number
+        return f"{number}{separator}{self.std:.{digits}f}" if self.has_std else number
 
 
 def decimals(unit: str, value: float | None) -> int:
-    """Decimals of a unit; more where a value this small would be printed as 0, one at most from 100 on."""
+    """Return the decimals of a unit; more for values that would be printed as 0, one at most from 100 on."""
     usual = _DECIMALS.get(unit, 3)
     if not value or not math.isfinite(value) or abs(value) >= 10.0 ** (1 - usual):
         return min(usual, 1) if value and abs(value) >= 100 else usual
-    return min(math.ceil(-math.log10(abs(value))) + 1, _MOST)
+    return min(math.ceil(-math.log10(abs(value))) + 1, _MAX_DECIMALS)
 
 
-def marked(
+def mark_best(
     rows: Sequence[Sequence[Cell]], better: Sequence[Better], blocks: Sequence[Hashable] | None = None
 ) -> tuple[tuple[Cell, ...], ...]:
-    """Which entry of each column is best, which second? As printed, so that equal numbers are marked alike.
+    """Mark the best and the second cell of each column, compared as printed, so that equal numbers are marked alike.
 
-    `better` has one word per column: "higher", "lower", or None for a column without a winner. `blocks` has a key per
-    row: only rows with the same key compete. A column of a block with fewer than two different numbers has no winner.
+    A column of a block with fewer than two different numbers has no best cell.
+
+    Args:
+        rows: cells.
+        better: of each column: "higher", "lower", or None for one that is not compared.
+        blocks: a key per row; only rows with the same key are compared. None: all are.
     """
-    done = [list(row) for row in rows]
-    keys = list(blocks) if blocks is not None else [None] * len(done)
+    marked = [list(row) for row in rows]
+    keys = list(blocks) if blocks is not None else [None] * len(marked)
     for block in dict.fromkeys(keys):
-        own = [row for row, key in zip(done, keys, strict=True) if key == block]
-        for place, sense in enumerate(better):
-            for row, cell in zip(own, ranked([row[place] for row in own], sense), strict=True):
+        block_rows = [row for row, key in zip(marked, keys, strict=True) if key == block]
+        for place, direction in enumerate(better):
+            column = mark_best_of_column([row[place] for row in block_rows], direction)
+            for row, cell in zip(block_rows, column, strict=True):
                 row[place] = cell
-    return tuple(tuple(row) for row in done)
+    return tuple(tuple(row) for row in marked)
 
 
-def ranked(cells: Sequence[Cell], better: Better) -> list[Cell]:
-    """The same cells, the best and the second of them marked, as printed; none where there is no contest."""
-    order = sorted({n for cell in cells if (n := _printed(cell)) is not None}, reverse=better == "higher")
+def mark_best_of_column(cells: Sequence[Cell], better: Better) -> list[Cell]:
+    """Mark the best and the second of some cells, compared as printed; none unless two numbers differ."""
+    order = sorted({n for cell in cells if (n := _rounded(cell)) is not None}, reverse=better == "higher")
     if better is None or len(order) < 2:
         return list(cells)
-    numbers = [_printed(cell) for cell in cells]
+    numbers = [_rounded(cell) for cell in cells]
     return [replace(c, best=n == order[0], second=n == order[1]) for c, n in zip(cells, numbers, strict=True)]
 
 
-def _printed(cell: Cell) -> float | None:
+def _rounded(cell: Cell) -> float | None:
     return None if cell.missing or cell.mean is None else round(cell.mean, cell.digits)
 
 

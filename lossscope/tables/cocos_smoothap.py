@@ -9,22 +9,29 @@ from ._summary import Column
 from .base import Table
 
 _COUNTS = (
-    "C_q: triplets whose weight is above eps, divided by the number of positives; C_0: queries without any. "
-    "Means over batches."
+    "C_q: triplets whose weight is above eps, divided by the number of positives; C_0: queries without any. Means over "
+    "batches."
 )
 _RELEASED = (
-    "released: t2i reads the wrong rows for the first fifth of the queries and none for the rest, as in the "
-    "published "
+    "released: t2i reads the wrong rows for the first fifth of the queries and none for the rest, as in the published "
     "table, so its C_0 is at least 614 of 640 whatever the model. Compare with the row corrected."
 )
 _TEXT = "text: sim carries the factor 1/tau, as printed; corrected and released are without it."
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Summary rows of the probe `cocos`, objective smoothap -> C_q and C_0 of both directions."""
-    rows = _summary.only(_summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap")
+    """Return C_q and C_0 of smoothap, both directions. Raises NoRows where there are none.
+
+    Args:
+        frame: summary rows with those of the probe `cocos`.
+    """
+    rows = _summary.select_objectives(
+        _summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap"
+    )
     columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_0")]
     caption = "COCOS of SmoothAP: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
-    told = [note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()]
-    notes = (_COUNTS, *_summary.undefined(rows), *told)
-    return _summary.table("cocos_smoothap", caption, _summary.grouped(rows), columns, notes)
+    conventions = [
+        note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()
+    ]
+    notes = (_COUNTS, *_summary.undefined_note(rows), *conventions)
+    return _summary.build_table("cocos_smoothap", caption, _summary.group_rows(rows), columns, notes)

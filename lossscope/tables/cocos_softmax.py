@@ -1,4 +1,4 @@
-"""How many negatives does a softmax-like loss count, and how much do they weigh? (COCOS paper, Table 3)"""
+"""How many negatives does a softmax-like loss count, and with which weight? (COCOS paper, Table 3)"""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from ._summary import Column
 from .base import Table
 
 _NOTES = (
-    "C_neg: negatives whose weight is above eps, per query; W_neg: their summed weight; W_low: summed "
-    "weight of the "
-    "negatives at or below eps; W_pos: counted weight of the positive; C_0: queries without a negative "
-    "above eps. "
+    "C_neg: negatives whose weight is above eps, per query; W_neg: their summed weight; W_low: summed weight of the "
+    "negatives at or below eps; W_pos: counted weight of the positive; C_0: queries without a negative above eps. "
     "Means over batches.",
 )
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Summary rows of the probe `cocos`, every objective with C_neg -> counts and weights of both "
-    "directions."""
+    """Return counts and weights of both directions of every objective with C_neg. Raises NoRows without any.
+
+    Args:
+        frame: summary rows with those of the probe `cocos`.
+    """
     rows = _summary.select(frame, "cocos", "cocos_softmax")
     names = sorted({_summary.name_of(spec) for spec in rows.loc[rows["statistic"] == "C_neg", "objective"]})
     if not names:
         raise NoRows(
             "table cocos_softmax must have rows of the statistic C_neg; got "
-            f"{_summary.listed(rows['statistic'])}. "
-            "Run `lossscope cocos SOURCE --objective ntxent`"
+            f"{_summary.list_values(rows['statistic'])}. Run `lossscope cocos SOURCE --objective ntxent`"
         )
-    rows = _summary.only(rows, names, "cocos_softmax")
-    wanted = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
-    columns = [Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in wanted]
+    rows = _summary.select_objectives(rows, names, "cocos_softmax")
+    statistics = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
+    columns = [
+        Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in statistics
+    ]
     caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(rows, "batches")
-    return _summary.table("cocos_softmax", caption, _summary.grouped(rows), columns, _NOTES)
+    return _summary.build_table("cocos_softmax", caption, _summary.group_rows(rows), columns, _NOTES)

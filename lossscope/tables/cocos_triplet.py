@@ -9,22 +9,28 @@ from ._summary import Column
 from .base import Table
 
 _COUNTS = (
-    "C_q: violating negatives per query; C_B: violating triplets of the batch; C_0: queries without any. "
-    "Means over batches."
+    "C_q: violating negatives per query; C_B: violating triplets of the batch; C_0: queries without any. Means over "
+    "batches."
 )
 _RELEASED = (
-    "released: t2i counts of triplet are summed per image, not per caption, as in the published table, so "
-    "C_q and "
-    "C_0 of t2i describe images; C_B is right. Compare with the row corrected."
+    "released: t2i counts of triplet are summed per image, not per caption, as in the published table, so C_q and C_0 "
+    "of t2i describe images; C_B is right. Compare with the row corrected."
 )
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Summary rows of the probe `cocos`, objectives triplet and triplet_sh -> C_q, C_B, C_0 of both "
-    "directions."""
-    rows = _summary.only(_summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet")
+    """Return C_q, C_B and C_0 of triplet and triplet_sh, both directions. Raises NoRows where there are none.
+
+    Args:
+        frame: summary rows with those of the probe `cocos`.
+    """
+    rows = _summary.select_objectives(
+        _summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet"
+    )
     columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_B", "C_0")]
     caption = "COCOS of the triplet losses: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
-    plain = any(_summary.name_of(spec) == "triplet" for spec in rows.loc[rows["convention"] == "released", "objective"])
-    notes = (_COUNTS, *_summary.undefined(rows), *((_RELEASED,) if plain else ()))
-    return _summary.table("cocos_triplet", caption, _summary.grouped(rows), columns, notes)
+    has_triplet = any(
+        _summary.name_of(spec) == "triplet" for spec in rows.loc[rows["convention"] == "released", "objective"]
+    )
+    notes = (_COUNTS, *_summary.undefined_note(rows), *((_RELEASED,) if has_triplet else ()))
+    return _summary.build_table("cocos_triplet", caption, _summary.group_rows(rows), columns, notes)

@@ -1,4 +1,4 @@
-"""Which differences between systems are more than chance? Tests over images and over seeds, side by side."""
+"""Are the differences between systems more than chance? Tests over images and over seeds, side by side."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lossscope.errors import InputError
 from .base import Table
 from .cells import Cell
 
-NEEDED = (
+REQUIRED = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "ci_low",
     "ci_high", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm", "d_seeds",
     "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
 )  # fmt: skip
-_WORDS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
-_MOST = 8  # decimals of a p
+_HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
+_MAX_DECIMALS = 8  # of a p
 _NOTES = (
     "p, images: paired permutation test, the sign of each image's difference flipped; CI: percentile bootstrap over "
     "images. An image goes with all its captions; values are averaged over seeds first. p (t): paired t-test over "
@@ -27,31 +27,36 @@ _NOTES = (
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Rows of `lossscope.stats.compare.compare` -> a row per metric and pair of systems.
+    """Return a row per metric and pair of systems; difference = system − baseline.
 
-    Difference = system − against, in points of per cent, or of [0, 1] for MRR and mAP@5. Raises InputError for a frame
-    without its columns or rows.
+    Differences are in points of per cent, or of [0, 1] for MRR and mAP@5.
+
+    Args:
+        frame: result of `lossscope.stats.compare.compare`.
+
+    Raises:
+        InputError: columns or rows are missing.
     """
-    _require(frame)
+    _require_comparisons(frame)
     rows = frame.assign(metric=_metrics(frame))
-    words = [name for name in _WORDS if name in ("system", "baseline") or rows[name].nunique() > 1]
+    labels = [name for name in _HEADINGS if name in ("system", "baseline") or rows[name].nunique() > 1]
     level = _percent(rows)
-    heads = [
-        *(("", _WORDS[name]) for name in words), ("", "difference"),
+    headers = [
+        *(("", _HEADINGS[name]) for name in labels), ("", "difference"),
         ("images", f"{level} CI"), ("images", "p"), ("images", "d"),
         ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
     ]  # fmt: skip
-    body = tuple(_line(row, words) for _, row in rows.iterrows())
-    return Table("comparison", _caption(rows, words), tuple(heads), body, (*_NOTES, *_gaps(rows)))
+    body = tuple(_line(row, labels) for _, row in rows.iterrows())
+    return Table("comparison", _caption(rows, labels), tuple(headers), body, (*_NOTES, *_undefined_notes(rows)))
 
 
-def _line(row: pd.Series, words: Sequence[str]) -> tuple[Cell, ...]:
+def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
     digits = 2 if row["unit"] == "%" else 4
     undefined = pd.isna(row["ci_low"])
     interval = "–" if undefined else f"[{row['ci_low']:.{digits}f}, {row['ci_high']:.{digits}f}]".replace("-", "−")
     over_seeds = row["difference"] if row["n_seeds"] > 1 else None
     return (
-        *(Cell(text=str(row[name])) for name in words),
+        *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=row["difference"], digits=digits),
         Cell(text=interval),
         _p(row["p_images_holm"]),
@@ -65,20 +70,20 @@ def _line(row: pd.Series, words: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _p(value: float) -> Cell:
-    """With so many decimals that it is not printed as 0."""
+    """Return a p with enough decimals not to be printed as 0."""
     digits = 4
-    while digits < _MOST and value < 10.0**-digits:
+    while digits < _MAX_DECIMALS and value < 10.0**-digits:
         digits += 1
     return Cell(mean=value, digits=digits)
 
 
-def _caption(rows: pd.DataFrame, words: Sequence[str]) -> str:
-    same = [str(rows[name].iloc[0]) for name in ("data", "encoder", "metric") if name not in words]
+def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
+    same = [str(rows[name].iloc[0]) for name in ("data", "encoder", "metric") if name not in labels]
     sizes = _span(rows["family"]), _span(rows["family_seeds"])
     family = f"{sizes[0]} comparison{'' if sizes[0] == '1' else 's'} of a metric" + (
         "" if sizes[0] == sizes[1] else f" ({sizes[1]} over seeds)"
     )
-    seeds = "; ".join(told for told in dict.fromkeys(rows["seeds"]) if told)
+    seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"]) if text)
     parts = [
         f"Differences between systems: {', '.join(same)}" if same else "Differences between systems",
         f"paired over n = {_span(rows['images'])} images (permutation test and bootstrap, {_span(rows['resamples'])} "
@@ -89,14 +94,14 @@ def _caption(rows: pd.DataFrame, words: Sequence[str]) -> str:
     return "; ".join(parts) + "."
 
 
-def _gaps(rows: pd.DataFrame) -> list[str]:
-    """Footnotes on what is not a number, and on runs that have no partner."""
-    told: dict[str, list[str]] = {}
+def _undefined_notes(rows: pd.DataFrame) -> list[str]:
+    """Return footnotes on undefined numbers, and on runs without a partner."""
+    pairs_of_note: dict[str, list[str]] = {}
     for column, start in (("note", ""), ("left_out", "left out: ")):
         for _, row in rows[rows[column] != ""].iterrows():
-            pairs = told.setdefault(f"{start}{row[column]}", [])
+            pairs = pairs_of_note.setdefault(f"{start}{row[column]}", [])
             pairs.append(f"{row['system']} against {row['baseline']}")
-    return [f"{', '.join(dict.fromkeys(pairs))}: {words}." for words, pairs in told.items()]
+    return [f"{', '.join(dict.fromkeys(pairs))}: {note}." for note, pairs in pairs_of_note.items()]
 
 
 def _metrics(rows: pd.DataFrame) -> list[str]:
@@ -113,9 +118,9 @@ def _span(values: pd.Series) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _require(frame: pd.DataFrame) -> None:
-    missing = [name for name in NEEDED if name not in frame]
+def _require_comparisons(frame: pd.DataFrame) -> None:
+    missing = [name for name in REQUIRED if name not in frame]
     if missing:
-        raise InputError(f"comparison rows must have the columns {', '.join(NEEDED)}; missing {', '.join(missing)}")
+        raise InputError(f"comparison rows must have the columns {', '.join(REQUIRED)}; missing {', '.join(missing)}")
     if frame.empty:
         raise InputError("table comparison must have rows; got none. Run `lossscope compare`")

@@ -1,4 +1,4 @@
-"""How is a table written as text, Markdown, LaTeX and HTML?"""
+"""A table written as text, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _LATEX = {
 }
 
 
-class Layout(Protocol):
-    """What is written of a table."""
+class TableParts(Protocol):
+    """The parts of a table that are written."""
 
     @property
     def name(self) -> str: ...
@@ -64,37 +64,37 @@ class Layout(Protocol):
     def headings(self) -> tuple[str, ...]: ...
 
 
-def text(table: Layout) -> str:
-    """Aligned columns: words to the left, numbers to the right."""
+def text(table: TableParts) -> str:
+    """Write aligned columns: text to the left, numbers to the right."""
     body = [[_text_cell(cell) for cell in row] for row in table.rows]
     groups = [group for group, _ in table.columns]
-    heads = [column for _, column in table.columns]
-    widths = [max(map(len, column)) for column in zip(heads, *body, strict=True)]
-    left = _words(table)
+    headings = [column for _, column in table.columns]
+    widths = [max(map(len, column)) for column in zip(headings, *body, strict=True)]
+    left = _text_columns(table)
     spans = []
-    for group, places in _spans(groups):
-        room = sum(widths[place] for place in places) + 2 * (len(places) - 1)
-        widths[places[-1]] += max(0, len(group) - room)
-        spans.append(group.center(max(room, len(group))))
+    for group, places in _group_spans(groups):
+        width = sum(widths[place] for place in places) + 2 * (len(places) - 1)
+        widths[places[-1]] += max(0, len(group) - width)
+        spans.append(group.center(max(width, len(group))))
     lines = [table.caption, ""]
     if any(groups):
         lines.append("  ".join(spans).rstrip())
     rule = "  ".join("-" * width for width in widths)
-    lines += [_aligned(heads, widths, left), rule, *(_aligned(row, widths, left) for row in body)]
+    lines += [_align(headings, widths, left), rule, *(_align(row, widths, left) for row in body)]
     if any(cell.best for row in table.rows for cell in row):
         lines += ["", "* best, + second"]
     return "\n".join([*lines, *([""] if table.notes else []), *table.notes]) + "\n"
 
 
-def markdown(table: Layout) -> str:
-    """A pipe table; pipes in words are escaped."""
+def markdown(table: TableParts) -> str:
+    """Write a pipe table; special characters of texts are escaped."""
     rows = [[_markdown_cell(cell) for cell in row] for row in table.rows]
-    left = _words(table)
+    left = _text_columns(table)
     lines = [
         f"**{_markdown_text(table.caption)}**",
         "",
         "| " + " | ".join(map(_markdown_text, table.headings)) + " |",
-        "|" + "|".join(":--" if word else "--:" for word in left) + "|",
+        "|" + "|".join(":--" if is_text else "--:" for is_text in left) + "|",
         *("| " + " | ".join(row) + " |" for row in rows),
     ]
     for note in table.notes:
@@ -102,22 +102,22 @@ def markdown(table: Layout) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex(table: Layout) -> str:
-    """A booktabs float; groups get a rule of their own."""
-    groups = _spans([group for group, _ in table.columns])
-    heads = [latex_text(column) for _, column in table.columns]
+def latex(table: TableParts) -> str:
+    """Write a booktabs float, with a rule below each group."""
+    groups = _group_spans([group for group, _ in table.columns])
+    headings = [latex_text(column) for _, column in table.columns]
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",
         rf"\caption{{{latex_text(table.caption)}}}",
         rf"\label{{tab:{re.sub('[^a-zA-Z0-9-]+', '-', table.name)}}}",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\begin{{tabular}}{{{''.join('l' if word else 'r' for word in _words(table))}}}",
+        rf"\begin{{tabular}}{{{''.join('l' if is_text else 'r' for is_text in _text_columns(table))}}}",
         r"\toprule",
         *(_latex_groups(groups) if any(group for group, _ in groups) else []),
-        " & ".join(heads) + r" \\",
+        " & ".join(headings) + r" \\",
         r"\midrule",
-        *(" & ".join(map(_latex_marked, row)) + r" \\" for row in table.rows),
+        *(" & ".join(map(_latex_cell, row)) + r" \\" for row in table.rows),
         r"\bottomrule",
         r"\end{tabular}}",
         *(rf"\par\smallskip{{\footnotesize {latex_text(note)}\par}}" for note in table.notes),
@@ -126,10 +126,10 @@ def latex(table: Layout) -> str:
     return "\n".join(lines) + "\n"
 
 
-def html(table: Layout) -> str:
-    """A table with caption, scopes and raw values for sorting; footnotes follow its container."""
+def html(table: TableParts) -> str:
+    """Write a table with caption, scopes and raw values for sorting; footnotes follow its container."""
     name = escape(re.sub(r"[^\w-]+", "-", table.name))
-    words = _words(table)
+    text_columns = _text_columns(table)
     lines = [
         '<div class="table">',
         f'<div class="scroll" role="region" aria-labelledby="caption-{name}" tabindex="0">',
@@ -139,7 +139,7 @@ def html(table: Layout) -> str:
         *_html_head(table),
         "</thead>",
         "<tbody>",
-        *(_html_row(row, words) for row in table.rows),
+        *(_html_row(row, text_columns) for row in table.rows),
         "</tbody>",
         "</table>",
         "</div>",
@@ -149,13 +149,13 @@ def html(table: Layout) -> str:
     return "\n".join(lines) + "\n"
 
 
-def latex_text(words: str) -> str:
-    r"""Words that LaTeX prints as they are: special characters escaped, unknown ones named by code point.
+def latex_text(text: str) -> str:
+    r"""Escape a text for LaTeX; characters that LaTeX may not have are written as code points.
 
     >>> print(latex_text("50% & a_b"))
     50\% \& a\_b
     """
-    return "".join(_latex_char(char) for char in " ".join(words.split()))
+    return "".join(_latex_char(char) for char in " ".join(text.split()))
 
 
 def _latex_char(char: str) -> str:
@@ -172,7 +172,7 @@ def _latex_groups(groups: list[tuple[str, list[int]]]) -> list[str]:
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_number(cell: Cell) -> str:
     if cell.text is not None or cell.missing:
         return latex_text(cell.plain())
     number = cell.plain(r" \pm ")
@@ -181,8 +181,8 @@ def _latex_cell(cell: Cell) -> str:
     return rf"\underline{{${number}$}}" if cell.second else f"${number}$"
 
 
-def _latex_marked(cell: Cell) -> str:
-    return _latex_cell(cell) + (rf"\textsuperscript{{{latex_text(cell.mark)}}}" if cell.mark else "")
+def _latex_cell(cell: Cell) -> str:
+    return _latex_number(cell) + (rf"\textsuperscript{{{latex_text(cell.mark)}}}" if cell.mark else "")
 
 
 def _text_cell(cell: Cell) -> str:
@@ -190,63 +190,64 @@ def _text_cell(cell: Cell) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    words = _markdown_text(cell.plain())
-    words = f"**{words}**" if cell.best else f"<u>{words}</u>" if cell.second else words
-    return words + (_markdown_text(f"[{cell.mark}]") if cell.mark else "")
+    text = _markdown_text(cell.plain())
+    text = f"**{text}**" if cell.best else f"<u>{text}</u>" if cell.second else text
+    return text + (_markdown_text(f"[{cell.mark}]") if cell.mark else "")
 
 
-def _markdown_text(words: str) -> str:
-    plain = re.sub(r"([\\|*_`\[\]])", r"\\\1", " ".join(words.split()))
-    return plain.replace("&", "&amp;").replace("<", "&lt;")
+def _markdown_text(text: str) -> str:
+    escaped = re.sub(r"([\\|*_`\[\]])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _html_head(table: Layout) -> list[str]:
-    groups = _spans([group for group, _ in table.columns])
-    marks = ['<th scope="col"' + ("" if word else ' class="number"') for word in _words(table)]
+def _html_head(table: TableParts) -> list[str]:
+    groups = _group_spans([group for group, _ in table.columns])
+    tags = ['<th scope="col"' + ("" if is_text else ' class="number"') for is_text in _text_columns(table)]
     if not any(group for group, _ in groups):
-        cells = [f"{mark}>{escape(name)}</th>" for mark, (_, name) in zip(marks, table.columns, strict=True)]
+        cells = [f"{tag}>{escape(name)}</th>" for tag, (_, name) in zip(tags, table.columns, strict=True)]
         return [f"<tr>{''.join(cells)}</tr>"]
-    top, low = "", ""
+    first, second = "", ""  # header rows
     for group, places in groups:
         names = {place: escape(table.columns[place][1]) for place in places}
         if group:
-            top += f'<th scope="colgroup" colspan="{len(places)}">{escape(group)}</th>'
-            low += "".join(f"{marks[place]}>{name}</th>" for place, name in names.items())
+            first += f'<th scope="colgroup" colspan="{len(places)}">{escape(group)}</th>'
+            second += "".join(f"{tags[place]}>{name}</th>" for place, name in names.items())
         else:
-            top += f'{marks[places[0]]} rowspan="2">{names[places[0]]}</th>'
-    return [f"<tr>{top}</tr>", f"<tr>{low}</tr>"]
+            first += f'{tags[places[0]]} rowspan="2">{names[places[0]]}</th>'
+    return [f"<tr>{first}</tr>", f"<tr>{second}</tr>"]
 
 
-def _html_row(row: tuple[Cell, ...], words: list[bool]) -> str:
+def _html_row(row: tuple[Cell, ...], text_columns: list[bool]) -> str:
     cells = []
     for place, cell in enumerate(row):
-        shown = escape(cell.plain())
+        content = escape(cell.plain())
         if cell.best or cell.second:
-            shown = f"<strong>{shown}</strong>" if cell.best else f"<u>{shown}</u>"
+            content = f"<strong>{content}</strong>" if cell.best else f"<u>{content}</u>"
         if cell.mark:
-            shown += f"<sup>{escape(cell.mark)}</sup>"
-        if place == 0 and words[0]:
-            cells.append(f'<th scope="row">{shown}</th>')
-        elif words[place]:
-            cells.append(f"<td>{shown}</td>")
+            content += f"<sup>{escape(cell.mark)}</sup>"
+        if place == 0 and text_columns[0]:
+            cells.append(f'<th scope="row">{content}</th>')
+        elif text_columns[place]:
+            cells.append(f"<td>{content}</td>")
         else:
             value = "" if cell.missing or cell.mean is None else f' data-value="{cell.mean!r}"'
-            cells.append(f'<td class="number"{value}>{shown}</td>')
+            cells.append(f'<td class="number"{value}>{content}</td>')
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _words(table: Layout) -> list[bool]:
+def _text_columns(table: TableParts) -> list[bool]:
+    """Return whether each column has text."""
     columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
     return [any(cell.text is not None for cell in column) for column in columns]
 
 
-def _spans(groups: list[str]) -> list[tuple[str, list[int]]]:
-    """Neighbours of one group together; each column without a group alone."""
+def _group_spans(groups: list[str]) -> list[tuple[str, list[int]]]:
+    """Return each group with the places of its columns; a column without a group is on its own."""
     keyed = [(group or f"\0{place}", place) for place, group in enumerate(groups)]
     runs = itertools.groupby(keyed, key=lambda item: item[0])
     return [("" if key.startswith("\0") else key, [place for _, place in items]) for key, items in runs]
 
 
-def _aligned(cells: list[str], widths: list[int], left: list[bool]) -> str:
-    fit = [c.ljust(w) if word else c.rjust(w) for c, w, word in zip(cells, widths, left, strict=True)]
-    return "  ".join(fit).rstrip()
+def _align(cells: list[str], widths: list[int], left: list[bool]) -> str:
+    padded = [c.ljust(w) if to_left else c.rjust(w) for c, w, to_left in zip(cells, widths, left, strict=True)]
+    return "  ".join(padded).rstrip()

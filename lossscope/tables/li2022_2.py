@@ -1,4 +1,4 @@
-"""Does the unified loss tune CLIP better than its own loss? Ours beside Table 2 of Li et al. (2022)."""
+"""Does the unified loss fine-tune CLIP better than CLIP's own loss? Ours beside Table 2 of Li et al. (2022)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Does the unified loss retrieve video and text better? Ours beside Table 4 of Li et al. (2022).
 
-i2t is video to text.
+Here i2t is video to text, t2i text to video.
 """
 
 from __future__ import annotations

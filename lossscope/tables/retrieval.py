@@ -1,7 +1,4 @@
-"""How well does each model retrieve?
-
-Recall, average precision and ranks of both directions (COCOS paper, Table 1).
-"""
+"""How well does each model retrieve? Recall, average precision and ranks (COCOS paper, Table 1)."""
 
 from __future__ import annotations
 
@@ -14,27 +11,31 @@ from ._summary import Column
 from .base import Table
 
 _NOTES = (
-    "R@k in per cent: i2t, any caption of the image among the first k; t2i, the image among the first k. "
-    "rsum is the sum of the six recalls, in points. medr and meanr count from 1; lower is better. "
-    "mAP@5 in [0, 1] with divisor min(5, number of relevant); mAP@5_hits divides by the hits among the "
-    "first 5.",
+    "R@k in per cent: i2t, any caption of the image among the first k; t2i, the image among the first k. rsum is the "
+    "sum of the six recalls, in points. medr and meanr count from 1; lower is better. mAP@5 in [0, 1] with divisor "
+    "min(5, number of relevant); mAP@5_hits divides by the hits among the first 5.",
 )
 
 
 def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> Table:
-    """Summary rows of the probe `recall` -> one row per source and objective; seeds become mean ± deviation.
+    """Return one row per source and objective; seeds become mean ± deviation.
 
-    `by=("objective",)` averages over sources too, for runs that differ in their seed only. Raises InputError
-    when columns or rows of the probe are missing.
+    Args:
+        frame: summary rows with those of the probe `recall`.
+        by: columns whose values make a row; ("objective",) averages over sources too, for runs that differ in their
+            seed only.
+
+    Raises:
+        InputError: columns, or rows of the probe, are missing.
     """
     rows = _summary.select(_summary.whole_splits(frame), "recall", "retrieval")
-    columns = [column for side in ("i2t", "t2i") for column in _side(side)]
+    columns = [column for direction in ("i2t", "t2i") for column in _columns(direction)]
     columns.append(Column("both", ("rsum",), digits=1, better="higher"))
     caption = "Retrieval in both directions: " + _summary.settings(rows, "measurements", by)
-    return _summary.table("retrieval", caption, _summary.grouped(rows, by), columns, _NOTES)
+    return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, _NOTES)
 
 
-def _side(direction: str) -> list[Column]:
+def _columns(direction: str) -> list[Column]:
     recalls = [Column(direction, (f"R@{k}",), digits=1, better="higher") for k in (1, 5, 10)]
     means = [Column(direction, (name,), digits=3, better="higher") for name in ("mAP@5", "mAP@5_hits")]
     return [*recalls, *means, Column(direction, ("medr",), digits=1, better="lower")]

@@ -1,4 +1,4 @@
-"""What did a probe find? A line per objective and direction, a column per statistic, for the terminal."""
+"""What are the statistics of a probe? A line per objective and direction, a column per statistic."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ _BY = ("source", "objective", "direction")
 
 
 def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
-    """Summary rows of one probe -> one table per family of objectives that have the same statistics.
+    """Return one table per family of objectives that have the same statistics.
 
-    Of a probe that weighs none the lines are directions.
+    Lines are directions where the probe needs no objective.
+
+    Args:
+        frame: summary rows.
+        probe: name of the probe.
+
+    Raises:
+        NoRows: the probe has no rows.
     """
     rows = _summary.select(frame, probe, "statistics")
     families: dict[tuple[str, ...], list[pd.DataFrame]] = {}
@@ -25,20 +32,20 @@ def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
 
 
 def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table:
-    lines = _together(_summary.grouped(rows, _BY))
-    left = {"source"} if rows["source"].nunique() == 1 else set[str]()
-    left |= {"objective"} if rows["objective"].isna().all() else set()
-    keys = [key for key in lines[0].key if key not in left]
-    shown = [name for name in statistics if name != "skipped" or _any(rows, name)]
-    digits = [_digits(rows[rows["statistic"] == name]) for name in shown]
-    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, shown, digits)) for line in lines)
-    columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in shown)
+    lines = _by_objective(_summary.group_rows(rows, _BY))
+    hidden = {"source"} if rows["source"].nunique() == 1 else set[str]()
+    hidden |= {"objective"} if rows["objective"].isna().all() else set()
+    keys = [key for key in lines[0].key if key not in hidden]
+    names = [name for name in statistics if name != "skipped" or _has_positive(rows, name)]
+    digits = [_digits(rows[rows["statistic"] == name]) for name in names]
+    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, names, digits)) for line in lines)
+    columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in names)
     caption = f"{probe}: " + _summary.settings(rows, "batches", _BY)
-    return Table(probe, caption, columns, cells, tuple(_summary.undefined(rows)))
+    return Table(probe, caption, columns, cells, tuple(_summary.undefined_note(rows)))
 
 
-def _together(lines: list[Row]) -> list[Row]:
-    """Both directions of an objective one below the other, objectives in order of appearance."""
+def _by_objective(lines: list[Row]) -> list[Row]:
+    """Sort the directions of an objective together, objectives in order of appearance."""
     first: dict[tuple[str, str], int] = {}
     for line in lines:
         first.setdefault((line.key["source"], line.key["objective"]), len(first))
@@ -50,12 +57,12 @@ def _cells(line: Row, names: list[str], digits: list[int]) -> list[Cell]:
     return [line.cell(column) for column in columns]
 
 
-def _any(rows: pd.DataFrame, name: str) -> bool:
+def _has_positive(rows: pd.DataFrame, name: str) -> bool:
     return bool((rows.loc[rows["statistic"] == name, "mean"] > 0).any())
 
 
 def _digits(rows: pd.DataFrame) -> int:
-    """Decimals of a column: those of its unit, as far as its largest number needs."""
+    """Return the decimals of a column: those of its unit and its largest number."""
     if rows["statistic"].iloc[0] == "C_B":
         return 1
     return decimals(str(rows["unit"].iloc[0]), rows["mean"].abs().max())

@@ -1,4 +1,4 @@
-"""Is training by a stated gradient the same as training by the loss? Ours beside Table 2 of Xuan & Chen (2023).
+"""Is training by a gradient written directly as good as by the loss? Ours beside Table 2 of Xuan & Chen (2023).
 
 Both are the hardest-negative triplet loss: triplet_sh, and goal with both weights constant.
 """

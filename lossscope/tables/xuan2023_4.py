@@ -1,4 +1,4 @@
-"""Which triplet weight goes with which pair weight, VSE++ (ViT)? Table 4 of Xuan & Chen (2023), beside ours."""
+"""Which triplet and pair weights retrieve best, VSE++ (ViT)? Ours beside Table 4 of Xuan & Chen (2023)."""
 
 from __future__ import annotations
 

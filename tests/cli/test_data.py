@@ -87,6 +87,17 @@ def test_pickles_of_others() -> None:
     assert np.load("r.npz")["similarity"].shape == (1, 5)
 
 
+def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions that report progress fit what is called: lines and bars are made on terminals alone."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    msrvtt()
+    Path("e.p").write_bytes(pickle.dumps({"video0": np.ones((2, 3))}))
+    assert "face" in done("msrvtt", "expert", "e.p", "face")
+    assert "m/words" in done("random-words", "m/words", "--captions", "m", "--width", "5")
+    assert "m/f" in done("synthetic-experts", "m/f", "--captions", "m", "--width", "8", "--frames", "4")
+    assert "f" in done("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),

@@ -49,7 +49,7 @@ def numbers(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> T
 
 def run_collectives(group: ProcessGroup) -> dict[str, Any]:
     """Return the results of one process, by name."""
-    results: dict[str, Any] = {"rank": (group.rank, group.size), "everybody": group.gather({"rank": group.rank})}
+    results: dict[str, Any] = {"rank": (group.rank, group.size), "gathered": group.gather({"rank": group.rank})}
     results["sum"] = group.sum(torch.arange(3) + group.rank)
     results["max"] = group.max(torch.tensor([-1.0 * group.rank, group.rank]))
     results["stack"] = group.stack(torch.tensor([group.rank, 7]))
@@ -128,7 +128,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]
 def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) -> None:
     for rank, result in enumerate(results):
         assert result["rank"] == (rank, RANKS)
-        assert result["everybody"] == [{"rank": 0}, {"rank": 1}, {"rank": 2}]
+        assert result["gathered"] == [{"rank": 0}, {"rank": 1}, {"rank": 2}]
         assert result["sum"].tolist() == [3, 6, 9] and result["max"].tolist() == [0, 2]
         assert result["stack"].tolist() == [[0, 7], [1, 7], [2, 7]]
         assert result["any"] == [True, False]

@@ -1,4 +1,4 @@
-"""Do marks stand at the means over seeds, with bars of the sample deviation, in the right panel?"""
+"""Are marks at the means over seeds, with bars of the sample deviation, in the right panel?"""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _frame(panels=("a", "b"), seeds=3):
 
 
 def _marks(ax):
-    """(x, y), and half lengths of the bars, of every mark."""
-    found = []
+    """Return (x, y), and half the lengths of the bars, of every mark."""
+    marks = []
     for item in ax.containers:
         assert isinstance(item, ErrorbarContainer)
         x, y = (float(values[0]) for values in item[0].get_data())
         halves = [float(np.ptp(bar.get_segments()[0], axis=0).max() / 2) for bar in item[2]]
-        found.append(((x, y), halves))
-    return found
+        marks.append(((x, y), halves))
+    return marks
 
 
 def test_marks_are_means_and_bars_sample_deviations():
@@ -60,13 +60,13 @@ def test_a_panel_each_on_one_scale_of_counts():
     assert [text.get_text() for text in fig.legends[0].get_texts()] == [*COUNTS, "image to text", "text to image"]
 
 
-def test_different_numbers_of_seeds_are_told():
+def test_different_numbers_of_seeds_are_stated():
     frame = _frame()
     fig = count_recall.draw_many(frame.drop(frame.index[(frame["panel"] == "b") & (frame["seed"] == 2)]))
     assert fig.legends[0].get_title().get_text().startswith("Means over 2 to 3 seeds")
 
 
-def test_unknown_numbers_are_left_out_and_alt_says_how_many_are_there():
+def test_unknown_numbers_are_left_out_and_alt_states_the_number_of_seeds():
     frame = _frame(("a",))
     frame.loc[0, "count"] = np.nan
     assert "a: triplet i2t 6.9 with rsum 301.5 (n = 2), triplet t2i 7.6 with rsum 301.0 (n = 3)" in count_recall.alt(
@@ -75,9 +75,9 @@ def test_unknown_numbers_are_left_out_and_alt_says_how_many_are_there():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look", [style.paper, style.screen])
-def test_it_is_all_in_the_picture(look):
-    with look():
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+def test_everything_is_inside_the_picture(context):
+    with context():
         fig = count_recall.draw_many(_frame(["a long name of a panel", *"bcd"], seeds=2))
         fig.draw_without_rendering()
         assert fig.get_tightbbox().y1 <= fig.get_figheight() + 0.02

@@ -1,4 +1,4 @@
-"""Does each arrow point where descent goes, with the colour of the gradient's size?"""
+"""Does each arrow point in the direction of descent, with the colour of the gradient's size?"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_field_of_ntxent_points_along_the_diagonal_downwards():
     np.testing.assert_allclose(arrows.get_array(), np.sqrt(2) * 10 / (1 + np.exp(10 * (p - n))))
 
 
-def test_where_nothing_moves_is_a_dot():
+def test_points_without_a_gradient_are_dots():
     ax = direction_field.draw(weight_field("triplet:margin=0.2", points=33))
     p, n = _arrows(ax).get_offsets().T
     assert (n - p + 0.2 > 0).all()
@@ -80,7 +80,7 @@ def test_many_are_shares_of_their_own_largest():
         assert ax.get_title().endswith(f"largest {top}")
 
 
-def test_alt_says_which_way():
+def test_alt_states_the_directions():
     text = direction_field.alt(_frame(lambda p, n: -1 + 0 * p, lambda p, n: np.where(n > 0, 0.0, 2.0), 20))
     assert "own: largest 2.24" in text
     assert "0% of the plane is not moved; of the rest 50% is mostly pulled towards the positive and 50% mostly" in text
@@ -88,8 +88,8 @@ def test_alt_says_which_way():
 
 @pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
-    for name, look in (("p", style.paper), ("s", style.screen)):
-        with look():
+    for name, context in (("p", style.paper), ("s", style.screen)):
+        with context():
             fig = direction_field.draw_many(weight_field("triplet", points=21))
             assert style.save(fig, tmp_path / f"{name}.pdf").stat().st_size < 60_000
 

@@ -1,4 +1,4 @@
-"""Does each line of C(eps) say what the frame says, and can lines be told apart?"""
+"""Does each line of C(eps) show the data of the frame, and can lines be distinguished?"""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def _lines(ax):
 def test_lines_are_the_data():
     frame = _frame("triplet:margin=0.2", "ntxent:tau=0.1")
     ax = eps_curve.draw(frame.sample(frac=1, random_state=0))
-    found = {line.get_label(): line for line in _lines(ax)}
-    assert set(found) == {f"{o} {d}" for o in ("triplet:margin=0.2", "ntxent:tau=0.1") for d in ("i2t", "t2i")}
+    lines = {line.get_label(): line for line in _lines(ax)}
+    assert set(lines) == {f"{o} {d}" for o in ("triplet:margin=0.2", "ntxent:tau=0.1") for d in ("i2t", "t2i")}
     for (objective, direction), rows in frame.groupby(["objective", "direction"]):
-        line = found[f"{objective} {direction}"]
+        line = lines[f"{objective} {direction}"]
         np.testing.assert_allclose(line.get_xdata(), rows["eps"])
         np.testing.assert_allclose(line.get_ydata(), rows["mean"])
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "symlog")
 
 
-def test_colours_say_the_objective_and_dashes_the_direction():
+def test_colours_show_the_objective_and_dashes_the_direction():
     ax = eps_curve.draw(_frame("triplet", "ntxent"))
-    found = {line.get_label(): (to_hex(line.get_color()).upper(), line.get_linestyle()) for line in _lines(ax)}
-    assert found["triplet i2t"] == (style.COLOURS["triplet"], "-")
-    assert found["ntxent t2i"] == (style.COLOURS["ntxent"], "--")
-    told = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert told == ["triplet", "ntxent", "image to text", "text to image"]
+    styles = {line.get_label(): (to_hex(line.get_color()).upper(), line.get_linestyle()) for line in _lines(ax)}
+    assert styles["triplet i2t"] == (style.COLOURS["triplet"], "-")
+    assert styles["ntxent t2i"] == (style.COLOURS["ntxent"], "--")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["triplet", "ntxent", "image to text", "text to image"]
 
 
 def test_one_direction_needs_no_legend_of_dashes():
@@ -53,7 +53,7 @@ def test_one_direction_needs_no_legend_of_dashes():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["triplet"]
 
 
-def test_many_values_of_one_objective_are_an_order_of_colours():
+def test_many_values_of_one_objective_have_a_sequence_of_colours():
     ax = eps_curve.draw(_frame(*(f"ntxent:tau={k / 100}" for k in range(1, 13)), directions=("i2t",)))
     shades = [line.get_color() for line in _lines(ax)]
     assert len(set(shades)) == 12
@@ -64,12 +64,12 @@ def test_many_values_of_one_objective_are_an_order_of_colours():
 def test_of_very_many_lines_some_are_named():
     labels = [f"ntxent:tau={k}" for k in range(1, 42)]
     ax = eps_curve.draw(_frame(*labels, directions=("i2t",)))
-    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert len(_lines(ax)) == 41
-    assert (told[0], told[-1], len(told)) == (labels[0], labels[-1], 10)
+    assert (names[0], names[-1], len(names)) == (labels[0], labels[-1], 10)
 
 
-def test_sources_are_told_apart():
+def test_sources_are_distinguished_by_label():
     frame = pd.concat([_frame("triplet", source=name) for name in ("a.pt", "b.pt")])
     labels = {line.get_label() for line in _lines(eps_curve.draw(frame))}
     assert labels == {f"triplet {name} {direction}" for name in ("a.pt", "b.pt") for direction in ("i2t", "t2i")}
@@ -90,7 +90,7 @@ def test_a_flat_line_can_be_drawn():
     assert low < 0.01 < high
 
 
-def test_the_legend_is_in_the_picture(tmp_path):
+def test_the_legend_is_inside_the_picture(tmp_path):
     with style.screen():
         ax = eps_curve.draw(_frame("unified:margin=0.2,gamma=60", "triplet"))
         ax.figure.draw_without_rendering()
@@ -99,9 +99,9 @@ def test_the_legend_is_in_the_picture(tmp_path):
         assert style.save(ax.figure, tmp_path / "curve.png").stat().st_size > 1000
 
 
-def test_alt_says_the_counts_at_the_threshold():
-    told = eps_curve.alt(_frame("triplet", directions=("i2t",)))
-    assert told == "Samples per query with a weight above eps, against eps. triplet i2t: 0.01 at 0.01."
+def test_alt_states_the_counts_at_the_threshold():
+    text = eps_curve.alt(_frame("triplet", directions=("i2t",)))
+    assert text == "Samples per query with a weight above eps, against eps. triplet i2t: 0.01 at 0.01."
 
 
 def test_frames_that_do_not_fit():

@@ -1,4 +1,4 @@
-"""Are GOAL's Figures 2 and 3, drawn from the objective's own weights, what their captions and equations say?"""
+"""Do GOAL's Figures 2 and 3, drawn from the objective's own weights, agree with their captions and equations?"""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def figure() -> Figure:
 
 
 def _lines(ax):
-    """Level -> vertices of its line."""
-    found = [item for item in ax.collections if isinstance(item, ContourSet)]
+    """Return level -> vertices of its line."""
+    contours = [item for item in ax.collections if isinstance(item, ContourSet)]
     return {
         level: path.vertices
-        for item in found
+        for item in contours
         for level, path in zip(item.levels, item.get_paths(), strict=True)
         if len(path)
     }
 
 
 def _logit(level, top):
-    """tau x: where 1 / (1 + exp(x)) is `level` of `top`."""
+    """Return x with 1 / (1 + exp(x)) = level * top."""
     return np.log(1 / (level * top) - 1)
 
 
@@ -65,24 +65,24 @@ def test_the_constant_weight_is_a_step_at_the_margin(figure):
 
 
 def test_equal_weights_of_nca_lie_on_lines_of_equal_difference(figure):
-    found = _lines(triplet_field.panels(figure)[1])
-    assert list(found) == list(triplet_field.LEVELS)
+    contours = _lines(triplet_field.panels(figure)[1])
+    assert list(contours) == list(triplet_field.LEVELS)
     top = 1 / (1 + np.exp(-2 * TAU))
-    for level, points in found.items():
+    for level, points in contours.items():
         np.testing.assert_allclose(points[:, 0] - points[:, 1], _logit(level, top) / TAU, atol=1e-4)
 
 
 def test_equal_weights_of_cir_lie_on_circles_around_one_zero(figure):
-    found = _lines(triplet_field.panels(figure)[2])
-    assert list(found) == list(triplet_field.LEVELS)
+    contours = _lines(triplet_field.panels(figure)[2])
+    assert list(contours) == list(triplet_field.LEVELS)
     top = 1 / (1 + np.exp(TAU * (-1 * (2 + 1) - 1)))  # at s+ = -1, s- = 1
-    for level, points in found.items():
+    for level, points in contours.items():
         radius = np.sqrt(1 - _logit(level, top) / TAU)  # s+ (2 - s+) - s-^2 = 1 - radius^2
         np.testing.assert_allclose(np.hypot(points[:, 0] - 1, points[:, 1]), radius, atol=1e-3)
         assert np.ptp(np.arctan2(points[:, 1], 1 - points[:, 0])) > 2
 
 
-def test_the_curves_are_the_equations_at_the_parameters_of_the_caption():
+def test_the_curves_equal_the_equations_at_the_parameters_of_the_caption():
     fig = lines.draw_many(pair_curves())
     for side, ax in enumerate(fig.axes):
         drawn = {line.get_label(): line for line in ax.lines}

@@ -1,4 +1,4 @@
-"""Does the line say which share of the queries the most chosen candidates have?"""
+"""Does the line show which share of the queries the most frequent candidates have?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _curve(ax):
     return line.get_xdata(), line.get_ydata()
 
 
-def test_the_line_adds_up_the_most_chosen_first():
+def test_the_line_adds_up_the_most_frequent_first():
     across, up = _curve(hubness.draw(_frame([0, 6, 1, 3])))
     np.testing.assert_allclose(across, [0, 0.25, 0.5, 0.75, 1])
     np.testing.assert_allclose(up, [0, 0.6, 0.9, 1, 1])
@@ -31,16 +31,16 @@ def test_even_counts_are_the_diagonal():
     np.testing.assert_allclose(across, up)
 
 
-def test_the_skewness_is_that_of_the_statisticians():
+def test_the_skewness_equals_that_of_scipy():
     counts = np.random.default_rng(0).poisson(1.5, 500)
     ax = hubness.draw(_frame(counts))
     assert f"a.pt i2t, hub_skewness {stats.skew(counts):.3g}" in [line.get_label() for line in ax.lines]
 
 
-def test_own_picture_has_its_legend_below_and_given_axes_within():
+def test_a_new_figure_has_its_legend_below_and_other_axes_inside():
     frame = pd.concat([_frame([1, 2], "a"), _frame([0, 3], "b")])
-    for look in (style.paper, style.screen):
-        with look():
+    for context in (style.paper, style.screen):
+        with context():
             fig = hubness.draw(frame).figure
             assert [text.get_text()[:1] for text in fig.legends[0].get_texts()] == ["a", "b"]
     ax = style.new_figure().add_subplot()
@@ -48,7 +48,7 @@ def test_own_picture_has_its_legend_below_and_given_axes_within():
     assert [text.get_text()[:1] for text in ax.get_legend().get_texts()] == ["a", "b"]
 
 
-def test_alt_says_the_tenth_and_the_never_chosen():
+def test_alt_states_the_share_of_the_first_tenth_and_the_never_chosen():
     text = hubness.alt(_frame([5] + [1] * 5 + [0] * 4))
     assert "the tenth chosen most often is the hardest negative of 50% of the queries, 40% are never chosen" in text
 

@@ -1,4 +1,4 @@
-"""Do names keep apart, and is the legend in the picture?"""
+"""Do the names of lines keep apart, and is the legend inside the picture?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from lossscope.plots import naming, style
 
 
-def test_a_legend_below_is_in_the_picture_and_wrapped():
+def test_a_legend_below_is_inside_the_picture_and_wrapped():
     fig = style.new_figure()
     fig.add_subplot()
     lines = fig.axes[0].plot([0, 1], [0, 1], label="a word " * 40) + fig.axes[0].plot([0, 1], [1, 1], label="b")
@@ -23,7 +23,7 @@ def test_a_legend_below_is_in_the_picture_and_wrapped():
 
 
 def test_labels_keep_apart_and_in_order():
-    placed = naming._keep_apart([0.5, 0.52, 0.51, 0.0, 1.0], 0.1)
-    assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(sorted(placed)))
-    assert list(np.argsort(placed)) == [3, 0, 2, 1, 4]
+    apart = naming._keep_apart([0.5, 0.52, 0.51, 0.0, 1.0], 0.1)
+    assert all(b - a > 0.1 - 1e-9 for a, b in pairwise(sorted(apart)))
+    assert list(np.argsort(apart)) == [3, 0, 2, 1, 4]
     assert naming._keep_apart([0.1, 0.9], 0.1) == [0.1, 0.9]

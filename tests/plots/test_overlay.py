@@ -1,4 +1,4 @@
-"""Do the lines of a cloud hold the share of the queries that they say, whatever its shape?"""
+"""Do the contours of a cloud hold the share of the queries that the legend states, whatever its shape?"""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lossscope.plots import overlay, style, triplet_field
 
 
 def _frame(x, y, source="a.pt", epoch=np.nan, size=128.0, split="train"):
-    known = {"source": source, "split": split, "epoch": epoch, "s_pos": x, "s_neg": y, "batch_size": size}
-    return pd.DataFrame({**known, "direction": np.where(np.arange(len(x)) % 2, "t2i", "i2t")})
+    columns = {"source": source, "split": split, "epoch": epoch, "s_pos": x, "s_neg": y, "batch_size": size}
+    return pd.DataFrame({**columns, "direction": np.where(np.arange(len(x)) % 2, "t2i", "i2t")})
 
 
 def _normal(number=4000, at=(0.6, 0.4), seed=0, **more):
@@ -31,14 +31,14 @@ def _contours(ax):
 
 
 def _inside(paths, frame):
-    """Share of the points within each path, holes taken out."""
+    """Return the share of the points within each path, without its holes."""
     points = frame[["s_pos", "s_neg"]].to_numpy()
-    found = []
+    shares = []
     for path in paths:
         rings = path.to_polygons()
         within = sum(Path(ring).contains_points(points).astype(int) for ring in rings)
-        found.append(float((within % 2 == 1).mean()))
-    return found
+        shares.append(float((within % 2 == 1).mean()))
+    return shares
 
 
 @pytest.mark.parametrize("number", [200, 4000])
@@ -57,8 +57,8 @@ def test_two_clouds_of_one_source_are_two_rings():
 
 
 @pytest.mark.parametrize("slope", [0.0, 0.7, np.inf])
-def test_points_on_a_line_have_a_region_round_it(slope):
-    """Their covariance is singular, of which a kernel density makes an error or nothing."""
+def test_points_on_a_line_have_a_contour_around_it(slope):
+    """Their covariance is singular, so that a kernel density raises an error or is empty."""
     t = np.linspace(0.1, 0.9, 400)
     frame = _frame(np.full(400, 0.3), t) if slope == np.inf else _frame(t, 0.2 + slope * (t - 0.5))
     (lines,) = _contours(overlay.draw(frame))
@@ -67,7 +67,7 @@ def test_points_on_a_line_have_a_region_round_it(slope):
     assert _inside(lines.get_paths()[:1], frame)[0] == pytest.approx(0.9, abs=0.08)
 
 
-def test_points_in_one_place_have_a_small_region_round_it():
+def test_points_in_one_place_have_a_small_contour_around_it():
     (lines,) = _contours(overlay.draw(_frame(np.full(100, 0.5), np.full(100, 0.5))))
     outer = lines.get_paths()[0].vertices
     assert np.ptp(outer, axis=0).max() < 0.05
@@ -84,7 +84,7 @@ def test_a_cloud_moves_with_its_points(seed, dx, dy):
     np.testing.assert_allclose(there.max(0), here.max(0) + np.array([dx, dy]), atol=0.03)
 
 
-def test_few_queries_are_drawn_one_by_one():
+def test_few_queries_are_dots():
     frame = _normal(overlay.FEW - 1)
     ax = overlay.draw(frame)
     assert _contours(ax) == []
@@ -121,24 +121,24 @@ def test_a_path_joins_the_medians_in_the_order_of_the_epochs():
     assert len(start.get_paths()[0]) != len(end.get_paths()[0])  # a circle and a square
 
 
-def test_of_a_long_path_some_epochs_have_a_line_and_all_are_joined():
+def test_of_a_long_path_some_epochs_have_a_contour_and_all_are_joined():
     parts = [_normal(60, (0.01 * k, 0.2), epoch=float(k)) for k in range(1, 31)]
     ax = overlay.draw_path(pd.concat(parts))
     assert len(_contours(ax)) == overlay.CLOUDS
     assert len(ax.lines[0].get_xdata()) == 30
 
 
-@pytest.mark.parametrize("look", [style.paper, style.screen])
-def test_the_legend_says_source_split_and_batch_and_is_in_the_picture(look):
-    with look():
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(context):
+    with context():
         frame = pd.concat([_normal(200), _normal(300, source="runs/" + "long" * 12, size=np.nan, split=None)])
         fig = triplet_field.draw_many(weight_field("goal:triplet=nca", points=21), pale=True)
         overlay.draw(frame, triplet_field.panels(fig)[0])
         overlay.legend(fig, frame)
         fig.draw_without_rendering()
-        told = " ".join(text.get_text() for text in fig.legends[0].get_texts()).replace("\n", " ")
-        assert "a.pt, train: 200 queries, both directions, hardest negatives of batches of 128" in told
-        assert "300 queries, both directions, hardest negatives of the whole split" in told
+        legend = " ".join(text.get_text() for text in fig.legends[0].get_texts()).replace("\n", " ")
+        assert "a.pt, train: 200 queries, both directions, hardest negatives of batches of 128" in legend
+        assert "300 queries, both directions, hardest negatives of the whole split" in legend
         box = fig.legends[0].get_window_extent()
         assert min(box.x0, box.y0) >= 0 and box.x1 <= fig.bbox.x1
         assert fig.get_tightbbox().y1 <= fig.get_figheight() + 0.02
@@ -152,7 +152,7 @@ def test_the_legend_of_a_path_names_epochs():
     assert "60 queries" in fig.legends[0].get_title().get_text()
 
 
-def test_alt_says_where_the_medians_are():
+def test_alt_states_the_medians():
     frame = _frame([0.5, 0.5, 0.7], [0.6, 0.2, 0.2], epoch=2.0)
     assert "a.pt after epoch 2: median positive similarity 0.50, median hardest negative 0.20, 33% of 3" in overlay.alt(
         frame

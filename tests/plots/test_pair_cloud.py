@@ -1,11 +1,10 @@
-"""Do lines, bands and hills say what the weights of the data are, and where the data?"""
+"""Do lines, bands and histograms show the weights of the data, and where the data are?"""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.patches import StepPatch
 
 from lossscope.engine.weight_fields import weights_at
 from lossscope.errors import InputError
@@ -17,9 +16,10 @@ def _data(number=1000, source="a.pt"):
     return pd.DataFrame({"source": source, "s_pos": x, "s_neg": y})
 
 
-def _hills(ax):
+def _hidden(ax):
+    """The axes of the histogram behind a panel."""
     (hidden,) = (one for one in ax.figure.axes if one is not ax and one.bbox.bounds == ax.bbox.bounds)
-    return next(item for item in hidden.patches if isinstance(item, StepPatch)).get_data()
+    return hidden
 
 
 @pytest.mark.parametrize(("side", "weight"), [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
@@ -43,13 +43,13 @@ def test_the_band_holds_the_middle_of_the_weights():
     assert low < middle[10] < high
 
 
-def test_hills_are_shares_of_the_queries():
+def test_histograms_are_shares_of_the_queries(histogram):
     data = _data(500)
     ax = pair_cloud.draw(weights_at("triplet", data), side="positive")
-    share, edges, _ = _hills(ax)
+    share, edges = histogram(_hidden(ax))
     np.testing.assert_allclose(share.sum(), 1)
     np.testing.assert_allclose(share, np.histogram(data["s_pos"], edges)[0] / 500)
-    assert (edges[0], edges[-1]) == (data["s_pos"].min(), data["s_pos"].max())
+    np.testing.assert_allclose((edges[0], edges[-1]), (data["s_pos"].min(), data["s_pos"].max()), rtol=1e-12)
 
 
 def test_several_objectives_are_shares_of_their_largest_which_the_legend_states():
@@ -74,12 +74,13 @@ def test_a_row_of_panels_for_each_source_on_one_scale():
 
 
 @pytest.mark.slow
-def test_a_sample_of_one_objective_is_said_and_the_hills_are_of_all():
-    """The title once said the mean of the two, which is a number of nothing."""
+def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogram):
+    """The title once stated the mean of the two numbers, which means nothing."""
     frame = pd.concat([weights_at("triplet", _data(40)), weights_at("ntxent", _data(100))])
     fig = pair_cloud.draw_many(frame)
     assert fig.axes[0].get_title() == "a.pt, 40 to 100 queries"
-    np.testing.assert_allclose(_hills(fig.axes[0])[0] * 100, np.round(_hills(fig.axes[0])[0] * 100))
+    share, _ = histogram(_hidden(fig.axes[0]))
+    np.testing.assert_allclose(share * 100, np.round(share * 100))
     assert (
         pair_cloud.draw_many(frame[frame["objective"] == "ntxent:tau=0.1"]).axes[0].get_title().endswith("100 queries")
     )
@@ -93,18 +94,18 @@ def test_few_queries_have_few_medians(number):
     np.testing.assert_allclose(np.median(line.get_xdata()), frame["s_neg"].median(), atol=0.2)
 
 
-def test_hills_under_other_curves():
+def test_a_histogram_behind_other_curves(histogram):
     ax = style.new_figure().add_subplot()
     ax.plot([0, 1], [0, 1])
     ax.margins(x=0)
     pair_cloud.background_histogram([0.2, 0.2, 0.8], ax)
     assert ax.get_xlim() == (0, 1)
-    share, _, _ = _hills(ax)
+    share, _ = histogram(_hidden(ax))
     np.testing.assert_allclose(share.max(), 2 / 3)
     assert len(ax.lines) == 1
 
 
-def test_alt_says_means_and_zeros():
+def test_alt_states_means_and_zeros():
     data = pd.DataFrame({"source": "a.pt", "s_pos": [0.9, 0.5], "s_neg": [0.1, 0.6]})
     text = pair_cloud.alt(weights_at("triplet:margin=0.2", data))
     assert "triplet:margin=0.2 on a.pt: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text

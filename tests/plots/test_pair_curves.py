@@ -1,4 +1,4 @@
-"""Do the curves hold the weights, on the right side, under the right names?"""
+"""Do the curves show the weights, on the right side, under the right names?"""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def test_one_side_alone():
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
 
 
-@pytest.mark.parametrize("look", [style.paper, style.screen])
-def test_long_names_are_below_and_leave_the_panels_their_width(look):
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+def test_long_names_are_below_and_leave_the_panels_their_width(context):
     """Specs beside the panels once left these a tenth of a paper's column."""
-    frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (held: s₋ 0.77, s₊ 0.79)"}})
-    with look():
+    frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (other: s₋ 0.77, s₊ 0.79)"}})
+    with context():
         fig = pair_curves.draw_many(frame)
         fig.draw_without_rendering()
         assert len(fig.legends[0].get_texts()) == 2
@@ -58,7 +58,7 @@ def test_long_names_are_below_and_leave_the_panels_their_width(look):
         assert not [text for ax in fig.axes for text in ax.texts]
 
 
-def test_alt_reads_the_ends():
+def test_alt_states_the_ends():
     assert "lin, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
 
 

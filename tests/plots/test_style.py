@@ -1,4 +1,4 @@
-"""Are pictures saved whole, in the right format, reproducibly, without a change of global state?"""
+"""Are pictures written atomically, in the right format, reproducibly, without a change of global state?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _figure():
 
 
 @pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
-def test_saves_by_suffix_and_twice_the_same(tmp_path, suffix, start):
+def test_the_suffix_is_the_format_and_files_are_reproducible(tmp_path, suffix, start):
     first = style.save(_figure(), tmp_path / f"a.{suffix}").read_bytes()
     second = style.save(_figure(), tmp_path / f"b.{suffix.upper()}").read_bytes()
     assert first.startswith(start)
@@ -35,45 +35,45 @@ def test_pdf_embeds_fonts(tmp_path):
     assert b"FontFile2" in text
 
 
-WORDS = "Weights & <shares> of T₊. Second: 5 % (ε = 0.01)."
+DESCRIPTION = "Weights & <shares> of T₊. Second: 5 % (ε = 0.01)."
 
 
-def _saved(tmp_path, suffix, alt=WORDS):
+def _save(tmp_path, suffix, alt=DESCRIPTION):
     return style.save(_figure(), tmp_path / f"a.{suffix}", alt)
 
 
-def test_words_are_in_an_svg(tmp_path):
-    root = ElementTree.fromstring(_saved(tmp_path, "svg").read_text(encoding="utf-8"))
+def test_the_description_is_in_an_svg(tmp_path):
+    root = ElementTree.fromstring(_save(tmp_path, "svg").read_text(encoding="utf-8"))
     assert root.findtext("{http://www.w3.org/2000/svg}title") == "Weights & <shares> of T₊."
-    assert WORDS in {text.strip() for text in root.itertext()}
+    assert DESCRIPTION in {text.strip() for text in root.itertext()}
 
 
-def test_words_are_in_a_png(tmp_path):
-    with Image.open(_saved(tmp_path, "png")) as picture:
-        assert picture.text["Description"] == WORDS
+def test_the_description_is_in_a_png(tmp_path):
+    with Image.open(_save(tmp_path, "png")) as picture:
+        assert picture.text["Description"] == DESCRIPTION
 
 
-def test_words_are_in_a_pdf(tmp_path):
-    data = _saved(tmp_path, "pdf").read_bytes()
-    wide = b"\xfe\xff" + WORDS.encode("utf-16-be")
+def test_the_description_is_in_a_pdf(tmp_path):
+    data = _save(tmp_path, "pdf").read_bytes()
+    wide = b"\xfe\xff" + DESCRIPTION.encode("utf-16-be")
     for char in (b"\\", b"(", b")"):
         wide = wide.replace(char, b"\\" + char)
     assert wide in data
 
 
 @pytest.mark.parametrize("suffix", style.FORMATS)
-def test_words_are_the_same_every_time_and_none_leaves_none(tmp_path, suffix):
-    first = _saved(tmp_path, suffix).read_bytes()
-    assert first == _saved(tmp_path, suffix).read_bytes()
-    assert first != _saved(tmp_path, suffix, None).read_bytes()
+def test_files_with_a_description_are_reproducible_and_differ_from_those_without(tmp_path, suffix):
+    first = _save(tmp_path, suffix).read_bytes()
+    assert first == _save(tmp_path, suffix).read_bytes()
+    assert first != _save(tmp_path, suffix, None).read_bytes()
     assert b"CreationDate" not in first and b"dc:date" not in first
 
 
 @pytest.mark.slow
 def test_fonts_of_a_pdf_are_type_42(tmp_path):
-    """Type 3 fonts are refused by many conferences; 42 is TrueType within the file, found as CIDFontType2."""
-    for look in (style.paper, style.screen):
-        with look():
+    """Type 3 fonts are refused by many conferences; 42 is TrueType, which is CIDFontType2 in the file."""
+    for context in (style.paper, style.screen):
+        with context():
             data = style.save(_figure(), tmp_path / "a.pdf").read_bytes()
         assert b"/CIDFontType2" in data or b"/Subtype /TrueType" in data
         assert b"/Type3" not in data
@@ -86,7 +86,7 @@ def test_other_suffixes_are_refused(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_styles_hold_inside_with_only():
+def test_styles_apply_only_inside_with():
     before = dict(mpl.rcParams)
     with style.paper():
         assert mpl.rcParams["figure.figsize"][0] == pytest.approx(3.3)
@@ -105,7 +105,7 @@ def test_colours_are_stable_and_distinct():
     assert chosen == style.colours(labels)
 
 
-def test_names_of_tables_have_the_colour_of_their_objective():
+def test_names_in_tables_have_the_colour_of_their_objective():
     chosen = style.colours(["Triplet SH", "NT-Xent", "SmoothAP", "goal:triplet=cir (other 0)", "T nca, tau 10"])
     assert list(chosen.values())[:4] == [style.COLOURS[name] for name in ("triplet_sh", "ntxent", "smoothap", "goal")]
     assert len(set(chosen.values())) == 5

@@ -1,4 +1,4 @@
-"""Do the lines follow loss and rsum, with losses of different objectives on the scale that is stated?"""
+"""Do the lines show loss and rsum, with losses of different objectives on the scale that is stated?"""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def _frame(scales=SCALES, sign=1.0):
     return pd.concat(parts, ignore_index=True).sample(frac=1, random_state=0)
 
 
-def test_losses_begin_at_one_and_the_legend_says_where_from():
+def test_losses_begin_at_one_and_the_legend_states_their_first_values():
     fig = training.draw_many(_frame().sort_values("run"))
     loss, rsum = fig.axes
     for line in loss.lines:
         np.testing.assert_allclose(line.get_ydata(), 1 / (1 + np.asarray(line.get_xdata()) - 0.25))
     assert loss.get_yscale() == "log"
     assert loss.get_ylabel() == "training loss / its first value"
-    told = [text.get_text() for text in fig.legends[0].get_texts()]
-    assert told == ["ntxent:tau=0.1 (loss from 5)", "triplet (loss from 400)"]
+    names = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert names == ["ntxent:tau=0.1 (loss from 5)", "triplet (loss from 400)"]
     assert len({line.get_linestyle() for line in rsum.lines}) == 2
 
 
 def test_rsum_is_of_the_validation_split():
     ax = training.draw(_frame())
-    found = {line.get_label(): line for line in ax.lines}
-    np.testing.assert_allclose(found["triplet"].get_xdata(), range(4))
-    np.testing.assert_allclose(found["triplet"].get_ydata(), [200, 201, 202, 203])
+    lines = {line.get_label(): line for line in ax.lines}
+    np.testing.assert_allclose(lines["triplet"].get_xdata(), range(4))
+    np.testing.assert_allclose(lines["triplet"].get_ydata(), [200, 201, 202, 203])
 
 
 def test_a_loss_below_zero_is_linear():
@@ -49,13 +49,13 @@ def test_a_loss_below_zero_is_linear():
     assert training.draw(frame, value="loss").get_yscale() == "linear"
 
 
-def test_seeds_of_one_label_look_alike_and_have_one_name():
+def test_seeds_of_one_label_have_one_style_and_one_name():
     frame = _frame({"a": 4.0, "b": 6.0, "c": 1.0}).assign(
         label=lambda rows: rows["run"].map({"a": "x", "b": "x", "c": "y"})
     )
     fig = training.draw_many(frame.sort_values("run"))
-    looks = {(line.get_color(), line.get_linestyle()) for line in fig.axes[1].lines}
-    assert len(fig.axes[1].lines) == 3 and len(looks) == 2
+    styles = {(line.get_color(), line.get_linestyle()) for line in fig.axes[1].lines}
+    assert len(fig.axes[1].lines) == 3 and len(styles) == 2
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["x (loss from 4 to 6)", "y (loss from 1)"]
 
 
@@ -65,13 +65,13 @@ def test_a_run_without_losses_still_has_its_rsum():
     assert [len(ax.lines) for ax in fig.axes] == [1, 2]
 
 
-def test_alt_says_how_it_ended():
+def test_alt_states_the_final_loss_and_the_best_rsum():
     assert "triplet: loss 400 to 107, best rsum 203.0 at epoch 3" in training.alt(_frame())
 
 
-@pytest.mark.parametrize("look", [style.paper, style.screen])
-def test_the_legend_is_in_the_picture(look):
-    with look():
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+def test_the_legend_is_inside_the_picture(context):
+    with context():
         fig = training.draw_many(_frame())
         fig.draw_without_rendering()
         assert fig.legends[0].get_window_extent().x1 <= fig.bbox.x1

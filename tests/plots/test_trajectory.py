@@ -1,4 +1,4 @@
-"""Do the panels follow the similarities, loss and rsum of each run?"""
+"""Do the panels show the similarities, loss and rsum of each run?"""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def _frame(runs=("a", "b"), epochs=4, loss=1.0):
     for place, run in enumerate(runs):
         for epoch in range(epochs):
             for split in ("train", "val"):
-                known = split == "val"
+                is_val = split == "val"
                 row = {
                     "run": run,
                     "epoch": float(epoch),
                     "split": split,
                     "loss": loss * (place + 1) / (epoch + 1),
                 }
-                row["rsum"] = 100.0 * (place + 1) + epoch if known else np.nan
+                row["rsum"] = 100.0 * (place + 1) + epoch if is_val else np.nan
                 for side, level in (("pos", 0.8), ("neg", 0.4)):
                     values = dict(zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True))
-                    row |= {f"{side}_{part}": value if known else np.nan for part, value in values.items()}
+                    row |= {f"{side}_{part}": value if is_val else np.nan for part, value in values.items()}
                 rows.append(row)
     return pd.DataFrame(rows)
 
@@ -78,7 +78,7 @@ def test_any_number_of_runs_and_unknown_values(runs):
     assert len(trajectory.draw_many(frame).axes) == 2 * runs + 1
 
 
-def test_alt_tells_where_it_ended():
+def test_alt_states_the_last_similarities_and_the_best_rsum():
     assert "a: at epoch 3 positives 0.80, hardest negatives 0.40, best rsum 103.0" in trajectory.alt(_frame())
 
 

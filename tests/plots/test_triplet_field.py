@@ -38,7 +38,7 @@ def _mesh(ax):
     return next(item for item in ax.collections if isinstance(item, QuadMesh))
 
 
-def test_mesh_holds_the_weights():
+def test_the_mesh_has_the_weights():
     ax = triplet_field.draw(_frame(_nca))
     values = _mesh(ax).get_array()
     assert values.shape == (101, 101)
@@ -96,7 +96,7 @@ def test_a_pale_field_is_grey_and_never_black():
     assert shades[:, 0].min() > 0.5
 
 
-def test_a_pulling_weight_is_turned():
+def test_a_weight_that_pulls_is_negated():
     ax = triplet_field.draw(_frame(_nca), value="w_pos")
     assert _mesh(ax).get_array().min() >= 0
     assert "minus weight on the positive" in [other.get_ylabel() for other in ax.figure.axes]
@@ -129,7 +129,7 @@ def test_many_of_one_style(tmp_path):
     assert style.save(fig, tmp_path / "a.svg").stat().st_size < 2_000_000
 
 
-def test_alt_says_where_the_weight_is():
+def test_alt_states_where_the_largest_weight_is():
     text = triplet_field.alt(_frame(_nca))
     assert "nca: largest weight 1 at positive similarity 0.00 and negative similarity 1.00" in text
 
@@ -149,7 +149,7 @@ def test_frames_that_do_not_fit():
 
 
 def test_panels_share_one_colour_map_when_one_of_them_pulls() -> None:
-    """There is one colour bar, so a panel with pushes only must not be painted with another map."""
+    """There is one colour bar, so a panel with pushes only must not be drawn with another map."""
     steps = np.linspace(-1, 1, 5)
     s_pos, s_neg = (grid.ravel() for grid in np.meshgrid(steps, steps))
     both = [

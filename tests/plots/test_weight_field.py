@@ -1,4 +1,4 @@
-"""Do both panels show the weights of the frame, pulls and pushes as positive numbers, on scales of their own?"""
+"""Do both panels show the weights of the frame, pulls and pushes as positive numbers, each on its own scale?"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_does_the_opposite_is_signed_and_its_scale_symmetric():
     assert _mesh(left).get_cmap().name != _mesh(right).get_cmap().name
 
 
-def test_colours_may_end_before_the_largest_weight_which_the_title_tells():
+def test_colours_may_end_before_the_largest_weight_which_the_title_states():
     (left, _), (right, bar) = _panels(weight_field.draw(_frame(_nca, lambda p, n: 7 * (n + 1)), top=3))
     assert _mesh(left).get_clim()[1] < 1
     assert _mesh(right).get_clim() == (0, 3)
@@ -78,12 +78,12 @@ def test_a_slope_has_lines_and_a_cliff_or_a_plain_has_none():
 
 
 @pytest.mark.parametrize(
-    ("push", "told"),
+    ("push", "text_range"),
     [(_flat, "2 everywhere"), (lambda p, n: 0 * p, "0 everywhere"), (lambda p, n: 1e-9 + n**2, "0 to 1")],
 )
-def test_ranges_are_told(push, told):
+def test_ranges_are_stated(push, text_range):
     text = weight_field.alt(_frame(_nca, push))
-    assert text.endswith(f"push on the negative {told}.")
+    assert text.endswith(f"push on the negative {text_range}.")
     assert "nca: pull on the positive 0.00247 to 0.998" in text
 
 

@@ -23,27 +23,27 @@ def _frame():
 
 
 def _bars(ax):
-    """Part -> (left, width) of every bar, from the top."""
+    """Return part -> (left, width) of every bar, from the top."""
     return {bars.get_label(): [(bar.get_x(), bar.get_width()) for bar in bars] for bars in ax.containers}
 
 
 def test_parts_lie_end_to_end():
     ax = weight_mass.draw(_frame())
-    found = _bars(ax)
-    assert list(found) == [name for _, _, name in weight_mass.PARTS.values()]
-    assert found["on the positive"] == [(0, 0.75), (0, 0.75), (0, 4), (0, 4)]
-    assert found["on negatives above ε"] == [(0.75, 0.5)] * 2 + [(4, 4)] * 2
-    assert found["on negatives up to ε"] == [(1.25, 0.25)] * 2 + [(8, 0)] * 2
+    bars = _bars(ax)
+    assert list(bars) == [name for _, _, name in weight_mass.PARTS.values()]
+    assert bars["on the positive"] == [(0, 0.75), (0, 0.75), (0, 4), (0, 4)]
+    assert bars["on negatives above ε"] == [(0.75, 0.5)] * 2 + [(4, 4)] * 2
+    assert bars["on negatives up to ε"] == [(1.25, 0.25)] * 2 + [(8, 0)] * 2
     names = [text.get_text() for text in ax.get_yticklabels()]
     assert names == ["ntxent, i2t", "ntxent, t2i", "triplet, i2t", "triplet, t2i"]
     assert list(ax.get_yticks()) == [3, 2, 1, 0]
 
 
 def test_shares_add_up_to_one():
-    found = _bars(weight_mass.draw(_frame(), share=True))
-    ends = [left + width for left, width in found["on negatives up to ε"]]
+    bars = _bars(weight_mass.draw(_frame(), share=True))
+    ends = [left + width for left, width in bars["on negatives up to ε"]]
     np.testing.assert_allclose(ends, 1)
-    assert found["on the positive"][2] == (0, 0.5)
+    assert bars["on the positive"][2] == (0, 0.5)
 
 
 def test_a_part_that_is_not_known_is_marked():
@@ -62,17 +62,17 @@ def test_a_query_without_weight_has_no_bar():
     assert all(width == 0 for bars in _bars(weight_mass.draw(frame, share=True)).values() for _, width in bars)
 
 
-@pytest.mark.parametrize("look", [style.paper, style.screen])
-def test_given_axes_or_its_own(look):
-    with look():
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+def test_other_axes_or_a_new_figure(context):
+    with context():
         fig = style.new_figure()
         ax = fig.add_subplot()
         assert weight_mass.draw(_frame(), ax) is ax
         assert ax.get_legend() is not None and not fig.legends
-        own = weight_mass.draw(_frame()).figure
-        own.draw_without_rendering()
-        box = own.legends[0].get_window_extent()
-        assert box.x0 >= 0 and box.x1 <= own.bbox.x1
+        figure = weight_mass.draw(_frame()).figure
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
 
 
 def test_frames_that_do_not_fit():

@@ -39,7 +39,7 @@ def test_a_wide_range_is_logarithmic_and_a_narrow_one_not():
     assert what_if.draw(frame[frame["value"] >= 0.05]).get_xscale() == "linear"
 
 
-def test_a_panel_per_statistic_on_scales_of_their_own():
+def test_a_panel_per_statistic_each_on_its_own_scale():
     fig = what_if.draw_many(_frame(), "tau", at=0.1)
     assert [ax.get_ylabel() for ax in fig.axes] == ["C_neg", "W_neg"]
     for ax in fig.axes:
@@ -56,14 +56,14 @@ def test_unknown_means_are_left_out():
     np.testing.assert_allclose(line.get_xdata(), [0.02, 0.1, 0.2])
 
 
-def test_alt_says_both_ends():
+def test_alt_states_both_ends():
     assert "C_neg i2t: 2 at 0.02, 20 at 0.2" in what_if.alt(_frame())
 
 
 @pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
-    for name, look in (("p", style.paper), ("s", style.screen)):
-        with look():
+    for name, context in (("p", style.paper), ("s", style.screen)):
+        with context():
             assert style.save(what_if.draw_many(_frame(), at=0.1), tmp_path / f"{name}.pdf").is_file()
 
 

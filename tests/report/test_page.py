@@ -1,4 +1,4 @@
-"""Is the page whole, self-contained and accessible, and does everything else lie beside it?"""
+"""Is the page well formed, self-contained and accessible, and are all other files beside it?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VOID = {"meta", "img", "br", "link", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Collects tags and addresses, and checks that what opens is closed."""
+    """Collect tags and their attributes, and check that every tag is closed."""
 
     def __init__(self):
         super().__init__()
@@ -56,14 +56,14 @@ def _picture(name="line"):
     return Picture(name, "A line & more.", 'Falls "from" 1 to <0>.', fig)
 
 
-def _dial(name="eps"):
+def _slider(name="eps"):
     line = Series("</script><b>a", "i2t", (2.0, 1.0), (0.1, 0.2))
     return SliderChart(
         name, "Move <it>.", (0.1, 1.0), {"<one>": (line,), "two": (line,)}, 0, "threshold", "samples", "ε"
     )
 
 
-def _field(name="field"):
+def _heatmap(name="field"):
     rows = [(a, b, -a, b, "<ntxent>") for a in (0.0, 1.0) for b in (0.0, 1.0)]
     frame = pd.DataFrame(rows, columns=["s_pos", "s_neg", "w_pos", "w_neg", "objective"])
     return HeatmapChart(name, "Point & look.", frame, {"</script>": pd.DataFrame({"s_pos": [0.5], "s_neg": [0.1]})})
@@ -109,12 +109,12 @@ def test_page_needs_no_network(page, folder):
     assert "url(" not in text
 
 
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     ids = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
     assert {attrs["href"][1:] for attrs in page.all("a")} <= ids
 
 
-def test_pictures_are_inside_with_words(page):
+def test_pictures_are_embedded_with_descriptions(page):
     (image,) = page.all("img")
     assert image["alt"] == 'Falls "from" 1 to <0>.'
     kind, _, data = image["src"].partition(";base64,")
@@ -144,11 +144,11 @@ def test_light_dark_print_and_sorting(folder):
         assert piece in text
 
 
-def test_listing_names_every_file(folder):
+def test_the_index_names_every_file(folder):
     listing = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert {entry["path"] for entry in listing["files"]} == there - {"index.json"}
-    assert there == {
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in listing["files"]} == written - {"index.json"}
+    assert written == {
         "index.html", "index.json", "csv/numbers.csv", "csv/more_numbers.csv", "figures/line.png",
         "latex/main.tex", "latex/line.pdf", "latex/numbers.tex", "latex/more_numbers.tex",
     }  # fmt: skip
@@ -190,109 +190,109 @@ def test_one_name_for_two_items_is_refused(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def moving(tmp_path_factory):
-    out = tmp_path_factory.mktemp("moving") / "out"
+def chart_folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("charts") / "out"
     section = Section(
-        "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
+        "Charts", "Text.", (_slider(), _heatmap(), _picture()), (_table("folded"), _picture("also"), _slider("tau"))
     )
     write_page(out, "T", "L", [section], {})
     return out
 
 
 @pytest.fixture(scope="module")
-def moving_page(moving):
+def chart_page(chart_folder):
     page = Page()
-    page.feed((moving / "index.html").read_text(encoding="utf-8"))
+    page.feed((chart_folder / "index.html").read_text(encoding="utf-8"))
     page.close()
     assert page.open == []
     return page
 
 
 @pytest.mark.slow
-def test_what_is_more_is_folded_away(moving, moving_page):
-    text = (moving / "index.html").read_text(encoding="utf-8")
+def test_further_items_are_folded_away(chart_folder, chart_page):
+    text = (chart_folder / "index.html").read_text(encoding="utf-8")
     (folded,) = re.findall(r"<details.*?</details>", text, re.DOTALL)
     assert "<summary" in folded and "3 more" in folded
     inside = [
         name for name in ("table-folded", "figure-also", "figure-tau", "figure-line", "figure-eps") if name in folded
     ]
     assert inside == ["table-folded", "figure-also", "figure-tau"]
-    assert len(moving_page.all("details")) == 1
+    assert len(chart_page.all("details")) == 1
 
 
-def test_a_section_without_more_folds_nothing(page):
+def test_a_section_without_further_items_folds_nothing(page):
     assert page.all("details") == []
 
 
-def test_what_moves_has_its_content_and_controls(moving, moving_page):
-    figures = moving_page.all("figure")
-    assert [one["data-dial"] for one in figures if "data-dial" in one] == ["eps", "tau"]
-    assert [one["data-field"] for one in figures if "data-field" in one] == ["field"]
-    text = (moving / "index.html").read_text(encoding="utf-8")
+def test_charts_have_their_content_and_controls(chart_folder, chart_page):
+    figures = chart_page.all("figure")
+    assert [figure["data-slider"] for figure in figures if "data-slider" in figure] == ["eps", "tau"]
+    assert [figure["data-heatmap"] for figure in figures if "data-heatmap" in figure] == ["field"]
+    text = (chart_folder / "index.html").read_text(encoding="utf-8")
     contents = [
         json.loads(one) for one in re.findall(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)
     ]
-    assert contents == [json.loads(item.content()) for item in (_dial(), _field(), _dial("tau"))]
+    assert contents == [json.loads(item.content()) for item in (_slider(), _heatmap(), _slider("tau"))]
     assert contents[0]["panels"]["<one>"][0]["label"] == "</script><b>a"
-    sliders = [one for one in moving_page.all("input") if one["type"] == "range"]
-    assert [(one["min"], one["max"], one["value"]) for one in sliders] == [("0", "1", "0")] * 2
+    sliders = [tag for tag in chart_page.all("input") if tag["type"] == "range"]
+    assert [(tag["min"], tag["max"], tag["value"]) for tag in sliders] == [("0", "1", "0")] * 2
 
 
-def test_the_library_is_packed_only_where_something_moves(moving, folder):
-    text = (moving / "index.html").read_text(encoding="utf-8")
+def test_the_library_is_packed_only_where_there_are_charts(chart_folder, folder):
+    text = (chart_folder / "index.html").read_text(encoding="utf-8")
     (packed,) = re.findall(r'<script type="application/gzip" id="library">(.*?)</script>', text, re.DOTALL)
     assert gzip.decompress(base64.b64decode(packed)).decode() == library()
-    still = (folder / "index.html").read_text(encoding="utf-8")
-    assert "application/gzip" not in still and len(still) < 100_000
+    without = (folder / "index.html").read_text(encoding="utf-8")
+    assert "application/gzip" not in without and len(without) < 100_000
 
 
-def test_what_moves_needs_no_network_either(moving, moving_page):
+def test_charts_need_no_network(chart_folder, chart_page):
     addresses = [
-        attrs[key] for _, attrs in moving_page.tags for key in ("src", "href", "action", "data") if key in attrs
+        attrs[key] for _, attrs in chart_page.tags for key in ("src", "href", "action", "data") if key in attrs
     ]
     assert all(address.startswith(("#", "data:image/")) for address in addresses)
-    text = (moving / "index.html").read_text(encoding="utf-8")
+    text = (chart_folder / "index.html").read_text(encoding="utf-8")
     assert "http://" not in text and "https://" not in text and "@import" not in text and "url(" not in text
 
 
-def test_titles_labels_and_captions_are_words_not_tags(moving, moving_page, folder):
-    text = (moving / "index.html").read_text(encoding="utf-8")
+def test_titles_labels_and_captions_are_text_not_tags(chart_folder, chart_page, folder):
+    text = (chart_folder / "index.html").read_text(encoding="utf-8")
     assert "Move &lt;it&gt;." in text and "<it>" not in text
     assert ">&lt;one&gt;</option>" in text and ">&lt;ntxent&gt;</option>" in text
-    assert moving_page.all("b") == [] and moving_page.all("one") == []
+    assert chart_page.all("b") == [] and chart_page.all("one") == []
     assert "<title>A &lt;title&gt;</title>" in (folder / "index.html").read_text(encoding="utf-8")
     assert "First &amp; best" in (folder / "index.html").read_text(encoding="utf-8")
 
 
-def test_what_is_folded_or_moves_is_in_latex_as_far_as_it_stands_still(moving):
-    text = (moving / "latex" / "main.tex").read_text(encoding="utf-8")
+def test_folded_items_are_in_latex_and_charts_are_not(chart_folder):
+    text = (chart_folder / "latex" / "main.tex").read_text(encoding="utf-8")
     assert r"\input{folded}" in text and r"\includegraphics{also.pdf}" in text
     assert "eps" not in text and "tau" not in text
 
 
-def test_the_listing_names_what_moves_and_has_the_sums_of_all_files(moving):
-    listing = json.loads((moving / "index.json").read_text(encoding="utf-8"))
+def test_the_index_names_charts_and_has_the_sums_of_all_files(chart_folder):
+    listing = json.loads((chart_folder / "index.json").read_text(encoding="utf-8"))
     assert listing["sections"] == [
-        {"title": "Moves", "items": ["eps", "field", "line", "folded", "also", "tau"]}
+        {"title": "Charts", "items": ["eps", "field", "line", "folded", "also", "tau"]}
     ]  # fmt: skip
     for entry in listing["files"]:
-        assert entry["sha256"] == hashlib.sha256((moving / entry["path"]).read_bytes()).hexdigest()
-    there = {path.relative_to(moving).as_posix() for path in moving.rglob("*") if path.is_file()}
-    assert {entry["path"] for entry in listing["files"]} == there - {"index.json"}
+        assert entry["sha256"] == hashlib.sha256((chart_folder / entry["path"]).read_bytes()).hexdigest()
+    written = {path.relative_to(chart_folder).as_posix() for path in chart_folder.rglob("*") if path.is_file()}
+    assert {entry["path"] for entry in listing["files"]} == written - {"index.json"}
 
 
 @pytest.mark.slow
-def test_what_moves_has_the_same_bytes_too(moving, tmp_path):
+def test_charts_have_the_same_bytes_too(chart_folder, tmp_path):
     section = Section(
-        "Moves", "Text.", (_dial(), _field(), _picture()), (_table("folded"), _picture("also"), _dial("tau"))
+        "Charts", "Text.", (_slider(), _heatmap(), _picture()), (_table("folded"), _picture("also"), _slider("tau"))
     )
     again = write_page(tmp_path, "T", "L", [section], {})
     for name in ("index.html", "index.json", "latex/main.tex", "latex/line.pdf", "figures/line.png"):
-        assert (again.parent / name).read_bytes() == (moving / name).read_bytes(), name
+        assert (again.parent / name).read_bytes() == (chart_folder / name).read_bytes(), name
 
 
 @pytest.mark.slow
-def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
+def test_pictures_are_webp_no_wider_than_needed(tmp_path):
     with style.screen():
         wide = style.new_figure(width=4)
         wide.add_subplot().plot([0, 1])
@@ -302,8 +302,8 @@ def test_pictures_are_webp_no_wider_than_a_page_shows(tmp_path):
         assert image.format == "WEBP" and image.width == 1100 < png.width
 
 
-@pytest.mark.parametrize("twin", [_dial, _field, _picture])
-def test_a_name_is_given_once_whatever_it_names(tmp_path: Path, twin):
+@pytest.mark.parametrize("twin", [_slider, _heatmap, _picture])
+def test_a_name_is_unique_whatever_it_names(tmp_path: Path, twin):
     with pytest.raises(InputError, match="must differ; got numbers twice"):
         write_page(
             tmp_path / "out", "t", "l", [Section("s", "", (_table(),)), Section("s", "", (), (twin("numbers"),))], {}

@@ -1,4 +1,4 @@
-"""Rows of a study that was not run: numbers that can be worked out by hand."""
+"""Rows of an invented study, whose means can be computed by hand."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ COUNTS = {"triplet": ("C_q", "C_B", "C_0"), "triplet_sh": ("C_q", "C_B", "C_0"),
 NEGATIVES = ("C_neg", "W_neg", "W_pos", "C_0")
 
 
-def rows_of_run(who: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+def rows_of_run(labels: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
     """R@1 = 30 + 2 · place + seed, R@5 20 and R@10 30 above it, mAP 0.4; counts 10 + place + seed, released 1 less."""
-    name, seed = str(who["spec"]).partition(":")[0], who["seed"] or 0
+    name, seed = str(labels["spec"]).partition(":")[0], labels["seed"] or 0
     recall = {"probe": "recall", "convention": None, "eps": None, "batch_size": None, "sampling": "test split"}
-    found = []
+    rows = []
     for side, queries in (("i2t", 100), ("t2i", 500)):
-        told = {**who, **recall, "direction": side, "std": None, "n": queries, "n_defined": queries, "unit": "%"}
+        common = {**labels, **recall, "direction": side, "std": None, "n": queries, "n_defined": queries, "unit": "%"}
         first = 30.0 + 2 * place + seed
         levels = {"R@1": first, "R@5": first + 20, "R@10": first + 30, "mAP@5": 0.3, "mAP@5_hits": 0.4}
-        found += [{**told, "statistic": statistic, "mean": mean} for statistic, mean in levels.items()]
-    found.append({**found[0], "direction": "both", "statistic": "rsum", "mean": 2 * (3 * first + 50)})
+        rows += [{**common, "statistic": statistic, "mean": mean} for statistic, mean in levels.items()]
+    rows.append({**rows[0], "direction": "both", "statistic": "rsum", "mean": 2 * (3 * first + 50)})
     cocos = {"probe": "cocos", "eps": 0.01, "batch_size": 128, "std": 0.5, "n": 24, "n_defined": 24, "unit": "samples"}
     sampling = "images" if name == "smoothap" else "pairs"
     for less, convention in enumerate(("corrected", "released", "text")[: 3 if name == "smoothap" else 2]):
-        told = {**who, **cocos, "sampling": sampling, "convention": convention, "mean": 10.0 + place + seed - less}
-        found += [
-            {**told, "direction": side, "statistic": statistic}
+        common = {**labels, **cocos, "sampling": sampling, "convention": convention, "mean": 10.0 + place + seed - less}
+        rows += [
+            {**common, "direction": side, "statistic": statistic}
             for side in ("i2t", "t2i")
             for statistic in COUNTS.get(name, NEGATIVES)
         ]
-    return found
+    return rows
 
 
 @pytest.fixture
 def study() -> Study:
-    """losses x encoders x data x seeds -> rows of `recall` and `cocos`, as a study hands them over."""
+    """Return a function: losses x encoders x data x seeds -> rows of `recall` and `cocos`, as those of a study."""
 
-    def made(
+    def rows_of_study(
         specs: Mapping[str, str] = SPECS,
         encoders: Mapping[str, str | None] = FROZEN,
         data: Mapping[str, str | None] = SCENES,
         seeds: Sequence[int | None] = (0, 1, 2),
     ) -> pd.DataFrame:
-        found = []
+        rows = []
         for label, dataset in data.items():
             for encoder, method in encoders.items():
-                for place, (trained, spec) in enumerate(specs.items()):
+                for place, (objective_label, spec) in enumerate(specs.items()):
                     for seed in seeds:
-                        run = f"{label}/{encoder}/{trained}/{seed}"
-                        who = {"run": run, "source": run, "data": label, "encoder": encoder, "objective_label": trained}
-                        told = {"spec": spec, "objective": spec, "dataset": dataset, "method": method, "seed": seed}
-                        found += rows_of_run({**who, **told}, place)
-        return pd.DataFrame(found)
+                        run = f"{label}/{encoder}/{objective_label}/{seed}"
+                        labels = {"data": label, "encoder": encoder, "objective_label": objective_label}
+                        names = {"run": run, "source": run, "dataset": dataset, "method": method, "seed": seed}
+                        rows += rows_of_run({**labels, **names, "spec": spec, "objective": spec}, place)
+        return pd.DataFrame(rows)
 
-    return made
+    return rows_of_study

@@ -1,4 +1,4 @@
-"""Are tables written as they should be, marks, escapes and all?"""
+"""Are tables written correctly in every format, with marks and escapes?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.tables import formats
 from lossscope.tables.base import Table
-from lossscope.tables.cells import Cell, marked
+from lossscope.tables.cells import Cell, mark_best
 
-# the whole float, as it must be, character for character
+# the expected float, character by character
 LATEX = r"""\begin{table}[htbp]
 \centering
 \caption{100\% of A \& B: \$5, a\_b, \#1, \{x\}, \textasciitilde{}\textasciicircum{}\textbackslash{}$\tau$}
@@ -47,7 +47,7 @@ def _table(caption="100% of A & B: $5, a_b, #1, {x}, ~^\\τ", first="a_b"):
         [Cell(text="d"), Cell(mean=61.0, std=0.0), Cell(mean=4.0, std=math.nan), Cell(mean=math.nan)],
     ]
     columns = (("", "loss"), ("i2t", "R@1"), ("i2t", "medr"), ("", "rsum"))
-    body = marked(rows, (None, "higher", "lower", "higher"))
+    body = mark_best(rows, (None, "higher", "lower", "higher"))
     return Table("my_table", caption, columns, body, ("See 50%.",))
 
 
@@ -115,14 +115,14 @@ def test_html_without_groups_has_one_head_row():
 
 def test_ties_as_printed_are_marked_alike():
     rows = [[Cell(mean=1.04)], [Cell(mean=0.98)], [Cell(mean=0.5)], [Cell(mean=0.52)], [Cell()]]
-    done = marked(rows, ("higher",))
+    done = mark_best(rows, ("higher",))
     assert [row[0].best for row in done] == [True, True, False, False, False]
     assert [row[0].second for row in done] == [False, False, True, True, False]
 
 
 @pytest.mark.parametrize("sense", ["higher", None])
 def test_no_winner_without_a_contest(sense):
-    assert not any(row[0].best for row in marked([[Cell(mean=1.0)], [Cell(mean=1.0)]], (sense,)))
+    assert not any(row[0].best for row in mark_best([[Cell(mean=1.0)], [Cell(mean=1.0)]], (sense,)))
 
 
 def test_unknown_letters_are_named_not_fatal():
@@ -138,7 +138,7 @@ def test_ragged_rows_are_refused():
 
 def test_marks_are_raised_or_bracketed_and_have_a_column():
     cells = ((Cell(text="a_b", mark="a"), Cell(mean=1.0, std=0.5, std_digits=2, best=True, mark="b,†")),)
-    table = Table("t", "c", (("", "loss"), ("", "R@1")), cells, ("[a] said",))
+    table = Table("t", "c", (("", "loss"), ("", "R@1")), cells, ("[a] a note",))
     assert r"a\_b\textsuperscript{a} & $\mathbf{1.0 \pm 0.50}$\textsuperscript{b,$\dagger$} \\" in table.to_latex()
     assert "<sup>a</sup></th>" in table.to_html() and "<strong>1.0 ± 0.50</strong><sup>b,†</sup>" in table.to_html()
     assert "| a\\_b\\[a\\] | **1.0 ± 0.50**\\[b,†\\] |" in table.to_markdown()

@@ -1,4 +1,4 @@
-"""Do the papers' tables say what the summary rows say?"""
+"""Do the tables of counts and of retrieval agree with the summary rows?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet, recall_beside_counts, retrieval
+from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet, retrieval
 
 
 def _row(objective, direction, probe, statistic, mean, **more):
@@ -60,7 +60,7 @@ def test_retrieval_averages_seeds():
     assert table.headings[1:6] == ("i2t R@1", "i2t R@5", "i2t R@10", "i2t mAP@5", "i2t medr")
 
 
-def test_retrieval_keeps_sources_apart_unless_told():
+def test_retrieval_has_a_row_per_source_unless_averaged():
     frame = pd.DataFrame(_recall("triplet", 30.0, source="a") + _recall("triplet", 32.0, source="b", seed=1))
     assert [row[0].text for row in retrieval.build(frame).rows] == ["a", "b"]
     (row,) = retrieval.build(frame, by=("objective",)).rows
@@ -85,7 +85,7 @@ def test_triplet_table_shows_conventions_side_by_side():
     assert table.headings[2:5] == ("i2t C_q", "i2t C_B", "i2t C_0")
     assert _cell(table, 0, "t2i C_B").plain() == "768.92 ± 0.50"
     assert any("summed per image" in note for note in table.notes)
-    for said in (
+    for text in (
         "eps 0.01",
         "batch size 128",
         "sampling pairs",
@@ -93,10 +93,10 @@ def test_triplet_table_shows_conventions_side_by_side():
         "n = 10 batches",
         "count above zero",
     ):
-        assert said in table.caption
+        assert text in table.caption
 
 
-def test_no_footnote_on_what_is_not_there():
+def test_no_footnote_without_its_subject():
     table = cocos_triplet.build(pd.DataFrame(_cocos("triplet_sh", {"C_q": 1.0}, n_defined=8)))
     assert not any("summed per image" in note for note in table.notes)
     assert any("i2t 8 of 10" in note for note in table.notes)
@@ -119,7 +119,7 @@ def test_softmax_takes_every_objective_that_counts_negatives():
 
 def test_smoothap_explains_the_released_rows():
     rows = [
-        row for how in ("released", "text") for row in _cocos("smoothap", {"C_q": 1.3, "C_0": 636.7}, convention=how)
+        row for name in ("released", "text") for row in _cocos("smoothap", {"C_q": 1.3, "C_0": 636.7}, convention=name)
     ]
     notes = " ".join(cocos_smoothap.build(pd.DataFrame(rows)).notes)
     assert "wrong rows" in notes
@@ -132,27 +132,8 @@ def test_a_single_batch_has_no_deviation():
     assert "one measurement" in table.caption
 
 
-def test_recall_stands_beside_counts():
-    rows = _recall("triplet", 30.0, source="a") + _cocos("triplet", {"C_q_all": 6.0, "N_eff": 5.0}, source="a")
-    rows += _recall("ntxent", 40.0, source="b") + _cocos("ntxent", {"C_neg": 9.9, "N_eff": 11.0}, source="b")
-    table = recall_beside_counts.build(pd.DataFrame(rows))
-    assert table.headings[2:] == (
-        "rsum", "i2t R@1", "i2t count", "i2t N_eff", "t2i R@1", "t2i count", "t2i N_eff"
-    )  # fmt: skip
-    assert [_cell(table, k, "i2t count").mean for k in (0, 1)] == [6.0, 9.9]
-    assert [_cell(table, k, "rsum").mean for k in (0, 1)] == [180.0, 240.0]
-    assert len(table.notes) == 1
-
-
-def test_recall_of_a_source_counted_otherwise_is_repeated_and_said():
-    rows = _recall("triplet", 30.0) + _cocos("ntxent", {"C_neg": 9.9})
-    table = recall_beside_counts.build(pd.DataFrame(rows))
-    assert _cell(table, 0, "rsum").mean == 180.0
-    assert "repeated" in table.notes[-1]
-
-
 @pytest.mark.parametrize("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
-def test_what_is_missing_is_named(build):
+def test_missing_columns_and_rows_are_named(build):
     frame = pd.DataFrame(_recall("triplet", 1.0))
     with pytest.raises(InputError, match="Add probe"):
         build(frame.drop(columns="probe"))

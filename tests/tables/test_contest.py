@@ -11,7 +11,7 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2
 from lossscope.tables.base import Table
-from lossscope.tables.cells import Cell, marked, ranked
+from lossscope.tables.cells import Cell, mark_best, mark_best_of_column
 
 Study = Callable[..., pd.DataFrame]
 BEST = "SmoothAP"  # of the rows of the fixture
@@ -20,7 +20,10 @@ BEST = "SmoothAP"  # of the rows of the fixture
 def _tests(p: dict[str, float], against: str = BEST, **more: str) -> pd.DataFrame:
     where = {"data": "scenes, ambiguity 0.1", "encoder": "VSE++", "statistic": "rsum", "direction": "both"}
     return pd.DataFrame(
-        [{**where, "objective_label": one, "baseline": against, "p_holm": value, **more} for one, value in p.items()]
+        [
+            {**where, "objective_label": label, "baseline": against, "p_holm": value, **more}
+            for label, value in p.items()
+        ]
     )
 
 
@@ -72,7 +75,7 @@ def test_tests_against_another_than_the_best_mark_nothing(study: Study) -> None:
     assert not any("†" in mark for mark in _marks(table, "rsum ours").values())
 
 
-def test_a_test_may_be_told_from_either_side(study: Study) -> None:
+def test_a_test_may_have_the_best_on_either_side(study: Study) -> None:
     tests = _tests({BEST: 0.001}, against="Triplet")
     assert _marks(bleeker2022_1.build(study(), tests)[1], "rsum ours")["Triplet"] == "†"
     assert "a test without a name" in bleeker2022_1.build(study(), tests)[1].caption
@@ -90,12 +93,12 @@ def test_tests_without_their_columns_are_refused(study: Study) -> None:
 
 def test_blocks_have_winners_of_their_own() -> None:
     rows = [[Cell(mean=1.0)], [Cell(mean=2.0)], [Cell(mean=9.0)], [Cell(mean=8.0)], [Cell(mean=5.0)]]
-    done = marked(rows, ("higher",), blocks=("a", "a", "b", "b", "c"))
-    assert [row[0].best for row in done] == [False, True, True, False, False]
-    assert [row[0].second for row in done] == [True, False, False, True, False]
+    marked = mark_best(rows, ("higher",), blocks=("a", "a", "b", "b", "c"))
+    assert [row[0].best for row in marked] == [False, True, True, False, False]
+    assert [row[0].second for row in marked] == [True, False, False, True, False]
 
 
 def test_nothing_is_best_where_nothing_is_better() -> None:
     cells = [Cell(mean=1.0), Cell(mean=2.0)]
-    assert ranked(cells, None) == cells
-    assert [cell.best for cell in ranked(cells, "lower")] == [True, False]
+    assert mark_best_of_column(cells, None) == cells
+    assert [cell.best for cell in mark_best_of_column(cells, "lower")] == [True, False]

@@ -75,10 +75,8 @@ def test_combinations_without_a_run_are_dashes(study: Study) -> None:
 
 
 @pytest.mark.parametrize(("build", "number"), [(xuan2023_3.build, 3), (xuan2023_4.build, 4), (xuan2023_5.build, 5)])
-def test_all_printed_grids_are_there_when_everything_is_asked_for(
-    build: Callable[..., list], number: int, study: Study
-) -> None:
-    tables = build(_grid(study, encoders={"mine": None}), everything=True)
+def test_all_printed_grids_are_there_on_request(build: Callable[..., list], number: int, study: Study) -> None:
+    tables = build(_grid(study, encoders={"mine": None}), all_printed=True)
     cells = [
         c for t in tables for row in t.rows for c, (_, who) in zip(row, t.columns, strict=True) if who == "published"
     ]

@@ -71,7 +71,7 @@ def test_seeds_become_mean_and_sample_deviation(study: Study) -> None:
 def test_one_run_has_no_deviation(study: Study) -> None:
     for name in ("bleeker2022_1", "bleeker2022_2"):
         table = _build(name)(study(seeds=(7,)))[0]
-        assert not any(cell.spread for row in table.rows for cell in row[1::2] if cell.std_digits is None)
+        assert not any(cell.has_std for row in table.rows for cell in row[1::2] if cell.std_digits is None)
         assert "one run (seed 7)" in table.caption and "no deviation" in table.caption
 
 
@@ -84,7 +84,7 @@ def test_published_numbers_stand_as_printed(study: Study) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_every_printed_number_is_there_when_everything_is_asked_for(name: str, study: Study) -> None:
+def test_every_printed_number_is_there_on_request(name: str, study: Study) -> None:
     paper = next(paper for paper in published.PAPERS if name.startswith(paper.partition("_")[0]))
     printed = published.load(paper, int(name[-1])).dropna(subset=["mean"])
     objective = next(o for o in printed["objective"].dropna() if o != "goal")
@@ -93,7 +93,7 @@ def test_every_printed_number_is_there_when_everything_is_asked_for(name: str, s
     frame = frame.assign(eps=frame["eps"].where(frame["probe"] == "cocos"))
     cells = [
         cell
-        for table in _build(name)(frame, everything=True)
+        for table in _build(name)(frame, all_printed=True)
         for row in table.rows
         for cell, (_, who) in zip(row, table.columns, strict=True)
         if who == "published" and not cell.missing
@@ -158,16 +158,16 @@ def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
 
 
 @pytest.mark.slow
-def test_data_that_is_not_the_papers_is_said(study: Study) -> None:
-    told = "stand for orientation"
-    assert any(told in note for note in bleeker2022_1.build(study())[0].notes)
+def test_data_other_than_the_papers_is_named(study: Study) -> None:
+    orientation = "stand for orientation"
+    assert any(orientation in note for note in bleeker2022_1.build(study())[0].notes)
     same = bleeker2022_1.build(study(data={"Flickr30k": "flickr30k", "MS-COCO": "mscoco"}))[0]
-    assert not any(told in note for note in same.notes)
+    assert not any(orientation in note for note in same.notes)
     none = bleeker2022_1.build(study(data={"Flickr8k": None}))[0]
     assert any(note.startswith("No row of Bleeker & de Rijke (2022) is of these") for note in none.notes)
 
 
-def test_parameters_that_differ_are_said(study: Study) -> None:
+def test_parameters_that_differ_are_named(study: Study) -> None:
     i2t, _ = bleeker2022_3.build(study({"NT-Xent": "ntxent:tau=0.05"}))
     assert "NT-Xent (tau 0.05)" in i2t.caption
     assert any("NT-Xent: tau 0.05, printed 0.1" in note for note in i2t.notes)
@@ -178,7 +178,7 @@ def test_parameters_that_differ_are_said(study: Study) -> None:
     assert any("Triplet: margin 0.3, printed 0.2" in note for note in margin.notes)
 
 
-def test_learnt_scales_are_counted_and_said(study: Study) -> None:
+def test_learnt_scales_are_counted_and_named(study: Study) -> None:
     frame = study({"NT-Xent": "ntxent:tau=0.1"}, seeds=(0,)).replace(
         {"objective": {"ntxent:tau=0.1": "ntxent:tau=0.07"}}
     )

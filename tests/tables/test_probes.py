@@ -1,4 +1,4 @@
-"""Does the table of many probes say what the summary rows say?"""
+"""Do the tables of probes agree with the summary rows?"""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def _texts(table):
     return [[cell.plain() for cell in row] for row in table.rows]
 
 
-def test_what_weighs_no_objective_comes_first_and_has_no_heading():
+def test_probes_without_an_objective_come_first_and_have_no_heading():
     frame = _frame(
         _rows("cocos", "ntxent:tau=0.1", {"C_neg": 3.0}, eps=0.01, convention="corrected"),
         _rows("similarity", None, {"s_pos": 0.5, "s_neg": 0.001}, unit="similarity", std=math.nan),
     )
-    free, weighing = probes.build(frame)
-    assert free.columns == (("", "probe"), ("", "statistic"), ("", "i2t"), ("", "t2i"), ("", "unit"))
-    assert _texts(free) == [
+    without, weighing = probes.build(frame)
+    assert without.columns == (("", "probe"), ("", "statistic"), ("", "i2t"), ("", "t2i"), ("", "unit"))
+    assert _texts(without) == [
         ["similarity", "s_pos", "0.500", "1.500", "similarity"],
         ["similarity", "s_neg", "0.0010", "1.001", "similarity"],
     ]
     assert weighing.columns[2:4] == (("ntxent:tau=0.1", "i2t"), ("ntxent:tau=0.1", "t2i"))
     assert _texts(weighing) == [["cocos", "C_neg", "3.00 ± 0.50", "4.00 ± 0.50", "samples"]]
-    assert "eps" not in free.caption and "eps 0.01" in weighing.caption
+    assert "eps" not in without.caption and "eps 0.01" in weighing.caption
 
 
 def test_objectives_stand_side_by_side_three_at_a_time():
@@ -76,7 +76,7 @@ def test_statistics_that_an_objective_does_not_have_are_dashes():
     ]
 
 
-def test_two_thresholds_are_told_apart_and_statistics_of_one_name_kept():
+def test_two_thresholds_are_distinguished_and_statistics_of_one_name_stay():
     frame = _frame(
         *(_rows("cocos", "ntxent", {"W_neg": e}, eps=e, convention="corrected") for e in (0.01, 0.1)),
         _rows("weight_mass", "ntxent", {"W_neg": 7.0}, eps=0.01, convention="corrected"),
@@ -109,21 +109,21 @@ def test_seeds_are_averaged():
     assert "seeds 1, 3" in table.caption
 
 
-def test_skipped_is_shown_where_any_was():
-    none = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": -0.5}))
-    some = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": 2.0}))
-    none.loc[none["statistic"] == "skipped", "mean"] = 0.0
-    assert [len(probes.build(frame)[0].rows) for frame in (none, some)] == [1, 2]
+def test_skipped_is_shown_where_a_batch_was_skipped():
+    never = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": -0.5}))
+    sometimes = _frame(_rows("cocos", "triplet", {"C_q": 1.0, "skipped": 2.0}))
+    never.loc[never["statistic"] == "skipped", "mean"] = 0.0
+    assert [len(probes.build(frame)[0].rows) for frame in (never, sometimes)] == [1, 2]
 
 
 @pytest.mark.parametrize("write", ["to_text", "to_markdown", "to_latex", "to_html", "to_csv"])
-def test_every_form_of_it_is_written(write):
+def test_it_is_written_in_every_format(write):
     frame = _frame(_rows("similarity", None, {"s_pos": 0.5}), _rows("cocos", "goal:pair=sig", {"C_neg": 2.0}))
     for table, word in zip(probes.build(frame), ("s_pos", "C_neg"), strict=True):
         assert word in getattr(table, write)().replace(r"\_", "_")
 
 
-def test_frames_that_do_not_fit():
+def test_frames_without_columns_or_rows_are_refused():
     with pytest.raises(InputError, match="Add probe"):
         probes.build(_frame(_rows("cocos", "triplet", {"C_q": 1.0})).drop(columns="probe"))
     with pytest.raises(InputError, match="must have rows; got none"):

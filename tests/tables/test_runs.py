@@ -1,4 +1,4 @@
-"""Is what would make a wrong number refused, and what is missing seen?"""
+"""Are rows that would make a wrong number refused, and missing values shown?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3
-from lossscope.tables._footnotes import Footnotes, joined
+from lossscope.tables._footnotes import Footnotes, join_marks
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -86,7 +86,7 @@ def _refused(frame: pd.DataFrame, match: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "message"),
     [
         ("eps", 0.05, r"eps of the runs in one table must be the same; got 0.01 \(runs .*\); 0.05 \(run .*/1\)"),
         ("batch_size", 64, r"batch size of the runs .* got 128 \(runs .*; 64 \(run .*/1\)"),
@@ -94,16 +94,16 @@ def _refused(frame: pd.DataFrame, match: str) -> None:
         ("spec", "ntxent:tau=0.2", r"spec of .*NT-Xent must be one; got ntxent:tau=0.1 .*; ntxent:tau=0.2"),
         ("dataset", "mscoco", r"dataset of scenes, ambiguity 0.1 must be one; got flickr30k .*; mscoco \(run .*/1\)"),
         ("method", "VSRN", r"method of scenes, ambiguity 0.1, VSE\+\+ must be one"),
-        ("seed", 0, r"every run of .* must have a seed of its own; .* both have 0"),
-        ("seed", None, r"every run of .* must have a seed of its own"),
+        ("seed", 0, r"runs of .* must have different seeds; .* both have 0"),
+        ("seed", None, r"runs of .* must have different seeds; .* have 0 and none"),
         ("data_fingerprint", "b", r"data_fingerprint of scenes, ambiguity 0.1 must be one; got a .*; b \(run .*/1\)"),
     ],
 )
-def test_runs_that_can_not_be_averaged_are_refused(column: str, value: object, told: str, study: Study) -> None:
+def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, message: str, study: Study) -> None:
     frame = study(NTXENT).assign(data_fingerprint="a")
     frame[column] = frame[column].astype(object)
     frame.loc[frame["run"] == RUN, column] = value
-    _refused(frame, told)
+    _refused(frame, message)
 
 
 def test_recall_of_other_queries_is_refused(study: Study) -> None:
@@ -139,7 +139,7 @@ def test_two_objectives_of_one_name_are_refused(study: Study) -> None:
 def test_what_is_missing_is_named(study: Study) -> None:
     frame = study(NTXENT)
     _refused(frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label")
-    _refused(frame.assign(encoder=None), "encoder of rows of runs must be words")
+    _refused(frame.assign(encoder=None), "encoder of every row of a run must be given")
     _refused(frame[frame["probe"] == "recall"], r"rows of the probe 'cocos'.*got recall\. Run `lossscope cocos`")
     _refused(frame[:0], "rows of the probe 'cocos'.*got no rows")
     _refused(study({"Triplet": "triplet:margin=0.2"}), r"must have runs of ntxent on .*; got Triplet on flickr30k")
@@ -149,5 +149,5 @@ def test_letters_go_on_after_z() -> None:
     notes = Footnotes()
     letters = [notes.letter(str(place)) for place in range(54)]
     assert (letters[25], letters[26], letters[51], letters[52]) == ("z", "aa", "az", "ba")
-    assert notes.told()[26] == "[aa] 26"
-    assert joined("a,b", "", "b", "†") == "a,b,†"
+    assert notes.texts()[26] == "[aa] 26"
+    assert join_marks("a,b", "", "b", "†") == "a,b,†"

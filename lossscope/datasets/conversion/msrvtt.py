@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import write_text
 from lossscope.io.json_files import expect
 from lossscope.io.pickles.unpickler import read_pickle
 
-from ..base import OnStep
 from ..formats.ragged import RowsByName, write_ragged
 from .text_checks import require_text, shorten
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.text.vocabulary import tokenise
 
-from ..base import OnStep
 from ..formats.ragged import Floats, RowsByName, write_ragged
 
 

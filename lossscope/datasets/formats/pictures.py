@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 
-from ..base import OnStep
 from .tar_index import TarMember
 
 T = TypeVar("T")

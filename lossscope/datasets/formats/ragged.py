@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of, write_atomically, write_text
 from lossscope.io.json_files import expect, member, read_json
 
-from ..base import OnStep
 from .feature_rows import open_npy
 
 SCHEMA = "lossscope.ragged/1"

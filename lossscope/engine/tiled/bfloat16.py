@@ -132,11 +132,11 @@ class Bfloat16Tiles:
         (v, t), d = self._rounded, self.images.shape[1]
         width = 2.0**-22 * (d + 8) * float(v.norm[tile.rows].amax() * t.norm[tile.columns].amax())
 
-        def tied(best_of: Tensor, dim: int) -> Tensor:
+        def is_near(best_of: Tensor, dim: int) -> Tensor:
             distance = torch.sub(tile.S, best_of.unsqueeze(dim), out=self.buffers.empty_like(tile.S)).abs_()
             return distance.amin(dim) <= width
 
-        return tied(best.i2t[tile.rows], 1), tied(best.t2i[tile.columns], 0)
+        return is_near(best.i2t[tile.rows], 1), is_near(best.t2i[tile.columns], 0)
 
     def has_many_ties(self, hide: Callable[[Tile], Tile], best: Pair[Tensor], rows: int, columns: int) -> bool:
         """Whether so many queries of the first tile may be tied that ranking them again costs more than is saved.

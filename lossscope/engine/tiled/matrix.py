@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,7 +14,6 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Direction, Rows
 from lossscope.objectives.counting.buffers import Buffers
 
-OnTile = Callable[[int, int], None]  # (tiles done, tiles in all)
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which fit into the caches of a core
 _THIN = 32  # rows; thinner products may add up their columns in another order
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from lossscope.core.counts import Counts
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.pair import Pair
-from lossscope.core.types import Convention
+from lossscope.core.types import Convention, OnStep
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import TileAccumulator, UndecidedRange
 from lossscope.objectives.counting.buffers import Buffers
@@ -22,7 +22,7 @@ from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .bfloat16 import Bfloat16Tiles, require_comparisons
 from .extremes import ExtremeTracker
-from .matrix import COLUMNS, ROWS, OnTile, Tile, TiledMatrix, row_slices
+from .matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
 from .sparse_mask import SparseMask
 
 TileStep = Callable[[Tile], Tile]
@@ -76,7 +76,7 @@ class TilePass:
     rows: int = ROWS  # of a tile
     columns: int = COLUMNS  # of a tile
     processes: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))  # those that share the rows
-    on_tile: OnTile | None = None  # called after each tile
+    on_tile: OnStep | None = None  # called after each tile
     # bf16: tiles in bfloat16, whose undecided entries are computed again exactly; the result is the same
     precision: Literal["float32", "bf16"] = "float32"
 
@@ -123,7 +123,7 @@ class TilePass:
 
     def _start(self, mask: SparseMask, positives: Tensor, shape: BatchShape, buffers: Buffers) -> TiledRows:
         """Return empty accumulators of one direction, whose positive entries have the similarities `positives`."""
-        of_queries = QueryPositives(mask.padded(positives), mask.number_of_negatives.to(positives.device))
+        of_queries = QueryPositives(mask.by_query(positives), mask.number_of_negatives.to(positives.device))
         accumulators = {}
         for objective in self.objectives:
             assert objective.counting_rule is not None, "a pass is for objectives with a counting rule"

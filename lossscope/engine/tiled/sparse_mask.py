@@ -102,14 +102,14 @@ class SparseMask:
         valid[self.invalid.of_rows(queries)] = False
         return Mask(match, valid, direction=self.direction)
 
-    def padded(self, values: Tensor) -> Tensor:
-        """Return values of the positive entries, (k,), by query: (q, p), −inf where a query has fewer than p."""
+    def by_query(self, values: Tensor) -> Tensor:
+        """Return the values of the positive entries, (k,), as (q, p) rows of queries, padded with −inf."""
         rows = self.positives.rows.to(values.device)
         number = torch.bincount(rows, minlength=self.queries)
         slot = torch.arange(len(rows), device=rows.device) - (number.cumsum(0) - number)[rows]
-        by_query = values.new_full((self.queries, max(int(number.max()), 1)), -torch.inf)
-        by_query[rows, slot] = values
-        return by_query
+        padded = values.new_full((self.queries, max(int(number.max()), 1)), -torch.inf)
+        padded[rows, slot] = values
+        return padded
 
 
 def _no_entries() -> SparseEntries:

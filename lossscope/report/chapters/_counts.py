@@ -1,4 +1,4 @@
-"""One count per run and direction, beside its rsum, whatever the loss calls its count."""
+"""One count per run and direction beside its rsum, whichever statistic the loss counts by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNTS = ("C_q_all", "C_neg")  # mean over all queries, of triplets or of negat
 def counts_and_rsum(data: ReportData) -> pd.DataFrame:
     """Return label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
 
-    Raises InputError where runs were counted with several eps, or one label is of several losses, data or models.
+    Raises InputError where runs were counted with several eps, or one label names several losses or data sets.
     """
     rows = data.corrected("cocos")
     _require_alike(rows)
@@ -34,23 +34,23 @@ def counts_and_rsum(data: ReportData) -> pd.DataFrame:
 
 
 def batches_of(rows: pd.DataFrame) -> str:
-    """Return `Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.` A query's candidates are those of its batch."""
-    known = rows.dropna(subset=["batch_size"])
+    """Return `Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.`, as counts depend on the size of batches."""
+    with_size = rows.dropna(subset=["batch_size"])
     each = [
         f"{', '.join(map(str, own['objective_label'].unique()))} {size:g} {sampling}"
-        for (size, sampling), own in known.groupby(["batch_size", "sampling"], sort=False, observed=True)
+        for (size, sampling), own in with_size.groupby(["batch_size", "sampling"], sort=False, observed=True)
     ]
-    mixed = " Counts of different batches are of different numbers of candidates." if len(each) > 1 else ""
+    mixed = " Counts in different batches are over different numbers of candidates." if len(each) > 1 else ""
     return f"Batches: {'; '.join(each)}.{mixed}" if each else ""
 
 
 def _require_alike(rows: pd.DataFrame) -> None:
-    several = sorted(rows["eps"].dropna().unique())
-    if len(several) > 1:
-        listed = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in several)
-        raise InputError(f"runs in one picture must be counted with one eps; got {listed}. Report them apart")
+    thresholds = sorted(rows["eps"].dropna().unique())
+    if len(thresholds) > 1:
+        listed = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in thresholds)
+        raise InputError(f"runs in one picture must be counted with one eps; got {listed}. Report them separately")
     for label, column in (("objective_label", "spec"), ("data", "data_fingerprint")):
         for name, own in rows.groupby(label, sort=False, observed=True):
             if column in own and own[column].nunique() > 1:
                 listed = ", ".join(map(str, own[column].unique()[:3]))
-                raise InputError(f"{column} of {name!r} must be one; got {listed}. Give them names of their own")
+                raise InputError(f"{column} of {name!r} must be one; got {listed}. Give them different names")

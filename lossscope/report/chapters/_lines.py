@@ -11,15 +11,15 @@ from ..interactive import Series
 
 
 def lines(rows: pd.DataFrame, along: str, name: str = "{}") -> tuple[tuple[float, ...], dict[str, tuple[Series, ...]]]:
-    """Return the scale and panel -> lines.
+    """Return the scale and panel -> lines; deviations are sample deviations over runs.
 
     Args:
         rows: a row per run and value, with columns panel, objective_label, direction, run, mean.
         along: the column whose values are the scale.
-        name: of a line, around the label of its loss. Deviations are sample deviations over runs.
+        name: template of a line's name, around the label of its loss.
     """
     scale = np.sort(rows[along].unique())
-    tints = style.colours(list(map(str, rows["objective_label"].unique())))
+    colours = style.colours(list(map(str, rows["objective_label"].unique())))
     panels: dict[str, tuple[Series, ...]] = {}
     for panel, own in rows.groupby("panel", sort=False):
         series = []
@@ -27,11 +27,11 @@ def lines(rows: pd.DataFrame, along: str, name: str = "{}") -> tuple[tuple[float
             wide = part.pivot_table(index=along, columns="run", values="mean").reindex(scale)
             std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
             mean = tuple(wide.mean(axis=1))
-            series.append(Series(name.format(label), str(direction), mean, std, tints[str(label)]))
+            series.append(Series(name.format(label), str(direction), mean, std, colours[str(label)]))
         panels[str(panel)] = tuple(series)
     return tuple(scale), panels
 
 
 def nearest(scale: tuple[float, ...], value: float) -> int:
-    """Return the place on the scale that is nearest to a value, in ratio."""
+    """Return the index of the scale's value that is nearest to a value, by ratio."""
     return int(np.abs(np.log(np.asarray(scale) / value)).argmin())

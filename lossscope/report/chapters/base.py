@@ -28,7 +28,7 @@ class Diagrams:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What chapters draw from."""
+    """The numbers that chapters draw."""
 
     results: Results
     comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)  # of `compare`; empty: nothing to compare
@@ -37,9 +37,9 @@ class ReportData:
 
     @property
     def eps(self) -> float:
-        """The threshold that most counts were made with; 0.01 where there are none."""
-        known = self.results.rows["eps"].dropna()
-        return float(known.mode().iloc[0]) if len(known) else 0.01
+        """The eps of most counts; 0.01 where there are none."""
+        values = self.results.rows["eps"].dropna()
+        return float(values.mode().iloc[0]) if len(values) else 0.01
 
     def corrected(self, probe: str) -> pd.DataFrame:
         """Return the summary rows of a probe, counted per query."""
@@ -54,10 +54,10 @@ def build_sections(data: ReportData) -> list[Section]:
 
 
 def _builders() -> Iterator[Build]:
-    home = str(Path(__file__).parent)
-    names = [one.name for one in pkgutil.iter_modules([home]) if one.name != "base" and not one.name.startswith("_")]
+    modules = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    names = [name for name in modules if name != "base" and not name.startswith("_")]
     chapters: list[Any] = [importlib.import_module(f"{__package__}.{name}") for name in names]
-    for chapter in sorted(chapters, key=lambda one: (one.ORDER, one.__name__)):
+    for chapter in sorted(chapters, key=lambda chapter: (chapter.ORDER, chapter.__name__)):
         yield chapter.build
 
 
@@ -67,7 +67,7 @@ def split_of(rows: pd.DataFrame) -> str:
 
 
 def fold(items: Sequence[Item], shown: int = 2) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Return what is shown at once, everything but pictures and the first pictures, and the pictures folded away."""
+    """Return the items shown at once, all but pictures and the first `shown` pictures, and the pictures folded away."""
     pictures = [item for item in items if isinstance(item, Picture)]
     first = [item for item in items if not isinstance(item, Picture) or item in pictures[:shown]]
     return tuple(first), tuple(pictures[shown:])

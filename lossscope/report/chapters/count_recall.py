@@ -17,8 +17,8 @@ from .base import ReportData, split_of
 
 ORDER = 30
 _TEXT = (
-    "The COCOS paper reads its tables so: the fewer samples carry the gradient at the end of training, the better the "
-    "model retrieves. Here every run is a point, counted per query."
+    "The COCOS paper concludes from its tables: the fewer samples carry the gradient at the end of training, the better "
+    "the model retrieves. Here every run is a point, counted per query."
 )
 _CAPTION = (
     "Samples counted above eps {eps:g} per query (mean over all queries, {counted} split, frozen models) against rsum "
@@ -27,9 +27,9 @@ _CAPTION = (
 
 
 def build(data: ReportData) -> Sequence[Section]:
-    """Return the picture, the correlation of each panel, and two sentences made from it."""
-    every = counts_and_rsum(data)
-    frame = every.dropna(subset=["count", "rsum"])
+    """Return the picture, the correlation of each panel, and two sentences on it."""
+    counts = counts_and_rsum(data)
+    frame = counts.dropna(subset=["count", "rsum"])
     if frame["label"].nunique() < 2:
         return []
     of_panels = association(frame)
@@ -40,7 +40,7 @@ def build(data: ReportData) -> Sequence[Section]:
     ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
     caption = _CAPTION.format(eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows))
     picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
-    return [Section("Fewer samples, better recall?", text, (picture, _taus(of_panels), _numbers(every, data)))]
+    return [Section("Fewer samples, better recall?", text, (picture, _taus(of_panels), _numbers(counts, data)))]
 
 
 def _taus(of_panels: pd.DataFrame) -> Table:
@@ -62,9 +62,9 @@ def _taus(of_panels: pd.DataFrame) -> Table:
     return Table("count_recall_association", caption, columns, rows)
 
 
-def _numbers(every: pd.DataFrame, data: ReportData) -> Table:
-    """Means and deviations over seeds, which the picture shows; a note on runs that it cannot show."""
-    defined = every.dropna(subset=["count", "rsum"])
+def _numbers(counts: pd.DataFrame, data: ReportData) -> Table:
+    """Return the means and deviations over seeds of the picture, and a note on runs that it cannot show."""
+    defined = counts.dropna(subset=["count", "rsum"])
     rows = []
     for (name, label, direction), own in defined.groupby(["panel", "label", "direction"], sort=False, observed=True):
         count, rsum = own["count"], own["rsum"]
@@ -75,15 +75,15 @@ def _numbers(every: pd.DataFrame, data: ReportData) -> Table:
             Cell(mean=rsum.mean(), std=rsum.std() if several else None),
         ))  # fmt: skip
     columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
-    caption = f"What the picture shows. eps {data.eps:g}; mean ± sample standard deviation over seeds."
-    left_out = list(dict.fromkeys(every.loc[~every.index.isin(defined.index), "run"].astype(str)))
+    caption = f"Numbers of the picture. eps {data.eps:g}; mean ± sample standard deviation over seeds."
+    left_out = list(dict.fromkeys(counts.loc[~counts.index.isin(defined.index), "run"].astype(str)))
     notes = (f"Left out, since count or rsum is not defined: {', '.join(left_out)}.",) if left_out else ()
     return Table("count_recall_numbers", caption, columns, tuple(rows), notes)
 
 
 def _true_negatives(data: ReportData) -> str:
-    """How many pairs of an image and a caption of another image are true, where the data know it."""
+    """Return a sentence on how many captions are true of other images, where the data set knows it."""
     rows = data.results.rows
     truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")
     each = [f"{row['data']}: {row['mean']:.3g} %" for row in truth.to_dict("records")]
-    return f"Share of (image, caption of another image) that are true: {'; '.join(each)}." if each else ""
+    return f"Share of pairs of an image and a caption of another image that match: {'; '.join(each)}." if each else ""

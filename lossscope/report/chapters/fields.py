@@ -14,15 +14,15 @@ from .base import ReportData, panel
 
 ORDER = 80
 _QUERIES = 400  # of a cloud on the page
-_FINE = 4  # fields that have points every 0.02; more have them every 0.04
+_FINE = 4  # up to this number of fields they have points every 0.02, else every 0.04
 _TEXT = (
-    "Every field is the loss itself, called on queries with one positive and one negative candidate; no formula is "
-    "drawn. Right is a similar positive, up a similar negative."
+    "Every field shows the weights that the loss itself returns for queries with one positive and one negative candidate; "
+    "no formula is drawn. To the right the positive is more similar, upwards the negative."
 )
 
 
 def build(data: ReportData) -> Sequence[Section]:
-    """Return a field to point at, with the queries of any model over it, and the same as pictures."""
+    """Return an interactive heatmap, with the queries of any model over it, and the same as a picture."""
     fields = data.diagrams.fields
     if fields.empty:
         return []
@@ -45,6 +45,7 @@ def _coarse(fields: pd.DataFrame) -> pd.DataFrame:
 
 
 def _clouds(data: ReportData) -> dict[str, pd.DataFrame]:
+    """Return label -> similarities of queries of the first seed."""
     queries = data.results.per_query
     if "hardest" not in queries:
         return {}
@@ -53,6 +54,6 @@ def _clouds(data: ReportData) -> dict[str, pd.DataFrame]:
     labelled = rows.assign(cloud=rows["objective_label"].astype(str) + ", " + panel(rows))
     clouds = {}
     for name, own in labelled.groupby("cloud", sort=False):
-        some = own.iloc[:: max(1, len(own) // _QUERIES)]
-        clouds[str(name)] = pd.DataFrame({"s_pos": some["positive"], "s_neg": some["hardest"]})
+        sample = own.iloc[:: max(1, len(own) // _QUERIES)]
+        clouds[str(name)] = pd.DataFrame({"s_pos": sample["positive"], "s_neg": sample["hardest"]})
     return clouds

@@ -1,4 +1,4 @@
-"""Where are the queries, how hard are they pushed, and is it always the same few candidates?"""
+"""How similar are positives and hardest negatives, and are the hardest negatives always the same few candidates?"""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .base import ReportData, fold, panel, split_of
 
 ORDER = 70
 _TEXT = (
-    "Similarities of the best positive and the hardest negative in the batch, what part of the gradient turns a query "
-    "on the sphere, and how unevenly candidates are the hardest negative. Split {split}, frozen models. {batches}"
+    "Similarities of the best positive and the hardest negative in the batch, the part of the gradient that is tangential "
+    "to the sphere, and how unevenly candidates are the hardest negative. Split {split}, frozen models. {batches}"
 )
 _STATISTICS = {
     "s_pos": 3,
@@ -40,7 +40,7 @@ def build(data: ReportData) -> Sequence[Section]:
         norms = norms.assign(panel=panel(norms))
         for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
             frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
-            caption = f"{name}. Norm of the gradient that turns a query, both directions, all seeds."
+            caption = f"{name}. Norm of the tangential gradient of a query, both directions, all seeds."
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
     items += _hubs(data)
     rows = data.results.rows
@@ -50,7 +50,7 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _hubs(data: ReportData) -> list[Item]:
-    """How unevenly captions are hardest negatives of image queries, a picture for each model."""
+    """Return a picture for each model of how unevenly captions are hardest negatives of image queries."""
     rows = data.results.hardest_negative_counts
     if "count" not in rows:
         return []
@@ -75,8 +75,9 @@ def _table(data: ReportData) -> Table | None:
     rows = rows.assign(panel=panel(rows))
     keys = ["panel", "objective_label", "direction"]
     for (name, label, direction), own in rows.groupby(keys, sort=False, observed=True):
-        words = [Cell(text=str(word)) for word in (name, label, direction)]
-        lines.append((*words, *(_cell(own[own["statistic"] == one], _STATISTICS[one]) for one in names)))
+        labels = [Cell(text=str(text)) for text in (name, label, direction)]
+        numbers = [_cell(own[own["statistic"] == statistic], _STATISTICS[statistic]) for statistic in names]
+        lines.append((*labels, *numbers))
     columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
     caption = (
         "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "

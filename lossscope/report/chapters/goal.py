@@ -12,14 +12,14 @@ from .base import ReportData
 ORDER = 85
 _TEXT = (
     "GOAL (Xuan & Chen, 2023) writes the gradient of a loss down directly, as a triplet weight times pair weights. "
-    "These are the objective itself, called on queries with two candidates."
+    "The pictures show the weights that the objective itself returns for queries with two candidates."
 )
 _FIELDS = "Triplet weights, margin 0.2 and tau 10 (Figure 2 of Xuan & Chen, 2023)."
 _CURVES = "Pair weights, alpha 2, beta 10, lambda 0.5, relative terms 0.1 (Figure 3 of Xuan & Chen, 2023)."
 
 
 def build(data: ReportData) -> Sequence[Section]:
-    """Return both figures, where a study wants them."""
+    """Return both figures, where a study has `figures = ["goal"]`."""
     fields, curves = data.diagrams.goal_fields, data.diagrams.goal_curves
     if fields.empty or curves.empty:
         return []

@@ -1,4 +1,4 @@
-"""How well does every model retrieve? The paper's own table with the published values beside, or recall and rsum."""
+"""How well does every model retrieve? The paper's own table beside the published values, or recall and rsum."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .base import ReportData, split_of
 ORDER = 10
 _SYSTEM = ("data", "encoder", "objective_label")
 _TEXT = (
-    "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and "
-    "towers; where these are others they stand for orientation."
+    "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and models; "
+    "where ours differ they serve as orientation."
 )
 
 
@@ -36,8 +36,8 @@ def plain(rows: pd.DataFrame) -> Table:
 
     Raises InputError for runs that cannot stand in one table: of other data under one name, two of one seed.
     """
-    recall = runs.of_probe(rows, "recall", "retrieval")
-    runs.check(recall, "retrieval")
+    recall = runs.select_probe(rows, "recall", "retrieval")
+    runs.require_comparable(recall, "retrieval")
     table = retrieval.build(rows, _SYSTEM)
     return replace(table, notes=(*table.notes, *_missing_seeds(recall)))
 

@@ -17,7 +17,7 @@ _TEXT = (
     "Every run behind the tables, with the fingerprint of the data it was trained on, and the choices of the "
     "trainings. The choices of each run are in its config.toml."
 )
-_SHOWN = ("data", "encoder", "objective", "seed")  # in the table of runs
+_SHOWN = ("data", "encoder", "objective", "seed")  # which are in the table of runs
 
 
 def build(data: ReportData) -> Sequence[Section]:
@@ -31,20 +31,20 @@ def build(data: ReportData) -> Sequence[Section]:
 def _runs(data: ReportData) -> Table:
     rows = data.results.rows
     rsum = rows[rows["statistic"] == "rsum"].set_index("run")["mean"]
-    prints = rows.drop_duplicates("run").set_index("run")["data_fingerprint"]
+    fingerprints = rows.drop_duplicates("run").set_index("run")["data_fingerprint"]
     lines = tuple(
         (
-            *(Cell(text=str(one[name])) for name in ("run", "data", "encoder", "spec")), Cell(text=str(one["seed"])),
-            Cell(mean=float(rsum[one["run"]])), Cell(text=str(prints[one["run"]])[:12]),
+            *(Cell(text=str(run[name])) for name in ("run", "data", "encoder", "spec")), Cell(text=str(run["seed"])),
+            Cell(mean=float(rsum[run["run"]])), Cell(text=str(fingerprints[run["run"]])[:12]),
         )
-        for one in data.results.runs.to_dict("records") if one["run"] in rsum.index
+        for run in data.results.runs.to_dict("records") if run["run"] in rsum.index
     )  # fmt: skip
     columns = tuple(("", name) for name in ("run", "data", "encoder", "objective", "seed", "rsum", "fingerprint"))
     return Table("runs", f"{len(lines)} {'runs' if len(lines) != 1 else 'run'}.", columns, lines)
 
 
 def _choices(data: ReportData) -> Table:
-    """Every choice of the recipes; where runs differ, which of them have which value."""
+    """Return every choice of the recipes; where runs differ, which runs have which value."""
     recipes = data.results.recipes
     names = dict.fromkeys(name for recipe in recipes.values() for name in recipe if name not in _SHOWN)
     lines = []
@@ -52,10 +52,10 @@ def _choices(data: ReportData) -> Table:
         by_value: dict[str, list[str]] = {}
         for run, recipe in recipes.items():
             by_value.setdefault(str(recipe.get(name)), []).append(run)
-        few = min(by_value, key=lambda value: len(by_value[value]))
-        for value, own in by_value.items():
-            rest = len(by_value) > 1 and value != few and len(own) > len(recipes) // 2
-            where = "all" if len(by_value) == 1 else "the others" if rest else ", ".join(own)
+        rarest = min(by_value, key=lambda value: len(by_value[value]))
+        for value, runs in by_value.items():
+            most = len(by_value) > 1 and value != rarest and len(runs) > len(recipes) // 2
+            where = "all" if len(by_value) == 1 else "the others" if most else ", ".join(runs)
             lines.append((Cell(text=name.replace("_", "-")), Cell(text=value or "–"), Cell(text=where)))
     columns = (("", "choice"), ("", "value"), ("", "runs"))
     return Table("choices", "Choices of the trainings (`lossscope train --help`).", columns, tuple(lines))
@@ -63,7 +63,7 @@ def _choices(data: ReportData) -> Table:
 
 def _gaps(gaps: pd.DataFrame) -> Table:
     lines = tuple(
-        tuple(Cell(text=str(one[name])) for name in ("run", "status", "reason")) for one in gaps.to_dict("records")
+        tuple(Cell(text=str(run[name])) for name in ("run", "status", "reason")) for run in gaps.to_dict("records")
     )
     columns = (("", "run"), ("", "status"), ("", "why"))
     number = f"{len(lines)} {'runs' if len(lines) > 1 else 'run'}"

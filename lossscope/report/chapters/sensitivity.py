@@ -13,10 +13,10 @@ from ..page import Picture, Section
 from .base import ReportData, fold, panel
 
 ORDER = 35
-_LEAST = 3  # values that make a curve
+_MIN_VALUES = 3  # of a curve
 _TEXT = (
-    "One value of one hyper-parameter is changed at a time. Lines across are the other losses of the study at their "
-    "own settings."
+    "One value of one hyper-parameter is changed at a time. Horizontal lines are the other losses of the study at "
+    "their own settings."
 )
 _CAPTION = "rsum on the test split against a hyper-parameter; mean over seeds, bars one sample standard deviation."
 
@@ -40,13 +40,13 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _varied(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
-    """A row per run and field that has enough values while all other fields have those of most runs."""
+    """Yield a row per run and field with enough values while all other fields have their most common value."""
     values = pd.DataFrame([Spec.parse(spec).values for spec in rows["spec"]])
     usual = values.mode().iloc[0]
     for field in values:
         fixed = values.drop(columns=field).eq(usual.drop(field)).all(axis=1).to_numpy()
         texts = values[field].astype(str)[fixed]
-        if texts.nunique() < _LEAST or not texts.map(_is_number).all():
+        if texts.nunique() < _MIN_VALUES or not texts.map(_is_number).all():
             continue
         for text, run in zip(texts, rows[fixed].to_dict("records"), strict=True):
             yield {"parameter": str(field), "value": parse_finite(text), "seed": run["seed"], "rsum": run["rsum"]}

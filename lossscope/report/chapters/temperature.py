@@ -17,8 +17,8 @@ from .base import ReportData, fold, panel
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
 _TEXT = (
-    "Every frozen model, whatever it was trained with, is counted under {loss} at many temperatures. The model is the "
-    "same all along: this is what the loss would weigh, not what training with it would give."
+    "Every frozen model, whatever it was trained with, is counted under {loss} at many temperatures. The model does not "
+    "change: these are the weights that the loss would give, not the results of training with it."
 )
 
 
@@ -35,11 +35,11 @@ def build(data: ReportData) -> Sequence[Section]:
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
         items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
-    return [Section("If the temperature were another", _TEXT.format(loss=loss), *fold(items))]
+    return [Section("Counts at other temperatures", _TEXT.format(loss=loss), *fold(items))]
 
 
 def _by_temperature(data: ReportData) -> pd.DataFrame:
-    """The rows of one objective whose only changing value is tau, with that value."""
+    """Return the rows of the objective at each tau, with a column `value`."""
     rows = data.results.what_if
     if "objective" not in rows or rows.empty:
         return pd.DataFrame()

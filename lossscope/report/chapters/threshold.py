@@ -15,7 +15,7 @@ from .base import ReportData, fold, panel
 
 ORDER = 40
 _TEXT = (
-    "One eps is a point on a curve. Where two curves cross, the order of two losses is a matter of where eps was put. "
+    "A count at one eps is one point of a curve. Where two curves cross, the order of two losses depends on eps. "
     "Weights of different papers have different scales: compare shapes across families, heights within one."
 )
 _CAPTION = "Samples with a weight above eps per query, mean over seeds; solid image to text, dashed text to image."

@@ -17,11 +17,11 @@ from .base import ReportData, fold, panel
 
 ORDER = 60
 _TEXT = (
-    "On the validation split, after each epoch. Two similarities that run together are a collapse: no query can be "
-    "told from another, and a hinge loss stays at its margin. Losses of different objectives have scales of their own; "
-    "one that jumps has ended a warm-up with another loss."
+    "On the validation split, after each epoch. Where both similarities are equal the model has collapsed: no query can be "
+    "distinguished from another, and a hinge loss stays at its margin. Losses of different objectives have different "
+    "scales; a jump is the end of a warm-up with another loss."
 )
-_NEAR = 0.05  # part of the plateau within which a loss is said to be at it
+_NEAR = 0.05  # relative distance within which a loss is at its plateau
 
 
 def build(data: ReportData) -> Sequence[Section]:
@@ -45,13 +45,13 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the smallest seed, each called by its loss."""
+    """Return the runs of the smallest seed, each labelled by its loss."""
     own: pd.DataFrame = rows[rows["seed"] == rows["seed"].min()]
     return own.assign(run=own["objective_label"])
 
 
 def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The last epoch of a run: median loss of its steps, similarities and rsum on the validation split."""
+    """Return the last epoch of a run: median loss of its steps, similarities and rsum on the validation split."""
     last = rows[rows["split"] == "val"].iloc[-1]
     steps = rows[(rows["split"] == "train") & (rows["epoch"] > last["epoch"] - 1)]
     trained = recipe.get("epochs", 0) > recipe.get("warmup", 0)
@@ -67,7 +67,7 @@ def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
-    """The loss of a summed triplet loss when all similarities are equal: margin times the number of hinges, or None."""
+    """Return a summed triplet loss where all similarities are equal, margin × number of hinges; None for others."""
     parsed = Spec.parse(spec)
     if recipe.get("reduction") not in (None, "sum") or "margin" not in parsed.values:
         return None
@@ -90,7 +90,7 @@ def _table(ends: pd.DataFrame) -> Table:
     names = ("models", "loss", "seeds", "positive", "hardest negative", "difference", "rsum", "loss at end", "plateau")
     caption = (
         "The end of training: mean similarities and rsum on the validation split, median loss of the steps of the last "
-        "epoch. plateau: what a summed triplet loss is when all similarities are equal, 2 x batch x margin for "
+        "epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin for "
         "triplet_sh. Mean ± sample standard deviation over seeds."
     )
     return Table("training_end", caption, tuple(("", name) for name in names), tuple(rows))
@@ -103,7 +103,7 @@ def _cell(values: pd.Series[float], digits: int) -> Cell:
 
 
 def _collapsed(ends: pd.DataFrame) -> list[str]:
-    """One sentence on each system whose loss ended at its plateau."""
+    """Return a sentence on each system whose loss ended at its plateau."""
     sentences = []
     for (name, label), own in ends.groupby(["panel", "label"], sort=False):
         loss, plateau = own["loss"].median(), own["plateau"].median()

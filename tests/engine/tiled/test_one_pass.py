@@ -86,7 +86,9 @@ def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Object
 @pytest.mark.parametrize("same_image", ["keep", "mask"])
 @given(st.integers(3, 40), st.integers(3, 50), st.integers(2, 25), st.integers(0, 99))
 @settings(max_examples=5, deadline=None)
-def test_pairs_are_counted_alike(kind: Kind, same_image: str, rows: int, columns: int, images: int, seed: int) -> None:
+def test_pairs_are_counted_as_in_the_whole_matrix(
+    kind: Kind, same_image: str, rows: int, columns: int, images: int, seed: int
+) -> None:
     objectives = [build("objectives", spec) for spec in SINGLE]
     eps = [1e-4, 0.01, 1 / images / 2, 0.3]
     embedded = source(kind, images, 2, seed=seed)
@@ -99,7 +101,7 @@ def test_pairs_are_counted_alike(kind: Kind, same_image: str, rows: int, columns
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.integers(3, 40), st.integers(3, 50), st.integers(2, 20), st.integers(0, 99))
 @settings(max_examples=5, deadline=None)
-def test_images_with_their_captions_are_counted_alike(
+def test_images_with_their_captions_are_counted_as_in_the_whole_matrix(
     kind: Kind, rows: int, columns: int, images: int, seed: int
 ) -> None:
     objectives = [build("objectives", spec) for spec in ("smoothap", "smoothap:tau=0.1")]

@@ -103,9 +103,9 @@ def test_a_curve_that_a_run_lacks_is_nan_and_not_zero(report_data: ReportData) -
 @pytest.mark.slow
 def test_hubness_is_drawn_for_the_first_seed_of_every_loss(report_data: ReportData) -> None:
     (section,) = geometry.build(report_data)
-    names = [item.name for item in section.everything]
+    names = [item.name for item in section.all_items]
     assert "hubness-1" in names
-    picture = next(item for item in section.everything if item.name == "hubness-1")
+    picture = next(item for item in section.all_items if item.name == "hubness-1")
     assert isinstance(picture, Picture) and "batches of 128 pairs" in picture.caption
     (ax,) = picture.figure.axes  # type: ignore[attr-defined]
     labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]  # type: ignore[attr-defined]

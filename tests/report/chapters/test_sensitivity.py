@@ -31,13 +31,14 @@ def with_specs(report_data: ReportData, specs: dict[str, float]) -> ReportData:
 
 def test_each_varied_field_is_a_panel_with_its_own_values(report_data: ReportData) -> None:
     (section,) = sensitivity.build(with_specs(report_data, SPECS))
-    (picture,) = section.everything
+    (picture,) = section.all_items
     assert isinstance(picture, Picture)
     margin, gamma = picture.figure.axes  # type: ignore[attr-defined]
     assert [margin.get_xlabel(), gamma.get_xlabel()] == ["margin", "gamma"]
-    lines = {ax.get_xlabel(): ax.containers[0].lines[0].get_xydata().tolist() for ax in (margin, gamma)}
-    assert lines["margin"] == [[m, 500 + 100 * m] for m in (0.0, 0.1, 0.2, 0.3)]
-    assert lines["gamma"] == [[20, 520], [40, 540], [60, 520]]
+    (of_margin,) = [line for line in margin.get_lines() if line.get_label() == "margin"]
+    (of_gamma,) = [line for line in gamma.get_lines() if line.get_label() == "gamma"]
+    assert of_margin.get_xydata().tolist() == [[m, 500 + 100 * m] for m in (0.0, 0.1, 0.2, 0.3)]
+    assert of_gamma.get_xydata().tolist() == [[20, 520], [40, 540], [60, 520]]
 
 
 def test_two_values_or_words_are_no_curve(report_data: ReportData) -> None:

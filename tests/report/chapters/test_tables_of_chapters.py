@@ -21,7 +21,7 @@ WithRows = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 def tables(sections: object) -> dict[str, Table]:
     listed: list[Section] = list(sections)  # type: ignore[call-overload]
-    return {item.name: item for section in listed for item in section.everything if isinstance(item, Table)}
+    return {item.name: item for section in listed for item in section.all_items if isinstance(item, Table)}
 
 
 def column(table: Table, heading: str) -> list[float | None]:
@@ -66,7 +66,7 @@ def test_counts_have_the_layout_of_the_paper(report_data: ReportData) -> None:
 
 def test_weight_is_drawn_as_means_over_seeds(report_data: ReportData) -> None:
     (section,) = contributors.build(report_data)
-    (picture,) = [item for item in section.everything if isinstance(item, Picture)]
+    (picture,) = [item for item in section.all_items if isinstance(item, Picture)]
     assert picture.name == "weight_mass-1" and picture.caption.startswith("VSE++. ")
     assert "Triplet i2t" in picture.alt and "NT-Xent t2i" in picture.alt
 
@@ -80,9 +80,7 @@ def test_tests_of_rsum_are_shown_and_those_of_each_recall_folded(report_data: Re
     assert len(tables([section])["comparison_recalls"].rows) == 6
 
 
-def test_geometry_is_the_mean_over_seeds_and_a_dash_where_nothing_is_known(
-    report_data: ReportData, with_rows: WithRows
-) -> None:
+def test_geometry_is_the_mean_over_seeds_or_a_dash(report_data: ReportData, with_rows: WithRows) -> None:
     table, rows = tables(geometry.build(report_data))["geometry"], report_data.results.rows
     own = rows[(rows["statistic"] == "s_pos") & (rows["objective_label"] == "Triplet") & (rows["direction"] == "i2t")][
         "mean"
@@ -138,15 +136,33 @@ def test_the_end_of_training_is_the_mean_over_seeds(report_data: ReportData) -> 
     (line,) = [row for row in table.rows if row[1].text == "Triplet"]
     assert line[2].mean == 2 and line[3].mean == pytest.approx(last["pos_mean"].mean())
     assert line[6].mean == pytest.approx(last["rsum"].mean()) and line[6].std == pytest.approx(last["rsum"].std())
-    assert line[8].mean == pytest.approx(2 * 16 * 15 * 0.2)  # hinges of a batch of 16, both directions, times margin
+    assert line[8].missing  # its only epoch is a warm-up epoch
+
+
+def test_the_end_of_a_training_that_diverged_is_dashes(report_data: ReportData) -> None:
+    numbers = ["loss", *(column for column in report_data.results.epochs if column.startswith(("pos_", "neg_")))]
+    epochs = report_data.results.epochs.assign(**dict.fromkeys(numbers, math.nan))
+    (section,) = training.build(replace(report_data, results=replace(report_data.results, epochs=epochs)))
+    table = tables([section])["training_end"]
+    assert all(cell.missing for line in table.rows for cell in (*line[3:6], *line[7:]))
+    assert "nan" not in table.to_html() + table.to_latex() + table.to_csv()
+
+
+def without_warmup(data: ReportData, epochs: pd.DataFrame) -> ReportData:
+    recipes = {run: {**recipe, "warmup": 0} for run, recipe in data.results.recipes.items()}
+    return replace(data, results=replace(data.results, epochs=epochs, recipes=recipes))
 
 
 def test_a_loss_that_ends_at_its_plateau_is_reported_as_a_collapse(report_data: ReportData) -> None:
     epochs = report_data.results.epochs.copy()
     steps = (epochs["objective_label"] == "Triplet") & (epochs["split"] == "train")
-    assert "ended at its plateau" not in training.build(report_data)[0].text
+    epochs.loc[steps, "loss"] = 2 * 16 * 15 * 0.2 * 1.2
+    (section,) = training.build(without_warmup(report_data, epochs))
+    assert "ended at its plateau" not in section.text
+    (line,) = [row for row in tables([section])["training_end"].rows if row[1].text == "Triplet"]
+    assert line[8].mean == pytest.approx(2 * 16 * 15 * 0.2)  # hinges of a batch of 16, both directions, times margin
     epochs.loc[steps, "loss"] = 2 * 16 * 15 * 0.2
-    (section,) = training.build(replace(report_data, results=replace(report_data.results, epochs=epochs)))
+    (section,) = training.build(without_warmup(report_data, epochs))
     assert "Triplet on VSE++ ended at its plateau: in the last epoch its median loss was 96.0" in section.text
 
 
@@ -154,7 +170,7 @@ def test_a_loss_that_ends_at_its_plateau_is_reported_as_a_collapse(report_data: 
     ("column", "message"),
     [
         ("data_fingerprint", "data_fingerprint of scenes must be one"),
-        ("n", "number of queries of scenes, i2t, .* must be one; got .* Measure all runs on the same data"),
+        ("n", "number of queries of scenes, i2t, .* must be one; got .* Evaluate all runs on the same data"),
     ],
 )
 def test_recall_on_other_data_is_refused(with_rows: WithRows, column: str, message: str) -> None:

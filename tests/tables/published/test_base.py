@@ -1,4 +1,4 @@
-"""Are the published numbers there, whole, and are the wrong ones known to be?"""
+"""Are the published numbers complete, and are the wrong ones known?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLES = [(paper, table) for paper, tables in ROWS.items() for table in tables]
 
 
 @pytest.mark.parametrize(("paper", "table"), TABLES)
-def test_every_table_is_whole(paper: str, table: int) -> None:
+def test_every_table_is_complete(paper: str, table: int) -> None:
     assert len(published.load(paper, table)) == ROWS[paper][table]
     assert len(published.load(paper)) == sum(ROWS[paper].values())
 
@@ -56,22 +56,22 @@ def test_the_average_known_to_be_wrong_is_wrong() -> None:
 
 @pytest.mark.parametrize("paper", ROWS)
 def test_every_doubt_is_of_cells_that_are_there(paper: str) -> None:
-    found = published.doubts(paper)
-    assert len(found)
-    for _, doubt in found.iterrows():
+    doubts = published.doubts(paper)
+    assert len(doubts)
+    for _, doubt in doubts.iterrows():
         rows = published.load(paper, doubt["table"])
         for column in ("row_id", "dataset", "objective", "triplet_weight", "direction", "metric"):
             rows = rows if doubt[column] == "*" else rows[rows[column] == doubt[column]]
         assert len(rows), doubt["note"]
-    assert set(found.loc[found["counter"], "table"]) == ({2, 4} if paper == "bleeker2022" else set())
+    assert set(doubts.loc[doubts["counter"], "table"]) == ({2, 4} if paper == "bleeker2022" else set())
 
 
 def test_numbers_that_a_doubt_quotes_are_those_of_the_other_table() -> None:
     """`Table 3 prints 40.8 ± 0.3 for the same experiment`: it does."""
-    found = published.doubts("xuan2023_goal")
-    quoted = found["note"].str.extract(r"Table (\d) prints ([\d.]+)")
+    doubts = published.doubts("xuan2023_goal")
+    quoted = doubts["note"].str.extract(r"Table (\d) prints ([\d.]+)")
     assert quoted.notna().all().all() and len(quoted) == 14
-    for (_, doubt), (_, (table, number)) in zip(found.iterrows(), quoted.iterrows(), strict=True):
+    for (_, doubt), (_, (table, number)) in zip(doubts.iterrows(), quoted.iterrows(), strict=True):
         rows = published.load("xuan2023_goal", int(table))
         same = (rows["direction"] == doubt["direction"]) & (rows["metric"] == doubt["metric"])
         assert float(number) in set(rows.loc[same, "mean"]), doubt["note"]
@@ -80,9 +80,9 @@ def test_numbers_that_a_doubt_quotes_are_those_of_the_other_table() -> None:
 @pytest.mark.parametrize(("paper", "table"), [pair for pair in TABLES if pair != ("xuan2023_goal", 1)])
 def test_every_table_says_what_its_deviations_are(paper: str, table: int) -> None:
     about = published.about(paper, table)
-    assert about.cite == published.PAPERS[paper] and about.what and about.spread
+    assert about.cite == published.PAPERS[paper] and about.what and about.deviation
     has = published.load(paper, table)["std"].notna().any()
-    assert has == ("deviation" in about.spread)
+    assert has == ("deviation" in about.deviation)
 
 
 def test_recipes_and_the_crosscheck_can_be_read() -> None:
@@ -90,14 +90,14 @@ def test_recipes_and_the_crosscheck_can_be_read() -> None:
     assert (published.crosscheck()["verdict"] == "agree").sum() == 27
 
 
-def test_what_is_not_there_is_refused_by_name() -> None:
+def test_unknown_papers_and_tables_are_refused() -> None:
     with pytest.raises(InputError, match=r"paper must be one of bleeker2022, .*; got 'smith'"):
         published.load("smith")
     with pytest.raises(InputError, match=r"table of bleeker2022 must be one of 1, 2, 3, 4; got 9"):
         published.load("bleeker2022", 9)
 
 
-def test_what_is_handed_out_can_be_changed_without_harm() -> None:
+def test_changing_a_returned_frame_does_not_change_the_next() -> None:
     rows = published.load("bleeker2022", 1)
     rows.loc[0, "mean"] = 0.0
     assert published.load("bleeker2022", 1)["mean"].iloc[0] == 30.8

@@ -1,0 +1,47 @@
+"""`lossscope plot`: any picture, from a file of the numbers it shows."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ._options import Debug, complete_declared, require_declared
+from .app import command
+
+
+@command()
+def plot(
+    picture: Annotated[
+        str, typer.Argument(help="Name of a file of lossscope/plots.", autocompletion=complete_declared("pictures"))
+    ],
+    rows: Annotated[Path, typer.Argument(help="Numbers: .csv or .parquet.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.", show_default="PICTURE.png")
+    ] = None,
+    style: Annotated[Literal["screen", "paper"], typer.Option(help="paper: 8 pt, 3.3 inches wide.")] = "screen",
+    debug: Debug = False,
+) -> None:
+    """Draw a picture from a file of numbers, of a report's csv/ or of your own.
+
+    **Examples**
+
+    `lossscope diagram --triplet cir --format csv > field.csv`
+
+    `lossscope plot triplet_field field.csv --style paper -o field.pdf`
+
+    `lossscope list pictures` names them; one whose columns the file does not have says which it needs.
+    """
+    from lossscope.io.frames import read_rows
+    from lossscope.plots import style as styles
+
+    module: Any = importlib.import_module(f"lossscope.plots.{require_declared('pictures', picture, 'PICTURE')}")
+    frame = read_rows(rows)
+    with styles.paper() if style == "paper" else styles.screen():
+        drawn = getattr(module, "draw_many", module.draw)(frame)
+        path = styles.save(
+            getattr(drawn, "figure", drawn), out or Path(f"{module.__name__.rpartition('.')[2]}.png"), module.alt(frame)
+        )
+    typer.echo(path)

@@ -1,0 +1,46 @@
+"""`lossscope table`: any table, from a file of summary rows."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._options import Debug, Format, complete_declared, require_declared
+from ._output import print_results
+from .app import command
+
+
+@command()
+def table(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE", help="Name of a file of lossscope/tables.", autocompletion=complete_declared("tables")
+        ),
+    ],
+    rows: Annotated[Path, typer.Argument(help="Summary rows: .csv or .parquet.", show_default=False)],
+    format: Format = "table",
+    out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Make a table from a file of summary rows, of an evaluation, of a report's csv/ or of --format csv.
+
+    **Examples**
+
+    `lossscope cocos checkpoints/tiny.pt --format csv > rows.csv`
+
+    `lossscope table cocos_softmax rows.csv --format latex`
+
+    `lossscope list tables` names them; one whose rows the file does not have says which it needs.
+    """
+    from lossscope.io.frames import read_rows
+    from lossscope.tables.base import Table
+
+    module: Any = importlib.import_module(f"lossscope.tables.{require_declared('tables', name, 'TABLE')}")
+    frame = read_rows(rows)
+    built = module.build(frame)
+    tables = [built] if isinstance(built, Table) else list(built)
+    print_results(frame, lambda: tables, {"name": "table", "table": name}, format, out)

@@ -1,0 +1,51 @@
+"""Every example of CONTRIBUTING.md: saved as the one file that it says, the commands below it work."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lossscope
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+EXAMPLE = re.compile(r"`(lossscope/[\w/]+\.py)`.*?```python\n(.*?)```\n\n```sh\n(.*?)```", re.DOTALL)
+EXAMPLES = EXAMPLE.findall(TEXT)
+KINDS = {"objectives", "probes", "encoders", "datasets", "plots", "tables", "chapters"}
+
+
+def test_there_is_an_example_of_every_kind() -> None:
+    assert {Path(path).parent.name for path, _, _ in EXAMPLES} == KINDS
+
+
+def test_no_example_is_part_of_the_library() -> None:
+    assert not [path for path, _, _ in EXAMPLES if (ROOT / path).exists()]
+
+
+@pytest.mark.slow
+def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
+    """In a copy of the library, example after example, as some use what commands before them wrote."""
+    shutil.copytree(
+        Path(lossscope.__file__).parent, tmp_path / "lossscope", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copytree(ROOT / "cli", tmp_path / "lossscope_cli", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "checkpoints", tmp_path / "checkpoints")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "LOSSSCOPE_CACHE": str(tmp_path / "cache")}
+    for path, code, commands in EXAMPLES:
+        (tmp_path / path).write_text(code, encoding="utf-8")
+        for line in commands.splitlines():
+            words, _, file = line.partition(" > ")
+            command = [sys.executable, "-m", "lossscope_cli", *shlex.split(words)[1:]]
+            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            if file:
+                (tmp_path / file).write_text(done.stdout, encoding="utf-8")
+    assert (tmp_path / "bars.png").stat().st_size > 1000
+    assert "This report is of 1 runs." in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")

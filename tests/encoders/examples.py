@@ -1,0 +1,416 @@
+"""The small encoders of the tests: specs, items and captions, and what each family states about its gradients.
+
+`EXAMPLES` has at least one spec of each family in lossscope/encoders. An encoder that is not in it is tested with its
+default options and the first kind of items that its `build` accepts, so that a new file is tested as soon as it exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.encoders.base import Encoder, EncoderSpec, encoder_spec
+from lossscope.encoders.layers.expert_inputs import item_shape_of
+from lossscope.encoders.types import Items, ItemShape
+from lossscope.errors import InputError
+from lossscope.registry import folder, names
+from lossscope.text.subwords import Subwords
+from lossscope.text.tokenizer import Tokeniser
+from lossscope.text.vocabulary import Vocabulary
+
+Kind = Literal["pixels", "regions", "vectors", "videos"]
+
+N = 5  # items and captions of a batch
+LENGTHS = torch.tensor([5, 3, 6, 1, 4])  # of the captions
+FRAMES = (3, 2, 0, 1)  # of an expert in each video, shifted by one from expert to expert; the last video has none
+REGIONS, WIDTH = 5, 7  # regions of a picture, and numbers of a region
+WORD_WIDTH = 6  # numbers of a word vector, where captions are word vectors and the spec does not say
+SENTENCES = ["a red square", "two blue dots near a line", "green circle left of a small one", "a man talks"] * 4
+
+
+@dataclass(frozen=True)
+class Example:
+    """A small encoder, what it takes, and what its family states about its training. None: not known."""
+
+    spec: str  # with {folder} where `files` writes
+    kind: Kind | None = "regions"  # of items
+    side: int = 16  # pixels of a side
+    widths: Mapping[str, int] = field(default_factory=lambda: {"face": 5, "rgb": 4})  # of the experts of a video
+    files: Callable[[Path], None] | None = None  # writes the files that the spec names
+    unit: bool = True  # whether a cosine is that of two unit vectors, not a mean of cosines of parts of the vectors
+    stochastic: bool | None = False  # whether S is random in training
+    quiet: str = ""  # options that switch off what is random in training and is no nn.Dropout
+    frozen: str | None = ""  # pattern of names of the parameters that do not train
+    silent: str | None = ""  # pattern of names of the trained parameters whose gradient is zero
+    unused: str = ""  # pattern of names of the trained parameters that have no gradient
+    groups: Mapping[str, str] | None = field(default_factory=dict)  # parameter group -> pattern of its names
+    slow: bool = False  # whether it takes seconds
+
+    @property
+    def name(self) -> str:
+        """The encoder's name in the registry."""
+        return self.spec.partition(":")[0]
+
+    def options(self, path: Path | None = None, more: str = "") -> EncoderSpec:
+        """Return the spec as an object, with further options.
+
+        Args:
+            path: where its files are, or are written to if it is not there.
+            more: options, as in a spec.
+        """
+        spec = ",".join(filter(None, [self.spec, more]))
+        if self.files is None or path is None:
+            return encoder_spec(spec)
+        if not path.exists():
+            path.mkdir()
+            self.files(path)
+        return encoder_spec(spec.format(folder=path))
+
+    def shape(self, spec: EncoderSpec) -> ItemShape:
+        """Return the shape of an item; of the first kind that the encoder accepts, where the example does not say."""
+        return SHAPES[self.kind_of(spec)](self)
+
+    def kind_of(self, spec: EncoderSpec) -> Kind:
+        """Return the kind of items.
+
+        Raises InputError with the message about each kind when the encoder accepts none.
+        """
+        if self.kind is not None:
+            return self.kind
+        messages = []
+        for kind in get_args(Kind):
+            try:
+                with torch.device("meta"):
+                    spec.build(SHAPES[kind](self), 12)
+            except InputError as error:
+                messages.append(str(error))
+            else:
+                return kind  # type: ignore[no-any-return]
+        raise InputError("; ".join(messages))
+
+    def items(self, spec: EncoderSpec, longer: int = 0) -> Items:
+        """Return N items; `longer` adds frames to videos that are padding, filled with arbitrary numbers."""
+        return items_of(self.shape(spec), longer)
+
+    def build(self, spec: EncoderSpec) -> Encoder:
+        """Return the encoder in eval mode; its parameters and statistics differ from those of a new model.
+
+        A new model has zeros, and ones, that hide a mix-up and stop gradients.
+        """
+        torch.manual_seed(0)
+        return perturb(spec.build(self.shape(spec), len(tokeniser(spec)))).eval()
+
+
+SHAPES: dict[Kind, Callable[[Example], ItemShape]] = {
+    "pixels": lambda example: (3, example.side, example.side),
+    "regions": lambda example: (REGIONS, WIDTH),
+    "vectors": lambda example: (WIDTH,),
+    "videos": lambda example: item_shape_of(example.widths, max(FRAMES)),
+}
+
+
+def items_of(shape: ItemShape, longer: int = 0) -> Items:
+    """Return N items of a shape: pictures as pixels, features as normal numbers."""
+    if isinstance(shape, Mapping):
+        return videos({name: shape[name][1] for name in shape if f"{name}.length" in shape}, longer)
+    generator = torch.Generator().manual_seed(1)
+    if len(shape) == 3:
+        return torch.randint(0, 256, (N, *shape), dtype=torch.uint8, generator=generator)
+    return torch.randn(N, *shape, generator=generator)
+
+
+def videos(widths: Mapping[str, int], longer: int = 0) -> dict[str, Tensor]:
+    """Return N videos: some lack an expert, the last one all; the times of every other expert are not known."""
+    generator = torch.Generator().manual_seed(1)
+    items: dict[str, Tensor] = {}
+    for index, (name, width) in enumerate(sorted(widths.items())):
+        lengths = torch.tensor([*(FRAMES[(index + row) % len(FRAMES)] for row in range(N - 1)), 0])
+        absent = torch.arange(max(FRAMES)) >= lengths[:, None]
+        features = torch.randn(N, max(FRAMES), width, generator=generator).masked_fill(absent[..., None], 0)
+        times = 6 * torch.rand(N, max(FRAMES), generator=generator).masked_fill(absent, torch.nan)
+        if index % 2:
+            times[:] = torch.nan
+        if longer:
+            features[absent], times[absent] = 50.0, 50.0
+            features = torch.nn.functional.pad(features, (0, 0, 0, longer), value=50.0)
+            times = torch.nn.functional.pad(times, (0, longer), value=50.0)
+        items |= {name: features, f"{name}.length": lengths, f"{name}.time": times}
+    return items
+
+
+def captions(spec: EncoderSpec, longer: int = 0) -> tuple[Tensor, Tensor]:
+    """Return N captions, ids or word vectors, and their lengths; `longer` adds padding of arbitrary ids or numbers."""
+    generator = torch.Generator().manual_seed(2)
+    present = torch.arange(int(LENGTHS.max())) < LENGTHS[:, None]
+    if spec.reads_word_vectors:
+        vectors = torch.randn(*present.shape, getattr(spec, "word_dim", WORD_WIDTH), generator=generator)
+        vectors[~present] = 50.0 if longer else 0.0
+        return torch.nn.functional.pad(vectors, (0, 0, 0, longer), value=50.0), LENGTHS
+    ids = torch.randint(5, 12, present.shape, generator=generator)
+    ids[:, 0] = 2
+    ids[torch.arange(N), LENGTHS - 1] = 3
+    ids[~present] = 7 if longer else 0
+    return torch.nn.functional.pad(ids, (0, longer), value=7), LENGTHS
+
+
+def select(items: Items, rows: Any) -> Items:
+    """Return some items."""
+    return items[rows] if isinstance(items, Tensor) else {name: tensor[rows] for name, tensor in items.items()}
+
+
+@cache
+def tokeniser(spec: EncoderSpec) -> Tokeniser:
+    """Return the encoder's tokeniser of the sentences; that of a folder where the encoder learns none."""
+    if spec.reads_word_vectors:
+        return Vocabulary.build([], 1)
+    with suppress(InputError):
+        return spec.build_tokeniser(SENTENCES, 1)
+    return spec.prepare(subwords())
+
+
+@cache
+def subwords() -> Subwords:
+    """Return a tokeniser learnt from the sentences."""
+    return Subwords.train(SENTENCES, 80, max_length=16)
+
+
+def perturb(encoder: Encoder) -> Encoder:
+    """Change vectors, matrices and statistics from their initial values; scalars and convolutions stay."""
+    with torch.no_grad():
+        for name, tensor in encoder.state_dict().items():
+            if "running_var" in name:
+                tensor.uniform_(0.5, 2)
+            elif tensor.is_floating_point() and tensor.ndim in (1, 2) and ".cnn." not in name:
+                tensor.add_(0.15 * torch.randn_like(tensor))
+    return encoder
+
+
+@contextmanager
+def double_precision() -> Iterator[None]:
+    """Let all floating numbers be float64, also those that encoders make float32, so that rounding shows nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tensor, "float", Tensor.double)
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+def bert_folder(path: Path) -> None:
+    """Write the Hugging Face folder of a small BERT under a masked language model, with its tokeniser."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(3)
+    sizes = {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    BertForMaskedLM(BertConfig(vocab_size=len(subwords()), **sizes)).save_pretrained(path)
+    (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
+
+
+TOWER = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+
+
+def clip_folder(path: Path) -> None:
+    """Write the Hugging Face folder of a small CLIP, with its tokeniser."""
+    from transformers import CLIPConfig, CLIPModel
+
+    torch.manual_seed(2)
+    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    text = {**TOWER, **ends, "vocab_size": len(subwords()), "max_position_embeddings": 16}
+    vision = {**TOWER, "image_size": 16, "patch_size": 8}
+    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)).save_pretrained(path)
+    (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
+
+
+def siglip_folder(path: Path) -> None:
+    """Write the Hugging Face folder of a small SigLIP, with its tokeniser."""
+    from transformers import SiglipConfig, SiglipModel
+
+    torch.manual_seed(2)
+    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 1}
+    text = {**TOWER, **ends, "vocab_size": len(subwords()), "max_position_embeddings": 16, "projection_size": 16}
+    vision = {**TOWER, "image_size": 16, "patch_size": 8}
+    model = SiglipModel(SiglipConfig(text_config=text, vision_config=vision))
+    torch.nn.init.constant_(model.logit_scale, 2.0)
+    torch.nn.init.constant_(model.logit_bias, -3.0)
+    model.save_pretrained(path)
+    (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
+
+
+def resnet_file(path: Path) -> None:
+    """Write the weights of a ResNet-18 under torchvision's names."""
+    from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet
+
+    torch.manual_seed(4)
+    torch.save(Resnet(DEPTHS["resnet18"]).state_dict(), path / "net.pth")
+
+
+def xvlm_file(path: Path) -> None:
+    """Write the weights of a small X-VLM as its authors do."""
+    torch.manual_seed(5)
+    spec = encoder_spec(XVLM.spec)
+    encoder = spec.build((3, 16, 16), len(tokeniser(spec)))
+    torch.save({"model": encoder.state_dict()}, path / "xvlm.pth")
+
+
+# Parameters that train and have a gradient of zero: what they add is the same for all that a softmax compares, or is
+# taken off by the batch norm behind them.
+KEY = r"(key|k_proj)\.bias$"
+SMALL = "dim=8,words=4"
+CE = "ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8"
+CE_WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
+CE_SILENT = r"^ce\.(g_reason_1|g_reason_shared\.2|(video|text)_GU\.\d\.cg\.fc)\.bias$"
+CLIP = Example(
+    "clip:width=16,depth=1,heads=2,dim=8", "pixels", frozen=r"^logit_scale$", silent=KEY, groups={"clip": r"^(?!head\.)"}
+)
+MMT = Example(
+    "mmt:dim=8,layers=1,heads=2,ffn=12,positions=6,window=2,pieces=80",
+    "videos",
+    unit=False,
+    stochastic=True,
+    quiet="dropout=0",
+    frozen=r"pooler",
+    silent=rf"{KEY}|^text_GU\.\w+\.cg\.fc\.bias$",
+    groups={"bert": r"^txt_bert\."},
+)
+SGRAF_SILENT = r"embedding_common\.0\.bias$|v_global_w\.embedding_global\.0\.bias$|graph_key_w\.bias$|attn_sim_w\.bias$"
+UNUSED_NORM = r"^image\.mlp\.bns\.1\."  # of VSE-infinity: there for its name
+XVLM = Example(
+    "xvlm:embed=32,depths=1/1,window=4,patch=2,width=64,layers=2,fused=1,positions=16,max_tokens=8,dim=8,init=0.08,"
+    "pieces=80",
+    "pixels",
+    stochastic=True,
+    quiet="dropout=0,drop_path=0",
+    frozen=r"^temp$",
+    silent=KEY,
+    groups={"backbone": r"^vision_encoder\.", "bert": r"^text_encoder\."},
+)
+XVLM_FUSED = r"^temp$|^itm_head\.|^text_encoder\.encoder\.layer\.1\."  # what no loss reaches with score=itc alone
+BACKBONE = {"backbone": r"^image\.cnn\."}
+
+EXAMPLES: dict[str, list[Example]] = {
+    "bfan": [Example(f"bfan:{SMALL}"), Example(f"bfan:focal=prob,{SMALL}")],
+    "ce": [
+        Example(f"{CE},words=embedding", "videos", widths=CE_WIDTHS, silent=CE_SILENT),
+        Example(f"{CE},rows=audio=4+ocr=6,padded=true", "videos", widths=CE_WIDTHS, silent=CE_SILENT),
+        Example(  # all experts count equally, so that nothing reads the weights w of the caption
+            f"{CE},words=embedding,gating=simultaneous,keep_missing=true",
+            "videos",
+            widths=CE_WIDTHS,
+            silent=CE_SILENT,
+            unused=r"^ce\.moe_fc\.",
+        ),
+    ],
+    "clip": [
+        CLIP,
+        replace(CLIP, spec=f"{CLIP.spec},layer=xavier"),
+        replace(CLIP, spec="clip:path={folder},layer=identity", files=clip_folder),
+    ],
+    "mmt": [
+        replace(MMT, spec=f"{MMT.spec},bert=1x64"),
+        replace(MMT, spec=f"{MMT.spec},bert=1x64,keep_missing=false"),
+        replace(MMT, spec=f"{MMT.spec},bert={{folder}}", files=bert_folder),
+    ],
+    "scan": [
+        Example(f"scan:direction=t2i,{SMALL}"),
+        Example(f"scan:direction=i2t,{SMALL}"),
+        Example(f"scan:direction=t2i,pool=lse,weight_norm=true,{SMALL}"),
+        Example(f"scan:direction=i2t,pool=lse,norm=softmax,bi_gru=false,{SMALL}"),
+    ],
+    "sgraf": [
+        Example(
+            f"sgraf:module={module},steps=2,sim_dim=6,word_init=1,{SMALL}",
+            stochastic=True,
+            quiet="dropout=0",
+            silent=SGRAF_SILENT,
+        )
+        for module in ("sgr", "saf")
+    ],
+    "siglip": [
+        Example(
+            "siglip:path={folder}",
+            "pixels",
+            files=siglip_folder,
+            frozen=r"^logit_(scale|bias)$",
+            silent=KEY,
+            groups={"siglip": ""},
+        )
+    ],
+    "vse_infty": [
+        Example(
+            f"vse_infty:text=bigru,{SMALL}",
+            stochastic=True,
+            quiet="drop=0",
+            frozen=UNUSED_NORM,
+            silent=r"^image\.mlp\.layers\.0\.bias$",
+        ),
+        *(
+            Example(
+                spec,
+                files=files,
+                stochastic=True,
+                quiet="drop=0",
+                frozen=rf"{UNUSED_NORM}|pooler",
+                silent=rf"{KEY}|^image\.mlp\.layers\.0\.bias$",
+                groups={"bert": r"^text\.bert\."},
+            )
+            for spec, files in (
+                ("vse_infty:bert=1x64,drop=0,dim=8", None),  # a size without a tokeniser cannot drop words
+                ("vse_infty:bert={folder},dim=8", bert_folder),
+            )
+        ),
+    ],
+    "vsepp": [
+        Example(f"vsepp:{SMALL},width=4", "pixels", silent=r"^image\.fc\.bias$"),
+        Example(f"vsepp:{SMALL},width=4,centre=false,crop=16", "pixels", 24, stochastic=True, quiet="crop=0"),
+        Example(f"vsepp:image=linear,unit_input=true,{SMALL}", "vectors"),
+        Example(f"vsepp:image=linear,measure=order,use_abs=true,{SMALL}"),
+        Example(f"vsepp:image=linear,no_imgnorm=true,pool=mean,{SMALL}"),
+        Example(f"vsepp:image=resnet18,finetune=true,{SMALL}", "pixels", 48, groups=BACKBONE, slow=True),
+        Example(
+            f"vsepp:image=resnet18,bn_mode=original,weights={{folder}}/net.pth,{SMALL}",
+            "pixels",
+            48,
+            files=resnet_file,
+            frozen=BACKBONE["backbone"],
+            groups=BACKBONE,
+            slow=True,
+        ),
+        Example(f"vsepp:image=vit-small,finetune=true,{SMALL}", "pixels", groups=BACKBONE, slow=True),
+    ],
+    "vsrn": [
+        Example(f"vsrn:{SMALL}{options}", silent=r"^image\.Rs_GCN_\d\.W\.0\.bias$")
+        for options in ("", ",region_norm_axis=regions,fc_norm=true,final_bn=false", ",captions=true")
+    ],
+    "xvlm": [
+        replace(XVLM, frozen=XVLM_FUSED),
+        replace(XVLM, spec=f"{XVLM.spec},weights={{folder}}/xvlm.pth", files=xvlm_file, frozen=XVLM_FUSED),
+        replace(XVLM, spec=f"{XVLM.spec},itm_loss=true,augment=true", quiet=f"{XVLM.quiet},augment=false"),
+        replace(XVLM, spec=f"{XVLM.spec},score=itm,k_test=2"),
+        replace(XVLM, spec=f"{XVLM.spec},score=itm,itc_loss=false", frozen=r"^temp$|^(vision|text)_proj\."),
+        replace(XVLM, spec=f"{XVLM.spec},score=itm,itm_loss=true"),
+    ],
+}
+
+
+def examples() -> list[Example]:
+    """Return the examples of all encoders of the registry; of one without any, its default options."""
+    return [example for name in names("encoders") for example in EXAMPLES.get(name) or [default_example(name)]]
+
+
+def default_example(name: str) -> Example:
+    """Return the example of an encoder of which nothing is known."""
+    return Example(name, None, stochastic=None, frozen=None, silent=None, groups=None)
+
+
+def is_built_in(name: str) -> bool:
+    """Whether an encoder is a file of lossscope, not of an installed plug-in."""
+    return (folder("encoders") / f"{name}.py").is_file()

@@ -1,0 +1,324 @@
+"""What every encoder must do, whatever its architecture; a new file in lossscope/encoders/ is tested automatically."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lossscope.core.pair import Pair
+from lossscope.core.similarity import pair_mask
+from lossscope.encoders.base import Encoder, EncoderSpec
+from lossscope.encoders.types import EncodedBatch, Items
+from lossscope.errors import InputError
+from lossscope.registry import build, names, spec_of
+from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
+from tests.encoders.examples import (
+    EXAMPLES,
+    LENGTHS,
+    SHAPES,
+    Example,
+    Kind,
+    N,
+    captions,
+    default_example,
+    double_precision,
+    examples,
+    is_built_in,
+    select,
+    tokeniser,
+)
+
+pytest.importorskip("transformers")
+
+Sides = tuple[EncodedBatch, EncodedBatch]
+PARAMETERS = [
+    pytest.param(example, id=example.spec, marks=[pytest.mark.slow] if example.slow else []) for example in examples()
+]
+ZERO = 1e-12  # relative size of a gradient that is zero but for rounding, in float64
+
+
+@pytest.fixture(params=PARAMETERS)
+def example(request: pytest.FixtureRequest) -> Example:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """The folder of the files that the spec names."""
+    return tmp_path / "files"
+
+
+@pytest.fixture
+def spec(example: Example, files: Path) -> EncoderSpec:
+    """The example's options; skipped when they are of a plug-in that is built from files, which a test cannot know."""
+    options = example.options(files)
+    try:
+        example.kind_of(options)
+    except InputError as error:
+        if is_built_in(example.name):
+            pytest.fail(f"{example.spec} takes no items: state an example in tests/encoders/examples.py; {error}")
+        pytest.skip(f"{example.spec} cannot be built without options: {error}")
+    return options
+
+
+@pytest.fixture
+def encoder(example: Example, spec: EncoderSpec) -> Encoder:
+    return example.build(spec)
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    with double_precision():
+        yield
+
+
+def encode(encoder: Encoder, items: Items, words: tuple[Tensor, Tensor]) -> Sides:
+    with torch.no_grad():
+        return encoder.encode_images(items), encoder.encode_texts(*words)
+
+
+def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> list[Tensor]:
+    """Return S, or both directions with images as rows."""
+    with torch.no_grad():
+        S = encoder.score(images, texts)
+    return [S.i2t, S.t2i.T] if isinstance(S, Pair) else [S]
+
+
+def all_scores(encoder: Encoder, example: Example, spec: EncoderSpec) -> list[Tensor]:
+    return score(encoder, *encode(encoder, example.items(spec), captions(spec)))
+
+
+def equal(xs: list[Tensor], ys: list[Tensor]) -> bool:
+    """Whether all bits are the same; NaN, for a pair that is not scored, equals NaN."""
+    return len(xs) == len(ys) and all(torch.equal(x.nan_to_num(7e7), y.nan_to_num(7e7)) for x, y in zip(xs, ys, strict=True))
+
+
+def matching(pattern: str, encoder: Encoder) -> set[str]:
+    """Return the names of the parameters that have the pattern; none for an empty pattern."""
+    return {name for name, _ in encoder.named_parameters() if pattern and re.search(pattern, name)}
+
+
+def training_step(encoder: Encoder, items: Items, words: tuple[Tensor, Tensor], autocast: bool = False) -> list[Tensor]:
+    """Encode, under autocast if asked, and outside it score and take the step back; return S and the further loss."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        images, texts = encoder.encode_images(items), encoder.encode_texts(*words)
+    if autocast:
+        floats = {tensor.dtype for side in (images, texts) for tensor in side.tensors.values() if tensor.is_floating_point()}
+        assert floats == {torch.float32}, "what the towers return must not be of half precision"
+    S = encoder.score(images, texts)
+    assert isinstance(S, Tensor), "in training every pair has a score"
+    W = torch.randn(S.shape, generator=torch.Generator().manual_seed(3))
+    further = encoder.extra_loss(images, texts, S, pair_mask(torch.arange(N)), *words)
+    ((S * W).sum() + (0 if further is None else further)).backward()  # type: ignore[no-untyped-call]
+    return [S, *([] if further is None else [further])]
+
+
+def test_every_encoder_has_an_example() -> None:
+    assert EXAMPLES.keys() <= set(names("encoders"))
+    assert {example.name for example in examples()} == set(names("encoders"))
+
+
+def test_the_spec_rebuilds_the_options(spec: EncoderSpec) -> None:
+    assert build("encoders", spec_of(spec)) == spec
+
+
+def test_the_same_seed_builds_the_same_model(example: Example, spec: EncoderSpec) -> None:
+    one, other = (example.build(spec).state_dict() for _ in range(2))
+    assert one.keys() == other.keys()
+    assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_items_of_each_kind_are_taken_or_refused(example: Example, spec: EncoderSpec, kind: Kind) -> None:
+    with torch.device("meta"):
+        if kind == example.kind:
+            spec.rebuild(SHAPES[kind](example), len(tokeniser(spec)), spec.stored_files())
+        try:
+            spec.rebuild(SHAPES[kind](example), len(tokeniser(spec)), spec.stored_files())
+        except InputError as error:
+            assert kind != example.kind, error
+
+
+def test_n_items_and_m_captions_give_n_and_m_rows_and_s_in_its_range(
+    example: Example, spec: EncoderSpec, encoder: Encoder
+) -> None:
+    images, texts = encode(encoder, select(example.items(spec), slice(3)), captions(spec))
+    for side, rows in ((images, 3), (texts, N)):
+        assert len(side) == rows and {len(tensor) for tensor in side.tensors.values()} == {rows}
+        assert all(bool(tensor.isfinite().all()) for tensor in side.tensors.values())
+        assert side.global_ is not None or side.local is not None
+        assert side.global_ is None or (side.global_.ndim == 2 and side.global_.dtype == torch.float32)
+    with torch.no_grad():
+        S = encoder.score(images, texts)
+    directions = list(S) if isinstance(S, Pair) else [S]
+    assert [tuple(s.shape) for s in directions] == [(3, N), (N, 3)][: len(directions)]
+    assert encoder.score_min < encoder.score_max
+    for s in directions:
+        scored = s[~s.isnan()]
+        assert s.dtype == torch.float32 and bool(scored.isfinite().all())
+        assert len(scored) == s.numel() or (encoder.needs_full_matrix and bool((~s.isnan()).any(1).all()))
+        assert encoder.score_min - 1e-6 <= float(scored.min()) and float(scored.max()) <= encoder.score_max + 1e-6
+        assert float(scored.std()) > 1e-3, "scores must differ for the tests to say something"
+    assert images.select(slice(0, 2)).tensors.keys() == images.tensors.keys()
+
+
+def test_vectors_give_the_score_where_the_encoder_says_so(
+    example: Example, spec: EncoderSpec, encoder: Encoder
+) -> None:
+    images, texts = encode(encoder, example.items(spec), captions(spec))
+    if not encoder.is_dot_product:
+        return
+    (S,) = score(encoder, images, texts)
+    torch.testing.assert_close(S, images.vectors @ texts.vectors.T, rtol=0, atol=1e-6)
+    if encoder.is_cosine and example.unit:
+        for side in (images, texts):
+            torch.testing.assert_close(side.vectors.norm(dim=1), torch.ones(N), rtol=0, atol=1e-6)
+
+
+def test_masks_have_the_present_entries_first(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+    for training in (False, True):
+        encoder.train(training)
+        for side in encode(encoder, example.items(spec), captions(spec, longer=2)):
+            if side.mask is not None:
+                assert side.local is not None
+                assert side.mask.dtype == torch.bool and side.mask.shape == side.local.shape[:2]
+                assert torch.equal(side.mask, torch.arange(side.mask.shape[1]) < side.lengths[:, None])
+        if side.mask is not None:
+            assert torch.equal(side.lengths, LENGTHS), "of the captions"
+    assert encode(encoder, example.items(spec), captions(spec))[0].mask is None or encoder.pairwise
+
+
+def test_eval_mode_gives_the_same_bits_and_changes_no_state(
+    example: Example, spec: EncoderSpec, encoder: Encoder
+) -> None:
+    before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
+    torch.manual_seed(1)
+    one = all_scores(encoder, example, spec)
+    torch.manual_seed(2)
+    assert equal(all_scores(encoder, example, spec), one)
+    assert [name for name, tensor in encoder.state_dict().items() if not torch.equal(tensor, before[name])] == []
+
+
+def test_what_is_random_is_so_in_training_only(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+    encoder.train()
+    torch.manual_seed(1)
+    one = all_scores(encoder, example, spec)
+    torch.manual_seed(2)
+    other = all_scores(encoder, example, spec)
+    assert example.stochastic is None or equal(other, one) != example.stochastic
+
+
+@pytest.mark.usefixtures("float64")
+def test_scores_depend_on_neither_padding_nor_the_batch(example: Example, spec: EncoderSpec) -> None:
+    encoder = example.build(spec)
+    items, (ids, lengths) = example.items(spec), captions(spec)
+
+    def pairs(items: Items, words: tuple[Tensor, Tensor]) -> list[Tensor]:
+        """Return the scores of pairs: where the score of one depends on the others, what it is computed from."""
+        images, texts = encode(encoder, items, words)
+        if not encoder.needs_full_matrix:
+            return score(encoder, images, texts)
+        with torch.no_grad():
+            return [encoder.score_pairs(images, texts), images.vectors @ texts.vectors.T]
+
+    def require_same(scores: list[Tensor], expected: list[Tensor], what: str) -> None:
+        for x, y in zip(scores, expected, strict=True):
+            torch.testing.assert_close(x, y, rtol=0, atol=1e-9, msg=lambda text: f"{what}: {text}")
+
+    whole = pairs(items, (ids, lengths))
+    assert all(float(S.std()) > 1e-3 for S in whole), "scores must differ for the test to say something"
+    require_same(pairs(example.items(spec, longer=3), captions(spec, longer=5)), whole, "longer padding")
+    rows, columns = torch.tensor([3, 0, 4, 1, 2]), torch.tensor([1, 4, 2, 0, 3])
+    permuted = [S[rows][:, columns] for S in whole]
+    require_same(pairs(select(items, rows), (ids[columns], lengths[columns])), permuted, "another order")
+    fewer = [S[:2, 1:] for S in whole]
+    require_same(pairs(select(items, slice(2)), (ids[1:], lengths[1:])), fewer, "other items beside")
+    for i in range(N):
+        one = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
+        for j in (i, (i + 1) % N):
+            alone = pairs(select(items, slice(j, j + 1)), one)
+            require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
+
+
+@pytest.mark.usefixtures("float64")
+def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: EncoderSpec) -> None:
+    encoder = example.build(spec)
+    if not encoder.pairwise or encoder.needs_full_matrix:
+        return
+    sides = encode(encoder, example.items(spec), captions(spec))
+    with torch.no_grad():
+        expected = encoder.score_pairs(*sides)
+    for pairs in (1, 2 * N, 1 << 20):
+        encoder.pairs_per_chunk = pairs
+        torch.testing.assert_close(score(encoder, *sides)[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(
+    example: Example, spec: EncoderSpec, encoder: Encoder, files: Path, suffix: str
+) -> None:
+    words = tokeniser(spec)
+    encoder.train()
+    encode(encoder, example.items(spec), captions(spec))  # statistics and counters that are not those of a new model
+    checkpoint = Checkpoint(
+        encoder=spec_of(spec), objective="triplet", data="", **stored_tokens(words),
+        item_shape=stored_shape(example.shape(spec)), data_fingerprint="", epoch=1, metrics={},
+        weights=encoder.state_dict(), training={}, kept=dict(spec.stored_files()),
+    )  # fmt: skip
+    expected = all_scores(encoder.eval(), example, spec)
+    path = files.with_suffix(suffix)
+    checkpoint.save(path)
+    shutil.rmtree(files, ignore_errors=True)
+    stored = Checkpoint.load(path)
+    assert stored.words() == words
+    again = stored.model()
+    assert not again.training
+    assert equal(all_scores(again, example, spec), expected)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_gradient_reaches_every_parameter_that_trains(example: Example, spec: EncoderSpec) -> None:
+    encoder = example.build(spec).train()
+    torch.manual_seed(3)
+    training_step(encoder, example.items(spec), captions(spec))
+    gradients = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
+    frozen = {name for name, p in encoder.named_parameters() if not p.requires_grad}
+    assert gradients and not frozen & gradients.keys()
+    assert [name for name, gradient in gradients.items() if not bool(gradient.isfinite().all())] == []
+    without = {name for name, _ in encoder.named_parameters()} - frozen - gradients.keys()
+    assert without == matching(example.unused, encoder)
+    if example.frozen is not None:
+        assert frozen == matching(example.frozen, encoder)
+    largest = max(float(gradient.abs().max()) for gradient in gradients.values())
+    silent = {name for name, gradient in gradients.items() if float(gradient.abs().max()) <= ZERO * largest}
+    if example.silent is not None:
+        assert silent == matching(example.silent, encoder) & gradients.keys()
+
+
+def test_a_training_step_in_bfloat16_gives_float32(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+    encoder.train()
+    torch.manual_seed(3)
+    for tensor in training_step(encoder, example.items(spec), captions(spec), autocast=True):
+        assert tensor.dtype == torch.float32 and bool(tensor.isfinite().all())
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad is None or bool(parameter.grad.isfinite().all()), name
+    assert any(parameter.grad is not None for parameter in encoder.parameters())
+
+
+def test_groups_and_weight_decay_are_of_its_own_parameters(example: Example, encoder: Encoder) -> None:
+    named = {id(p): name for name, p in encoder.named_parameters()}
+    groups = {group: [named.get(id(p), "foreign") for p in ps] for group, ps in encoder.parameter_groups().items()}
+    everything = [name for members in groups.values() for name in members]
+    assert len(everything) == len(set(everything)) and "foreign" not in everything
+    assert all(members for members in groups.values())
+    if example.groups is not None:
+        expected = {group: {n for n in named.values() if re.search(p, n)} for group, p in example.groups.items()}
+        assert {group: set(members) for group, members in groups.items()} == expected
+    assert all(isinstance(encoder.uses_weight_decay(name), bool) for name in named.values())

@@ -1,0 +1,25 @@
+"""What several tests read from the artists of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from matplotlib.axes import Axes
+
+Values = npt.NDArray[np.float64]
+Histogram = Callable[[Axes], tuple[Values, Values]]
+
+
+@pytest.fixture
+def histogram() -> Histogram:
+    """The height and the edges of the bins of a filled histogram."""
+
+    def read(ax: Axes) -> tuple[Values, Values]:
+        outline = ax.collections[0].get_paths()[0].vertices
+        top = outline[len(outline) // 2 + 1 : -1][::-1]  # after the base from left to right comes the top, back again
+        return top[:-1:2, 1], top[::2, 0]
+
+    return read
