@@ -24,5 +24,6 @@ SamplingMode = Literal["pairs", "images", "single"]  # how a split is cut into b
 SameImage = Literal["keep", "mask"]  # another caption of the same image is a negative, or not valid
 Reduction = Literal["sum", "mean", "pairs", "cells"]  # how the losses of queries are reduced to one number
 
+DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")

@@ -10,13 +10,12 @@ import pandas as pd
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import Progress, SamplingMode
+from lossscope.core.types import DIRECTIONS, Progress, SamplingMode
 from lossscope.errors import InputError
 
 from .sweep import Sweep
 
 COLUMNS = ("source", "split", "epoch", "direction", "query", "s_pos", "s_neg", "batch_size", "sampling", "seed")
-DIRECTIONS = ("i2t", "t2i", "both")
 
 
 def similarity_cloud(
@@ -46,8 +45,8 @@ def similarity_cloud(
     Raises:
         InputError: another direction, or no query has a positive and a negative.
     """
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}; got {direction!r}")
+    if direction not in (*DIRECTIONS, "both"):
+        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, both; got {direction!r}")
     # the probe depends on no objective, and `sampling` says how batches are made: any objective does
     sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True)
     rows = sweep.run(embedded, progress=progress).queries
@@ -71,7 +70,7 @@ def hardest_negative_counts(
 
     Raises InputError for a direction other than i2t and t2i.
     """
-    if direction not in DIRECTIONS[:2]:
+    if direction not in DIRECTIONS:
         raise InputError(f"direction must be i2t or t2i; got {direction!r}")
     i2t = direction == "i2t"
     ids = embedded.caption_ids if i2t else embedded.image_ids

@@ -79,8 +79,8 @@ class Run:
         """Raise InputError when the folder holds files already; make nothing."""
         if self.writes and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise InputError(
-                f"run folder {self.path} must be new or empty; it is not. Resume it with --resume {self.path}, or choose "
-                "another --out"
+                f"run folder {self.path} must be new or empty; it is not. Resume it with --resume {self.path}, or "
+                "choose another --out"
             )
 
     def event(self, what: str, **details: Any) -> None:
@@ -186,8 +186,8 @@ def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
     )
     if len(checkpoints) < 2:
         raise InputError(
-            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(checkpoints)}. Train for "
-            "more epochs, or leave --path out"
+            f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(checkpoints)}. Train "
+            "for more epochs, or leave --path out"
         )
     return checkpoints
 

@@ -1,9 +1,10 @@
-"""Names of the metrics that runs are compared on; imports nothing, so that the command line can offer them at once."""
+"""Names of the metrics that runs are compared on; imports nothing heavy: the command line offers them at once."""
 
 from __future__ import annotations
 
+from lossscope.core.types import DIRECTIONS
+
 CUTOFFS = (1, 5, 10)  # k of R@k
-DIRECTIONS = ("i2t", "t2i")
 
 RECALLS = ("rsum", *(f"{direction}_R@{k}" for direction in DIRECTIONS for k in CUTOFFS))
 METRICS = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from lossscope.core.types import DIRECTIONS
 from lossscope.errors import InputError
 
-from .metric_names import DIRECTIONS
 from .naming import NO_SEED, require_distinct_seeds
 from .paired_tests import SeedTest
 

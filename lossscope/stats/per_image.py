@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from lossscope.core.types import DIRECTIONS
 from lossscope.errors import InputError
 
-from .metric_names import CUTOFFS, DIRECTIONS, METRICS
+from .metric_names import CUTOFFS, METRICS
 
 
 @dataclass(frozen=True)

@@ -150,9 +150,7 @@ def _read_recipe(run: Path) -> Recipe:
     """Read the recipe of a run folder. Raises InputError where there is none, or it does not name what was trained."""
     file = run / "config.toml"
     if not file.is_file():
-        raise InputError(
-            f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml"
-        )
+        raise InputError(f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml")
     missing = [name for name in ("data", "encoder", "objective") if name not in read_toml(file)]
     recipe = read_recipe(file)
     if missing:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from lossscope.core.types import CONVENTIONS
+
 from . import _captions, _contest, runs
 from ._contest import Contest
 from ._footnotes import Footnotes, join_marks
@@ -16,7 +18,6 @@ from ._summary import undefined_note
 from .base import Table
 from .cells import Better, Cell
 
-CONVENTIONS = ("corrected", "released", "text")
 DASH_NOTE = "–: not printed, or not measured."
 
 

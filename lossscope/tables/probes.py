@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from lossscope.core.types import DIRECTIONS
+
 from . import _summary
 from ._summary import Row
 from .base import Table
@@ -14,7 +16,6 @@ from .cells import Cell, decimals
 OBJECTIVES = 3  # at most, side by side in one table
 _BY = ("source", "objective", "direction", "probe")
 _TABLE = ("source", "sampling", "batch_size")  # rows that differ in these are in different tables
-_DIRECTIONS = ("i2t", "t2i")
 
 
 def build(frame: pd.DataFrame) -> list[Table]:
@@ -46,7 +47,7 @@ def _parts(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _table(rows: pd.DataFrame, name: str) -> Table:
     specs = [None] if rows["objective"].isna().all() else list(rows["objective"].unique())
-    columns = [(spec, direction) for spec in specs for direction in _DIRECTIONS]
+    columns = [(spec, direction) for spec in specs for direction in DIRECTIONS]
     headings = [("" if spec is None else str(spec), direction) for spec, direction in columns]
     rows = rows.assign(label=_labels(rows))
     lines = []

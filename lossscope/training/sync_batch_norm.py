@@ -21,7 +21,8 @@ class _Normalised(torch.autograd.Function):
     """y = w (x − mean) / √(variance + eps) + b, with mean and variance over the values of all processes.
 
     dx = w / √(variance + eps) · (dy − Σ dy / n − x̂ Σ dy x̂ / n), x̂ the normalised x, both sums over all processes. The
-    gradients of w and b are those of this process; they are added up with the gradients of other parameters. Source: Ioffe & Szegedy 2015.
+    gradients of w and b are those of this process; they are added up with the gradients of other
+    parameters. Source: Ioffe & Szegedy 2015.
     """
 
     @staticmethod

@@ -108,7 +108,7 @@ def test_what_is_computed_of_runs(tmp_path: Path) -> None:
         ("seeds = [0, 1]", "seeds = []", "must have at least one seed and one combination of entries; it has none"),
         ("epochs = 2", 'epochs = "two"', "epochs of .* must be a whole number; got 'two'"),
         ("epochs = 2", "epoch = 2", "got 'epoch'"),
-        ("[[encoders]]", "[[encoder]]", "encoders of .* must be given; it is missing"),
+        ("[[encoders]]", "[[encoder]]", "keys of .*; got 'encoder'; did you mean 'encoders'"),
         ("[[encoders]]", "[encoder]\n[[encoders]]", "keys of .*; got 'encoder'; did you mean 'encoders'"),
         ('spec = "smoothap"', 'name = "smoothap"', "spec of objectives 2 of .* must be given; it is missing"),
         ('spec = "smoothap"', 'name = "Triplet SH"\nspec = "smoothap"', "names in .* must differ; got 'Triplet SH'"),

@@ -17,8 +17,8 @@ from .base import ReportData, split_of
 
 ORDER = 30
 _TEXT = (
-    "The COCOS paper concludes from its tables: the fewer samples carry the gradient at the end of training, the better "
-    "the model retrieves. Here every run is a point, counted per query."
+    "The COCOS paper concludes from its tables: the fewer samples carry the gradient at the end of training, the "
+    "better the model retrieves. Here every run is a point, counted per query."
 )
 _CAPTION = (
     "Samples counted above eps {eps:g} per query (mean over all queries, {counted} split, frozen models) against rsum "

@@ -16,8 +16,8 @@ ORDER = 80
 _QUERIES = 400  # of a cloud on the page
 _FINE = 4  # up to this number of fields they have points every 0.02, else every 0.04
 _TEXT = (
-    "Every field shows the weights that the loss itself returns for queries with one positive and one negative candidate; "
-    "no formula is drawn. To the right the positive is more similar, upwards the negative."
+    "Every field shows the weights that the loss itself returns for queries with one positive and one negative "
+    "candidate; no formula is drawn. To the right the positive is more similar, upwards the negative."
 )
 
 

@@ -16,8 +16,9 @@ from .base import ReportData, fold, panel, split_of
 
 ORDER = 70
 _TEXT = (
-    "Similarities of the best positive and the hardest negative in the batch, the part of the gradient that is tangential "
-    "to the sphere, and how unevenly candidates are the hardest negative. Split {split}, frozen models. {batches}"
+    "Similarities of the best positive and the hardest negative in the batch, the part of the gradient that is "
+    "tangential to the sphere, and how unevenly candidates are the hardest negative. Split {split}, frozen "
+    "models. {batches}"
 )
 _STATISTICS = {
     "s_pos": 3,

@@ -17,8 +17,8 @@ from .base import ReportData, split_of
 ORDER = 10
 _SYSTEM = ("data", "encoder", "objective_label")
 _TEXT = (
-    "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and models; "
-    "where ours differ they serve as orientation."
+    "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and "
+    "models; where ours differ they serve as orientation."
 )
 
 

@@ -17,8 +17,8 @@ from .base import ReportData, fold, panel
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
 _TEXT = (
-    "Every frozen model, whatever it was trained with, is counted under {loss} at many temperatures. The model does not "
-    "change: these are the weights that the loss would give, not the results of training with it."
+    "Every frozen model, whatever it was trained with, is counted under {loss} at many temperatures. The model does "
+    "not change: these are the weights that the loss would give, not the results of training with it."
 )
 
 

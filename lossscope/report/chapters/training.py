@@ -17,9 +17,9 @@ from .base import ReportData, fold, panel
 
 ORDER = 60
 _TEXT = (
-    "On the validation split, after each epoch. Where both similarities are equal the model has collapsed: no query can be "
-    "distinguished from another, and a hinge loss stays at its margin. Losses of different objectives have different "
-    "scales; a jump is the end of a warm-up with another loss."
+    "On the validation split, after each epoch. Where both similarities are equal the model has collapsed: no query "
+    "can be distinguished from another, and a hinge loss stays at its margin. Losses of different objectives have "
+    "different scales; a jump is the end of a warm-up with another loss."
 )
 _NEAR = 0.05  # relative distance within which a loss is at its plateau
 
