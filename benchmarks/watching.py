@@ -41,7 +41,6 @@ def training_step(folder: Path) -> Callable[[], object]:
     return lambda: train_step(task, state, task.objective_of(1), batch, folder)
 
 
-
 def milliseconds(function: Callable[[], object], repeats: int) -> float:
     """The median of so many calls, after a few that are not counted."""
     taken = []
