@@ -36,17 +36,17 @@ FORMER_NAMES = {
 class Encoder(nn.Module):
     """Two towers and a score. A subclass that defines an attribute of FORMER_NAMES raises SpecError."""
 
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        for name in sorted(FORMER_NAMES.keys() & vars(cls).keys()):
-            raise SpecError(f"{cls.__name__} must define {FORMER_NAMES[name]}; it defines {name}, its former name")
-
     is_cosine: bool = True  # whether the score is a cosine
     score_min: float = -1.0  # least possible score
     score_max: float = 1.0  # greatest possible score
     pairwise: bool = False  # whether S comes from pairs of local features (score_pairs), not from one vector per item
     pairs_per_chunk: int = 2048  # pairs that a pairwise score computes at a time
     needs_full_matrix: bool = False  # whether a score depends on the other items (re-ranking): S cannot be tiled
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in sorted(FORMER_NAMES.keys() & vars(cls).keys()):
+            raise SpecError(f"{cls.__name__} must define {FORMER_NAMES[name]}; it defines {name}, its former name")
 
     @property
     def is_dot_product(self) -> bool:

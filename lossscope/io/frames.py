@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,22 @@ def read_rows(path: Path | str) -> pd.DataFrame:
     except (OSError, ValueError) as error:  # a pyarrow error is one, and so is an empty or malformed CSV
         raise InputError(f"{path} must be a readable {path.suffix} file; {error}") from error
     return frame
+
+
+def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    """Raise InputError, naming what is missing, unless the frame has these columns.
+
+    Args:
+        frame: any rows.
+        columns: names of the columns that are needed.
+        what: what the rows are, for the message.
+    """
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"{what} must have the columns {', '.join(columns)}; got {', '.join(map(str, frame.columns)) or 'none'}. "
+            f"Add {', '.join(missing)}"
+        )
 
 
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:

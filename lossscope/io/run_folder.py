@@ -18,6 +18,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .files import write_text
+from .frames import require_columns
 
 _SIMILARITIES = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
 _EPOCH = re.compile(r"epoch-(\d+)\.pt")
@@ -198,9 +199,7 @@ def _read_table(path: Path, *required: str) -> pd.DataFrame:
         table = pd.read_csv(path)
     except ValueError as error:  # pandas' parser errors are ValueErrors
         raise InputError(f"{path} must be a whole CSV table; {error}") from error
-    missing = [name for name in required if name not in table]
-    if missing:
-        raise InputError(f"{path} must have the columns {', '.join(required)}; missing {', '.join(missing)}")
+    require_columns(table, required, str(path))
     return table
 
 

@@ -121,7 +121,7 @@ def _number_of_seeds(rows: pd.DataFrame) -> str:
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with both numbers. Raises InputError for other columns, directions or duplicates, or no rows."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     others = sorted(set(map(str, frame["direction"])) - set(MARKERS))
     if others:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")

@@ -124,7 +124,7 @@ def _coarse_grid(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _check(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame. Raises InputError unless it has all columns, full grids and finite weights."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     for _, field in frame.groupby("objective", observed=True):
         n_x, n_y = field["s_pos"].nunique(), field["s_neg"].nunique()
         if len(field.drop_duplicates(["s_pos", "s_neg"])) != n_x * n_y or len(field) != n_x * n_y or min(n_x, n_y) < 2:

@@ -72,7 +72,7 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
     Raises InputError for other columns or directions, or when no row is left.
     """
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
     if others:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")

@@ -76,7 +76,7 @@ def _skewness(counts: _Values) -> float:
 
 def _check(frame: pd.DataFrame) -> None:
     """Raise InputError unless the frame has all columns, counts >= 0 and a count above 0 for each label."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     if not np.isfinite(frame["count"].to_numpy(np.float64)).all() or (frame["count"] < 0).any():
         raise InputError(
             f"counts of {_NAME} must be numbers >= 0; got others. Use "

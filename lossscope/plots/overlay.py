@@ -207,6 +207,6 @@ def _evenly_spaced(number: int) -> list[int]:
 
 def _check(frame: pd.DataFrame) -> None:
     """Raise InputError unless the frame has all columns and finite similarities."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     if not np.isfinite(frame[["s_pos", "s_neg"]].to_numpy(dtype=np.float64)).all():
         raise InputError(f"similarities of {_NAME} must be finite; got NaN or infinity. Leave those queries out")

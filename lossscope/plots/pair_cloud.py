@@ -137,7 +137,7 @@ def _medians(s: _Values, weight: _Values) -> pd.DataFrame:
 
 def _check(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame. Raises InputError unless it has all columns and finite numbers."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     if not all(math.isfinite(frame[name].abs().max()) and frame[name].notna().all() for name in COLUMNS[2:]):
         raise InputError(f"similarities and weights of {_NAME} must be finite; got NaN or infinity. Leave them out")
     return frame

@@ -112,7 +112,7 @@ def _scale(ax: Axes, frame: pd.DataFrame) -> None:
 
 def _check(frame: pd.DataFrame) -> None:
     """Raise InputError unless the frame has all columns, and no other sides."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     others = sorted(set(map(str, frame["side"])) - set(SIDES))
     if others:
         raise InputError(f"side must be positive or negative; got {', '.join(others)}. Rename the values of `side`")

@@ -119,13 +119,13 @@ def _draw_reference(ax: Axes, reference: pd.DataFrame | None) -> list[_End]:
 
 
 def _valid_reference(reference: pd.DataFrame) -> pd.DataFrame:
-    style.require_columns(reference, REFERENCE, f"{_NAME}, reference")
+    style.require_rows(reference, REFERENCE, f"{_NAME}, reference")
     return reference.dropna(subset=["rsum"])
 
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with an rsum. Raises InputError for other columns, duplicates, or when no row is left."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     rows = frame.dropna(subset=["rsum"])
     if rows.empty:
         raise InputError(f"frame of {_NAME} must have a known rsum; got none. Evaluate the runs")

@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
+from lossscope.io import frames
 from lossscope.io.files import write_atomically
 
 COLUMN = 3.3  # inches: one column of a two-column paper
@@ -161,14 +162,9 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return new_figure().add_subplot() if ax is None else ax
 
 
-def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+def require_rows(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Raise InputError, naming what is missing, unless `frame` has rows and these columns."""
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise InputError(
-            f"frame of {what} must have the columns {', '.join(columns)}; "
-            f"got {', '.join(map(str, frame.columns))}. Add {', '.join(missing)}"
-        )
+    frames.require_columns(frame, columns, f"frame of {what}")
     if frame.empty:
         raise InputError(f"frame of {what} must have at least one row; got none. Check what was selected")
 

@@ -107,7 +107,7 @@ def _percent(share: float) -> str:
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a norm. Raises InputError for other columns, norms that are not >= 0, or no rows."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     rows = frame.dropna(subset=["value"])
     if rows.empty:
         raise InputError(f"frame of {_NAME} must have a known norm; got none. Every query was skipped")

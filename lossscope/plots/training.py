@@ -111,7 +111,7 @@ def _handles(rows: pd.DataFrame, value: str) -> list[Line2D]:
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the column `label`. Raises InputError for other columns, or without a loss or an rsum."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     if frame[["loss", "rsum"]].isna().all(axis=None):
         raise InputError(f"frame of {_NAME} must have a loss or an rsum; got none. Read a run with Run.curves")
     return frame if "label" in frame else frame.assign(label=frame["run"].astype(str))

@@ -37,7 +37,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Ax
         ax: axes to draw on; None: new ones.
         legend: add a legend.
     """
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     run = style.single_value(frame, "run", _NAME)
     ax = style.axes_or_new(ax)
     rows = _similarities(frame)
@@ -62,7 +62,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS; unknown values are NaN.
     """
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     runs = list(map(str, frame["run"].unique()))
     per_row = style.panels_per_row(len(runs))
     blocks = math.ceil(len(runs) / per_row)
@@ -91,7 +91,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS; unknown values are NaN.
     """
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     runs = list(map(str, frame["run"].unique()))
     per_row = style.panels_per_row(len(runs))
     n_rows = math.ceil(len(runs) / per_row)
@@ -110,7 +110,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     parts = []
     for run, rows in frame.groupby("run", sort=False, observed=True):
         last = _similarities(rows).iloc[-1]

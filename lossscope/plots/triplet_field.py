@@ -73,7 +73,7 @@ def draw_many(
         margin: of all panels, or of objectives by name.
         pale: in greys, as the background of something else.
     """
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
+    style.require_rows(frame, ("objective", "s_pos", "s_neg", value), _NAME)
     objectives = list(frame["objective"].unique())
     per_row = style.panels_per_row(len(objectives))
     n_rows = math.ceil(len(objectives) / per_row)
@@ -106,7 +106,7 @@ def panels(fig: Figure) -> list[Axes]:
 
 def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
     """Return a description of the picture for readers who cannot see it."""
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
+    style.require_rows(frame, ("objective", "s_pos", "s_neg", value), _NAME)
     parts = []
     for objective, field in frame.groupby("objective", sort=False, observed=True):
         size = field[value].abs()
@@ -124,7 +124,7 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
 
     Raises InputError unless the frame has one objective on a full grid.
     """
-    style.require_columns(frame, ("objective", "s_pos", "s_neg", value), _NAME)
+    style.require_rows(frame, ("objective", "s_pos", "s_neg", value), _NAME)
     style.single_value(frame, "objective", _NAME)
     if frame.duplicated(["objective", "s_pos", "s_neg"]).any():
         raise InputError(f"frame of {_NAME} must hold each (s_pos, s_neg) once; got some twice. Drop the duplicates")

@@ -87,7 +87,7 @@ def _range(w: _Grid) -> str:
 
 def _check(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame. Raises InputError unless it has all columns, full grids and finite weights."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     n_x, n_y = frame["s_pos"].nunique(), frame["s_neg"].nunique()
     points = frame[["objective", "s_pos", "s_neg"]].drop_duplicates()
     if not len(frame) == len(points) == n_x * n_y * frame["objective"].nunique() or min(n_x, n_y) < 2:

@@ -109,7 +109,7 @@ def _handles(rows: pd.DataFrame) -> list[Line2D]:
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a mean. Raises InputError for other columns, directions or duplicates, or no rows."""
-    style.require_columns(frame, COLUMNS, _NAME)
+    style.require_rows(frame, COLUMNS, _NAME)
     others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
     if others:
         raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")

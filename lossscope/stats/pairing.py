@@ -10,6 +10,7 @@ import pandas as pd
 
 from lossscope.core.types import DIRECTIONS
 from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
 
 from .naming import NO_SEED, require_distinct_seeds
 from .paired_tests import SeedTest
@@ -108,9 +109,7 @@ def _runs_by_seed(name: str, rows: pd.DataFrame) -> dict[str, str]:
 
 def _require_valid(queries: pd.DataFrame) -> None:
     """Raise InputError unless columns, names, directions, ranks and seeds are those of whole runs."""
-    missing = [name for name in COLUMNS if name not in queries]
-    if missing:
-        raise InputError(f"queries must have the columns {', '.join(COLUMNS)}; missing {', '.join(missing)}")
+    require_columns(queries, COLUMNS, "queries")
     if queries.empty:
         raise InputError("queries must have rows; got none")
     for name in ("run", "data", "encoder", "objective_label"):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
 
 COLUMNS = ("panel", "direction", "losses", "n", "tau", "low", "high", "verdict")
 RESAMPLES = 9999
@@ -37,9 +37,7 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     Raises:
         InputError: the frame lacks one of these columns.
     """
-    missing = [name for name in _REQUIRED if name not in frame]
-    if missing:
-        raise InputError(f"frame of counts must have the columns {', '.join(_REQUIRED)}; missing {', '.join(missing)}")
+    require_columns(frame, _REQUIRED, "frame of counts")
     complete, rows = frame.dropna(subset=["count", "rsum"]), []
     groups = complete.groupby(["panel", "direction"], sort=False, observed=True)
     for number, ((panel, direction), runs) in enumerate(groups):

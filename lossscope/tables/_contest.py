@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
 
 from ._footnotes import Footnotes, join_marks
 from .cells import Better, Cell, mark_best_of_column
@@ -69,9 +70,7 @@ def with_signs(tests: pd.DataFrame | None) -> pd.DataFrame | None:
     """Return the tests with a column `sign`. Raises InputError for missing columns and for too many kinds of tests."""
     if tests is None:
         return None
-    missing = [column for column in _COLUMNS if column not in tests]
-    if missing:
-        raise InputError(f"tests must have the columns {', '.join(_COLUMNS)}; {', '.join(missing)} missing. Add them")
+    require_columns(tests, _COLUMNS, "tests")
     named = tests if "test" in tests else tests.assign(test="a test without a name")
     kinds = list(named["test"].unique())
     if len(kinds) > len(SIGNS):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lossscope.errors import InputError, NoRows
-from lossscope.io.frames import SUMMARY
+from lossscope.errors import NoRows
+from lossscope.io.frames import SUMMARY, require_columns
 
 from .base import Table
 from .cells import DASH, Better, Cell, mark_best
@@ -68,7 +68,7 @@ class Row:
 
 def require_rows(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     """Return the rows of all probes, each once. Raises InputError for missing columns, NoRows without rows."""
-    _require_columns(frame)
+    require_columns(frame, COLUMNS, "summary rows")
     if frame.empty:
         raise NoRows(f"table {table} must have rows; got none. Run `lossscope probe`")
     return frame.drop_duplicates()
@@ -81,7 +81,7 @@ def whole_splits(frame: pd.DataFrame) -> pd.DataFrame:
 
 def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
     """Return the rows of one probe. Raises InputError for missing columns, NoRows with the command that makes rows."""
-    _require_columns(frame)
+    require_columns(frame, COLUMNS, "summary rows")
     rows = frame[frame["probe"] == probe]
     if rows.empty:
         command = "eval" if probe == "recall" else probe
@@ -90,15 +90,6 @@ def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
             f"Run `lossscope {command}`"
         )
     return rows.drop_duplicates()
-
-
-def _require_columns(frame: pd.DataFrame) -> None:
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
-        raise InputError(
-            f"summary rows must have the columns {', '.join(COLUMNS)}; "
-            f"got {', '.join(map(str, frame.columns))}. Add {', '.join(missing)}"
-        )
 
 
 def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:

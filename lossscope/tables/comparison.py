@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
 
 from .base import Table
 from .cells import Cell
@@ -119,8 +120,6 @@ def _span(values: pd.Series) -> str:
 
 
 def _require_comparisons(frame: pd.DataFrame) -> None:
-    missing = [name for name in REQUIRED if name not in frame]
-    if missing:
-        raise InputError(f"comparison rows must have the columns {', '.join(REQUIRED)}; missing {', '.join(missing)}")
+    require_columns(frame, REQUIRED, "comparison rows")
     if frame.empty:
         raise InputError("table comparison must have rows; got none. Run `lossscope compare`")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError, NoRows
-from lossscope.io.frames import SUMMARY
+from lossscope.io.frames import SUMMARY, require_columns
 from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, join_marks
@@ -37,12 +37,7 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
         InputError: columns or labels are missing.
         NoRows: the probe has no rows.
     """
-    missing = [column for column in COLUMNS if column not in frame.columns]
-    if missing:
-        got = ", ".join(map(str, frame.columns))
-        raise InputError(
-            f"rows of runs must have the columns {', '.join(COLUMNS)}; got {got}. Add {', '.join(missing)}"
-        )
+    require_columns(frame, COLUMNS, "rows of runs")
     for column in ("run", *LABELS, "spec"):
         if frame[column].isna().any():
             raise InputError(f"{column} of every row of a run must be given; some rows have none. Name every run")

@@ -305,7 +305,7 @@ def broken(frame: pd.DataFrame, **values: Any) -> pd.DataFrame:
 
 
 BAD = [
-    (lambda f: f.drop(columns="rank"), "missing rank"),
+    (lambda f: f.drop(columns="rank"), "Add rank"),
     (lambda f: f[:0], "must have rows; got none"),
     (lambda f: broken(f, rank=math.nan), "rank of every query must be a number of at least 0; 1 of run b-2 are not"),
     (lambda f: broken(f, ap5=math.nan), "ap5 of every query must be a number"),
@@ -383,7 +383,7 @@ def test_the_table_has_a_note_on_missing_tests_and_prints_no_p_as_zero() -> None
     assert line["images p"].plain() == "0.000003"
     assert line["seeds difference"].missing
     assert line["seeds p (t)"].missing
-    with pytest.raises(InputError, match="missing p_t_holm"):
+    with pytest.raises(InputError, match="Add p_t_holm"):
         comparison.build(rows.drop(columns="p_t_holm"))
     with pytest.raises(InputError, match="must have rows; got none"):
         comparison.build(rows[:0])

@@ -9,7 +9,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
-from lossscope.stats.naming import TrainedModel, name_systems
+from lossscope.stats.naming import TrainedModel, label_systems, name_systems
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import printed_choices
 
@@ -69,6 +69,16 @@ def test_a_model_of_unknown_training_is_named_after_its_file() -> None:
     assert [row["objective_label"] for row in rows] == ["saf.npz", "sgr.npz"]
     assert [row["seed"] for row in rows] == [None, None]
     assert {row["data"] for row in rows} == {row["encoder"] for row in rows} == {"unknown"}
+
+
+def test_only_systems_that_share_what_is_shown_elsewhere_are_distinguished() -> None:
+    models = [model("a"), model("b", data="scenes:train=10", lr=0.1), model("c", lr=0.1)]
+    assert label_systems(models[:2], within=("data",)) == ["ntxent", "ntxent"]
+    assert label_systems(models, within=("data",)) == [
+        "ntxent, lr 0.001",
+        "ntxent",
+        "ntxent, lr 0.1",
+    ]
 
 
 def test_models_that_cannot_be_compared_are_refused() -> None:

@@ -157,5 +157,5 @@ def test_where_nothing_is_decided_the_sentences_say_so() -> None:
 
 
 def test_missing_columns_are_named() -> None:
-    with pytest.raises(InputError, match=r"must have the columns label, .*; missing seed, rsum"):
+    with pytest.raises(InputError, match=r"must have the columns label, .*.*Add seed, rsum"):
         association(frame(FEW, {"few": GOOD, "many": BAD}).drop(columns=["seed", "rsum"]))

@@ -1,0 +1,90 @@
+"""`lossscope plot`: does it draw any picture from a file of numbers, and say what a file lacks?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from PIL import Image
+from typer.testing import CliRunner
+
+from lossscope.declarations import declarations
+
+PICTURES = [declared.name for declared in declarations("pictures")]
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def lossscope(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+@pytest.fixture
+def field_file() -> str:
+    """What `diagram --format csv` prints."""
+    printed = lossscope("diagram", "--triplet", "cir", "--points", "11", "--format", "csv", "--quiet")
+    assert printed.exit_code == 0, printed.stderr
+    Path("field.csv").write_text(printed.stdout, encoding="utf-8")
+    return "field.csv"
+
+
+def test_numbers_of_a_command_become_its_picture(field_file: str) -> None:
+    result = lossscope("plot", "triplet_field", field_file)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "triplet_field.png\n"
+    with Image.open("triplet_field.png") as picture:
+        assert "T cir, tau 10" in picture.text["Description"]  # type: ignore[attr-defined]
+
+
+def test_the_style_and_the_kind_of_file_can_be_chosen(field_file: str) -> None:
+    for style in ("screen", "paper"):
+        assert lossscope("plot", "triplet_field", field_file, "-o", f"{style}.png", "--style", style).exit_code == 0
+    with Image.open("screen.png") as screen, Image.open("paper.png") as paper:
+        assert paper.size[0] < 0.8 * screen.size[0]
+    result = lossscope("plot", "triplet_field", field_file, "-o", "field.pdf")
+    assert result.exit_code == 0 and Path("field.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("picture", PICTURES)
+def test_a_file_without_the_columns_of_a_picture_says_which(picture: str) -> None:
+    Path("other.csv").write_text("colour,number\nred,1\n", encoding="utf-8")
+    result = lossscope("plot", picture, "other.csv")
+    assert result.exit_code == 1
+    assert "must have the columns" in result.stderr and "got colour, number" in result.stderr
+    assert not list(Path().glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("triplet_feld", "field.csv"), 2, "did you mean 'triplet_field'"),
+        (("style", "field.csv"), 2, "PICTURE"),
+        (("triplet_field", "gone.csv"), 1, "gone.csv must be a readable .csv file"),
+        (("triplet_field", "field.json"), 1, "rows must be in a .csv or .parquet file; got 'field.json'"),
+        (("triplet_field", "field.csv", "-o", "field.bmp"), 1, "field.bmp"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(field_file: str, words: tuple[str, ...], code: int, message: str) -> None:
+    result = lossscope("plot", *words)
+    assert result.exit_code == code
+    assert message in result.stderr
+
+
+def test_damaged_files_are_refused() -> None:
+    Path("empty.csv").touch()
+    Path("torn.parquet").write_bytes(b"PAR1torn")
+    for name in ("empty.csv", "torn.parquet"):
+        result = lossscope("plot", "triplet_field", name)
+        assert result.exit_code == 1 and f"{name} must be a readable" in result.stderr
+
+
+def test_every_picture_is_listed() -> None:
+    listed = lossscope("list", "pictures")
+    assert listed.exit_code == 0 and all(name in listed.stdout for name in PICTURES)

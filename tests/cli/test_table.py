@@ -1,0 +1,61 @@
+"""`lossscope table`: does it make any table from a file of rows, and say what a file lacks?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.declarations import declarations
+
+TABLES = [declared.name for declared in declarations("tables")]
+
+
+@pytest.fixture(autouse=True)
+def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def lossscope(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_rows_of_a_command_become_the_table_that_it_prints(tiny_checkpoint: Path) -> None:
+    rows = lossscope("cocos", tiny_checkpoint, "--split", "val", "--batch-size", "16", "--quiet", "--format", "csv")
+    assert rows.exit_code == 0, rows.stderr
+    Path("rows.csv").write_text(rows.stdout, encoding="utf-8")
+    made = lossscope("table", "cocos_softmax", "rows.csv", "--format", "latex")
+    assert made.exit_code == 0, made.stderr
+    (means,) = pd.read_csv("rows.csv").query("statistic == 'C_neg' and direction == 'i2t'")["mean"]
+    assert r"\begin{table}" in made.stdout and f"{means:.2f}" in made.stdout
+    assert lossscope("table", "cocos_softmax", "rows.csv", "--out", "table.tex", "--format", "latex").exit_code == 0
+    assert Path("table.tex").read_text(encoding="utf-8").strip() == made.stdout.strip()
+
+
+def test_rows_of_another_loss_say_what_to_run(tiny_checkpoint: Path) -> None:
+    rows = lossscope("cocos", tiny_checkpoint, "--split", "val", "--batch-size", "16", "--quiet", "--format", "csv")
+    Path("rows.csv").write_text(rows.stdout, encoding="utf-8")
+    result = lossscope("table", "cocos_triplet", "rows.csv")
+    assert result.exit_code == 1 and "must have rows of triplet or triplet_sh; got ntxent" in result.stderr
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_file_without_the_columns_of_a_table_says_which(table: str) -> None:
+    Path("other.csv").write_text("colour,number\nred,1\n", encoding="utf-8")
+    result = lossscope("table", table, "other.csv")
+    assert result.exit_code == 1
+    assert "must have the columns" in result.stderr and "colour, number" in result.stderr
+
+
+def test_an_unknown_table_is_named_and_all_are_listed() -> None:
+    Path("rows.csv").write_text("a\n1\n", encoding="utf-8")
+    result = lossscope("table", "cocos_triple", "rows.csv")
+    assert result.exit_code == 2 and "did you mean 'cocos_triplet'" in result.stderr
+    listed = lossscope("list", "tables")
+    assert listed.exit_code == 0 and all(name in listed.stdout for name in TABLES)

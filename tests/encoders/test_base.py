@@ -1,0 +1,19 @@
+"""Encoder: is a class of an older version refused, instead of never being called?"""
+
+from __future__ import annotations
+
+import pytest
+
+from lossscope.encoders.base import FORMER_NAMES, Encoder
+from lossscope.errors import SpecError
+
+
+@pytest.mark.parametrize("former", sorted(FORMER_NAMES))
+def test_a_class_with_a_former_name_is_refused_with_the_current_one(former: str) -> None:
+    message = f"Mine must define {FORMER_NAMES[former]}; it defines {former}, its former name"
+    with pytest.raises(SpecError, match=message):
+        type("Mine", (Encoder,), {former: None})
+
+
+def test_the_current_names_are_attributes_of_an_encoder() -> None:
+    assert [name for name in FORMER_NAMES.values() if not hasattr(Encoder, name)] == []
