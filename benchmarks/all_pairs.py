@@ -1,8 +1,8 @@
-"""`lossscope cocos` on a folder of .npy shards, everything in one batch, as a process of its own with all its threads.
+"""How long does `lossscope cocos` take on a folder of .npy shards, everything in one batch, with all threads?
 
-ours: wall time of the whole command, start and reading included, one run. bare: S in panels of 512 rows with the same
-number of threads, timed on a slice of the rows before and after the command and scaled to all of them. MB: the peak of
-what the process holds, embeddings included, as /proc tells it.
+ours: wall time of the whole command in a process of its own, start and reading included, one run. bare: S in panels of
+512 rows with the same number of threads, timed on a slice of the rows before and after the command and scaled to all of
+them. MB: the peak of what the process holds, embeddings included, read from /proc.
 """
 
 from __future__ import annotations
@@ -19,43 +19,45 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from measuring import machine, settled, source, table
+from measuring import machine, source, synchronize, table
 
 from lossscope.core.embedded import SplitEmbeddings
 
-SHARD, ROWS, OBJECTIVE = 50_000, 512, "ntxent:tau=0.05"
+SHARD = 50_000  # vectors in a file
+PANEL = 512  # rows of S in one product
+OBJECTIVE = "ntxent:tau=0.05"
 
 
-def written(embedded: SplitEmbeddings, folder: Path) -> None:
-    """Both sides in shards, and which image each caption describes."""
-    for name, side in (("images", embedded.images), ("captions", embedded.captions)):
-        assert side is not None
-        for number, part in enumerate(torch.split(side, SHARD)):
-            np.save(folder / f"{name}-{number:03d}.npy", part.numpy())
+def write_shards(embedded: SplitEmbeddings, folder: Path) -> None:
+    """Write images and captions in shards, and the image of each caption in metadata.parquet."""
+    for name, vectors in (("images", embedded.images), ("captions", embedded.captions)):
+        assert vectors is not None
+        for number, shard in enumerate(torch.split(vectors, SHARD)):
+            np.save(folder / f"{name}-{number:03d}.npy", shard.numpy())
     pd.DataFrame({"caption_image": embedded.caption_image}).to_parquet(folder / "metadata.parquet")
 
 
-def command(folder: Path, device: str) -> tuple[float, float, list[dict[str, object]]]:
-    """Wall seconds of `lossscope cocos` on the folder, the most MB that it held, and its rows."""
-    words = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), "--objective", OBJECTIVE]
-    words += ["--batch-size", "all", "--device", device, "--format", "json", "--quiet"]
+def run_command(folder: Path, device: str) -> tuple[float, float, list[dict[str, object]]]:
+    """Return the wall seconds of `lossscope cocos` on the folder, its peak of memory in MB, and its rows."""
+    command = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), "--objective", OBJECTIVE]
+    command += ["--batch-size", "all", "--device", device, "--format", "json", "--quiet"]
     out = folder.with_name("out.json")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     with open(out, "w", encoding="utf-8") as file:
-        own = {**os.environ, "LOSSSCOPE_CACHE": str(folder.with_name("cache"))}
-        process = subprocess.Popen(words, stdout=file, env=own)
-        most = 0.0
+        environment = {**os.environ, "LOSSSCOPE_CACHE": str(folder.with_name("cache"))}
+        process = subprocess.Popen(command, stdout=file, env=environment)
+        megabytes = 0.0
         while process.poll() is None:
-            most = max(most, held(process.pid))
+            megabytes = max(megabytes, peak_so_far(process.pid))
             time.sleep(0.02)
-    taken = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     if process.returncode:
-        raise SystemExit(f"`{' '.join(words)}` must succeed; it ended with {process.returncode}")
-    return taken, most, json.loads(out.read_text(encoding="utf-8"))["rows"]
+        raise SystemExit(f"`{' '.join(command)}` must succeed; it ended with {process.returncode}")
+    return seconds, megabytes, json.loads(out.read_text(encoding="utf-8"))["rows"]
 
 
-def held(pid: int) -> float:
-    """MB that a process has held at most; 0 when it has ended."""
+def peak_so_far(pid: int) -> float:
+    """Return the largest memory of a process until now in MB, or 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -63,44 +65,45 @@ def held(pid: int) -> float:
     return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
-def bare(embedded: SplitEmbeddings, panels: int, device: str) -> float:
-    """Wall seconds of all panels of S, from some of them."""
+def bare_seconds(embedded: SplitEmbeddings, panels: int, device: str) -> float:
+    """Return the wall seconds of all panels of S, estimated from the median of the first `panels`."""
     assert embedded.images is not None and embedded.captions is not None
-    images, captions = embedded.images[: panels * ROWS].to(device), embedded.captions.to(device)
-    room = torch.empty(min(ROWS, len(images)), len(captions), device=device)
-    taken = []
-    for rows in torch.split(images, ROWS):
-        settled(device)
-        begun = time.perf_counter()
-        torch.mm(rows, captions.T, out=room[: len(rows)])
-        settled(device)
-        taken.append((time.perf_counter() - begun) / len(rows))
-    return float(np.median(taken[1:] or taken)) * len(embedded.images)  # the first one also fetches memory
+    images, captions = embedded.images[: panels * PANEL].to(device), embedded.captions.to(device)
+    buffer = torch.empty(min(PANEL, len(images)), len(captions), device=device)
+    seconds_per_row = []
+    for rows in torch.split(images, PANEL):
+        synchronize(device)
+        start = time.perf_counter()
+        torch.mm(rows, captions.T, out=buffer[: len(rows)])
+        synchronize(device)
+        seconds_per_row.append((time.perf_counter() - start) / len(rows))
+    # the first panel also allocates memory, so it is left out where there are others
+    return float(np.median(seconds_per_row[1:] or seconds_per_row)) * len(embedded.images)
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--size", type=int, default=200_000, help="pairs")
-    asked.add_argument("--width", type=int, default=256)
-    asked.add_argument("--panels", type=int, default=20, help="panels of the slice that the product is timed on")
-    asked.add_argument("--device", default="cpu")
-    given = asked.parse_args()
-    embedded = source(given.size, 1, given.width, noise=2.0)
-    with tempfile.TemporaryDirectory(prefix="lossscope-") as place:
-        folder = Path(place) / "dump"
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=200_000, help="pairs")
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--panels", type=int, default=20, help="panels of the slice that the product is timed on")
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    embedded = source(options.size, 1, options.width, noise=2.0)
+    with tempfile.TemporaryDirectory(prefix="lossscope-") as parent:
+        folder = Path(parent) / "dump"
         folder.mkdir()
-        written(embedded, folder)
-        before = bare(embedded, given.panels, given.device)
-        taken, most, rows = command(folder, given.device)
-    product = (before + bare(embedded, given.panels, given.device)) / 2
+        write_shards(embedded, folder)
+        before = bare_seconds(embedded, options.panels, options.device)
+        ours, megabytes, rows = run_command(folder, options.device)
+    bare = (before + bare_seconds(embedded, options.panels, options.device)) / 2
     (count,) = (row["mean"] for row in rows if row["statistic"] == "C_neg" and row["direction"] == "i2t")
-    told = machine(given.device).removeprefix("one thread of ")
-    threads = f"{torch.get_num_threads()} threads of " if given.device == "cpu" else ""
-    print(f"{given.size} x {given.size}, d = {given.width}, {OBJECTIVE}; {threads}{told}")
-    share = min(given.panels * ROWS / given.size, 1)
+    processor = machine(options.device).removeprefix("one thread of ")
+    threads = f"{torch.get_num_threads()} threads of " if options.device == "cpu" else ""
+    print(f"{options.size} x {options.size}, d = {options.width}, {OBJECTIVE}; {threads}{processor}")
+    share = min(options.panels * PANEL / options.size, 1)
     print(f"product timed on {100 * share:.0f} % of the rows and scaled; mean count i2t {count:.4f}\n")
-    numbers = (f"{product:.1f}", f"{taken:.1f}", f"{taken / product:.2f}", f"{most:.0f}")
-    print(table(("pairs", "bare s", "ours s", "ratio", "MB"), [(str(given.size), *numbers)]))
+    numbers = (f"{bare:.1f}", f"{ours:.1f}", f"{ours / bare:.2f}", f"{megabytes:.0f}")
+    print(table(("pairs", "bare s", "ours s", "ratio", "MB"), [(str(options.size), *numbers)]))
 
 
 if __name__ == "__main__":

@@ -17,36 +17,42 @@ from lossscope.core.embedded import SplitEmbeddings
 
 
 def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device: str = "cpu") -> list[float]:
-    """Seconds of each, in turns, so that a noisy machine slows all alike; CPU time of one thread, else wall time."""
-    taken: list[list[float]] = [[] for _ in functions]
+    """Return the median seconds of each function: CPU time of one thread, else wall time.
+
+    Args:
+        functions: called in turns, so that a noisy machine slows all of them alike; a first turn is not counted.
+        repeats: turns that are counted.
+        device: `cpu`, or the GPU that the functions run on.
+    """
+    seconds: list[list[float]] = [[] for _ in functions]
     clock = time.process_time if device == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
     for function in functions:
         function()
     for _ in range(repeats):
-        for place, function in enumerate(functions):
-            settled(device)
-            begun = clock()
+        for index, function in enumerate(functions):
+            synchronize(device)
+            start = clock()
             function()
-            settled(device)
-            taken[place].append(clock() - begun)
-    return [statistics.median(times) for times in taken]
+            synchronize(device)
+            seconds[index].append(clock() - start)
+    return [statistics.median(times) for times in seconds]
 
 
-def settled(device: str) -> None:
+def synchronize(device: str) -> None:
     """Wait until a GPU has nothing left to do."""
     if device != "cpu":
         torch.cuda.synchronize()
 
 
 def peak(function: Callable[[], object], device: str = "cpu") -> float:
-    """MB that a call needs at most above what the process holds before it."""
+    """Return the MB that a call needs at most, above what the process holds before it."""
     if device != "cpu":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         function()
         return float(torch.cuda.max_memory_allocated() - before) / 1e6
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back, so that it is seen when it is taken again
+    ctypes.CDLL(None).malloc_trim(0)  # freed memory returns to the system, so that taking it again is counted
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
     before = _status("VmRSS")
     function()
@@ -54,24 +60,33 @@ def peak(function: Callable[[], object], device: str = "cpu") -> float:
 
 
 def _status(name: str) -> int:
-    """KB of a line of the process's status."""
+    """Return the KB in one line of the status of this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def source(images: int, captions: int, d: int, noise: float, device: str = "cpu", seed: int = 0) -> SplitEmbeddings:
-    """Unit vectors: each caption is its image and noise of that length, so that cosines are about 1 / √(1 + noise²)."""
-    dice = torch.Generator().manual_seed(seed)
-    v = torch.nn.functional.normalize(torch.randn(images, d, generator=dice), dim=1)
-    owner = np.repeat(np.arange(images), captions)
-    t = v[torch.from_numpy(owner)] + noise / d**0.5 * torch.randn(len(owner), d, generator=dice)
+    """t = unit(v + noise · g), |g| ≈ 1: random unit vectors whose matching cosines are about 1 / √(1 + noise²).
+
+    Args:
+        images: number of images.
+        captions: number of captions of each image.
+        d: length of a vector.
+        noise: length of the random vector that makes a caption of its image.
+        device: where the vectors are.
+        seed: of the random generator.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    v = torch.nn.functional.normalize(torch.randn(images, d, generator=generator), dim=1)
+    caption_image = np.repeat(np.arange(images), captions)
+    t = v[torch.from_numpy(caption_image)] + noise / d**0.5 * torch.randn(len(caption_image), d, generator=generator)
     t = torch.nn.functional.normalize(t, dim=1)
-    ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
-    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "0" * 64).to(torch.device(device))
+    ids = [[str(i) for i in range(n)] for n in (images, len(caption_image))]
+    return SplitEmbeddings("random", v, t, None, caption_image, ids[0], ids[1], "0" * 64).to(torch.device(device))
 
 
 def machine(device: str = "cpu") -> str:
-    """What it was measured on."""
+    """Return the processor or GPU and the version of torch, for the head of a table."""
     if device != "cpu":
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
@@ -85,8 +100,8 @@ def _lines(path: str) -> list[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned columns, the first to the left."""
-    widths = [max(len(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
+    """Return aligned columns, the first to the left and the others to the right."""
+    widths = [max(len(row[index]) for row in (heads, *rows)) for index in range(len(heads))]
     lines = []
     for first, *others in (heads, *rows):
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]

@@ -31,7 +31,8 @@ class SigLIP(EncoderSpec):
 
     Captions are padded to the full context with the folder's padding id, as in the model's training. Items are pictures
     of exactly the model's size; they are scaled to -1..1 here. logit_scale and logit_bias are stored but not trained:
-    the objective siglip learns them. The parameter group `siglip` of a recipe's rates and freeze is the whole model.
+    the objective siglip learns them. The parameter group `siglip` of a recipe's lr_groups and freeze is the whole
+    model.
 
     Source: Zhai et al. 2023.
     """

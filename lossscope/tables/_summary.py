@@ -19,7 +19,7 @@ from .cells import DASH, Better, Cell, mark_best
 COLUMNS = tuple(column for column in SUMMARY if column != "n_defined")
 SETTINGS = ("convention", "eps", "batch_size", "sampling")
 ABOVE_ZERO = " C_q: mean over queries with a count above zero."
-_NAMES = {"batch_size": "batch size"}
+_NAMES = {"objective_label": "objective", "batch_size": "batch size"}
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ def _undefined_runs_note(rows: list[Row], columns: Sequence[Column]) -> list[str
         own = row.rows_of(column)
         defined = own["mean"].notna().sum()
         if defined < len(own):
-            each.append(f"{row.key.get('objective', DASH)} {' '.join(column.header).strip()} {defined} of {len(own)}")
+            label = row.key.get("objective", row.key.get("objective_label", DASH))
+            each.append(f"{label} {' '.join(column.header).strip()} {defined} of {len(own)}")
     return [f"Runs in which a value is defined: {'; '.join(each)}. Others are left out of its mean."] if each else []
 
 

@@ -6,6 +6,7 @@ default options and the first kind of items that its `build` accepts, so that a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -15,13 +16,14 @@ from typing import Any, Literal, get_args
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lossscope.encoders.base import Encoder, EncoderSpec, encoder_spec
 from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import Items, ItemShape
 from lossscope.errors import InputError
 from lossscope.registry import folder, names
+from lossscope.spec import Spec
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
@@ -34,20 +36,31 @@ FRAMES = (3, 2, 0, 1)  # of an expert in each video, shifted by one from expert 
 REGIONS, WIDTH = 5, 7  # regions of a picture, and numbers of a region
 WORD_WIDTH = 6  # numbers of a word vector, where captions are word vectors and the spec does not say
 SENTENCES = ["a red square", "two blue dots near a line", "green circle left of a small one", "a man talks"] * 4
+INF = float("inf")
+
+PROPERTIES = ("is_cosine", "is_dot_product", "pairwise", "needs_full_matrix")  # of a score, attributes of Encoder
+COSINE = frozenset({"is_cosine", "is_dot_product"})
+PRODUCT = frozenset({"is_dot_product"})
+MEAN_OF_COSINES = frozenset({"is_cosine"})
+PAIRS = frozenset({"pairwise"})
+MEAN_OVER_PAIRS = PAIRS | {"is_cosine"}
+RERANKED = PAIRS | {"needs_full_matrix"}
 
 
 @dataclass(frozen=True)
 class Example:
-    """A small encoder, what it takes, and what its family states about its training. None: not known."""
+    """A small encoder, what it takes, and what its family states about its score and training. None: not known."""
 
     spec: str  # with {folder} where `files` writes
     kind: Kind | None = "regions"  # of items
     side: int = 16  # pixels of a side
     widths: Mapping[str, int] = field(default_factory=lambda: {"face": 5, "rgb": 4})  # of the experts of a video
     files: Callable[[Path], None] | None = None  # writes the files that the spec names
+    score: frozenset[str] | None = COSINE  # which of PROPERTIES are true
+    bounds: tuple[float, float] | None = (-1.0, 1.0)  # least and greatest possible score
     unit: bool = True  # whether a cosine is that of two unit vectors, not a mean of cosines of parts of the vectors
     stochastic: bool | None = False  # whether S is random in training
-    quiet: str = ""  # options that switch off what is random in training and is no nn.Dropout
+    quiet: tuple[str, ...] = ()  # options that switch off what is random in training and is no nn.Dropout
     frozen: str | None = ""  # pattern of names of the parameters that do not train
     silent: str | None = ""  # pattern of names of the trained parameters whose gradient is zero
     unused: str = ""  # pattern of names of the trained parameters that have no gradient
@@ -59,14 +72,14 @@ class Example:
         """The encoder's name in the registry."""
         return self.spec.partition(":")[0]
 
-    def options(self, path: Path | None = None, more: str = "") -> EncoderSpec:
-        """Return the spec as an object, with further options.
+    def options(self, path: Path | None = None, changes: tuple[str, ...] = ()) -> EncoderSpec:
+        """Return the spec as an object.
 
         Args:
             path: where its files are, or are written to if it is not there.
-            more: options, as in a spec.
+            changes: options that replace those of the spec, `key=value`.
         """
-        spec = ",".join(filter(None, [self.spec, more]))
+        spec = str(Spec.parse(self.spec).with_values(changes))
         if self.files is None or path is None:
             return encoder_spec(spec)
         if not path.exists():
@@ -182,14 +195,25 @@ def subwords() -> Subwords:
     return Subwords.train(SENTENCES, 80, max_length=16)
 
 
+KEPT = re.compile(r"\.cnn\.|logit_")  # deep networks, whose numbers would grow from layer to layer, and logarithms
+
+
 def perturb(encoder: Encoder) -> Encoder:
     """Change vectors, matrices and statistics from their initial values; scalars and convolutions stay."""
     with torch.no_grad():
         for name, tensor in encoder.state_dict().items():
             if "running_var" in name:
                 tensor.uniform_(0.5, 2)
-            elif tensor.is_floating_point() and tensor.ndim in (1, 2) and ".cnn." not in name:
+            elif tensor.is_floating_point() and tensor.ndim in (1, 2) and not KEPT.search(name):
                 tensor.add_(0.15 * torch.randn_like(tensor))
+    return encoder
+
+
+def without_dropout(encoder: Encoder) -> Encoder:
+    """Set the share that each nn.Dropout drops to zero."""
+    for module in encoder.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
     return encoder
 
 
@@ -210,7 +234,12 @@ def bert_folder(path: Path) -> None:
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(3)
-    sizes = {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes: dict[str, Any] = {
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     BertForMaskedLM(BertConfig(vocab_size=len(subwords()), **sizes)).save_pretrained(path)
     (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
 
@@ -265,18 +294,28 @@ def xvlm_file(path: Path) -> None:
 # taken off by the batch norm behind them.
 KEY = r"(key|k_proj)\.bias$"
 SMALL = "dim=8,words=4"
-CE = "ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8"
+CE_SPEC = "ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8"
 CE_WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
-CE_SILENT = r"^ce\.(g_reason_1|g_reason_shared\.2|(video|text)_GU\.\d\.cg\.fc)\.bias$"
+CE = Example(
+    CE_SPEC,
+    "videos",
+    widths=CE_WIDTHS,
+    score=MEAN_OF_COSINES,
+    silent=r"^ce\.(g_reason_1|g_reason_shared\.2|(video|text)_GU\.\d\.cg\.fc)\.bias$",
+)
 CLIP = Example(
-    "clip:width=16,depth=1,heads=2,dim=8", "pixels", frozen=r"^logit_scale$", silent=KEY, groups={"clip": r"^(?!head\.)"}
+    "clip:width=16,depth=1,heads=2,dim=8",
+    "pixels",
+    frozen=r"^logit_scale$",
+    silent=KEY,
+    groups={"clip": r"^(?!head\.)"},
 )
 MMT = Example(
     "mmt:dim=8,layers=1,heads=2,ffn=12,positions=6,window=2,pieces=80",
     "videos",
     unit=False,
     stochastic=True,
-    quiet="dropout=0",
+    quiet=("dropout=0",),
     frozen=r"pooler",
     silent=rf"{KEY}|^text_GU\.\w+\.cg\.fc\.bias$",
     groups={"bert": r"^txt_bert\."},
@@ -288,24 +327,25 @@ XVLM = Example(
     "pieces=80",
     "pixels",
     stochastic=True,
-    quiet="dropout=0,drop_path=0",
+    quiet=("dropout=0", "drop_path=0"),
     frozen=r"^temp$",
     silent=KEY,
     groups={"backbone": r"^vision_encoder\.", "bert": r"^text_encoder\."},
 )
+XVLM_MATCHING = replace(XVLM, spec=f"{XVLM.spec},score=itm", score=RERANKED, bounds=(-INF, INF))
 XVLM_FUSED = r"^temp$|^itm_head\.|^text_encoder\.encoder\.layer\.1\."  # what no loss reaches with score=itc alone
 BACKBONE = {"backbone": r"^image\.cnn\."}
 
 EXAMPLES: dict[str, list[Example]] = {
-    "bfan": [Example(f"bfan:{SMALL}"), Example(f"bfan:focal=prob,{SMALL}")],
+    "bfan": [Example(f"bfan:{focal}{SMALL}", score=PAIRS, bounds=(-2.0, 2.0)) for focal in ("", "focal=prob,")],
     "ce": [
-        Example(f"{CE},words=embedding", "videos", widths=CE_WIDTHS, silent=CE_SILENT),
-        Example(f"{CE},rows=audio=4+ocr=6,padded=true", "videos", widths=CE_WIDTHS, silent=CE_SILENT),
-        Example(  # all experts count equally, so that nothing reads the weights w of the caption
-            f"{CE},words=embedding,gating=simultaneous,keep_missing=true",
-            "videos",
-            widths=CE_WIDTHS,
-            silent=CE_SILENT,
+        replace(CE, spec=CE_SPEC),
+        replace(CE, spec=f"{CE_SPEC},rows=audio=4+ocr=6,padded=true,words=embedding"),
+        replace(  # all experts count equally, so that nothing reads the weights w of the caption
+            CE,
+            spec=f"{CE_SPEC},rows=audio=4+ocr=6,padded=true,gating=simultaneous,keep_missing=true",
+            score=PRODUCT,
+            bounds=(-4.0, 4.0),
             unused=r"^ce\.moe_fc\.",
         ),
     ],
@@ -316,21 +356,28 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "mmt": [
         replace(MMT, spec=f"{MMT.spec},bert=1x64"),
-        replace(MMT, spec=f"{MMT.spec},bert=1x64,keep_missing=false"),
+        replace(MMT, spec=f"{MMT.spec},bert=1x64,keep_missing=false", score=MEAN_OF_COSINES),
         replace(MMT, spec=f"{MMT.spec},bert={{folder}}", files=bert_folder),
     ],
     "scan": [
-        Example(f"scan:direction=t2i,{SMALL}"),
-        Example(f"scan:direction=i2t,{SMALL}"),
-        Example(f"scan:direction=t2i,pool=lse,weight_norm=true,{SMALL}"),
-        Example(f"scan:direction=i2t,pool=lse,norm=softmax,bi_gru=false,{SMALL}"),
-    ],
+        Example(f"scan:{options},{SMALL}", score=score, bounds=(-1.0, most))
+        for options, score, most in (
+            ("direction=t2i", MEAN_OVER_PAIRS, 1.0),
+            ("direction=i2t", MEAN_OVER_PAIRS, 1.0),
+            ("direction=t2i,pool=max", MEAN_OVER_PAIRS, 1.0),
+            ("direction=t2i,pool=lse,weight_norm=true", PAIRS, INF),
+            ("direction=i2t,pool=lse,lambda_lse=5,norm=softmax,bi_gru=false", PAIRS, 1.3218876),  # 1 + ln(5) / 5
+        )
+    ]
+    + [Example(f"scan:direction=i2t,pool=sum,{SMALL}", score=PAIRS, bounds=(-5.0, 5.0))],
     "sgraf": [
         Example(
             f"sgraf:module={module},steps=2,sim_dim=6,word_init=1,{SMALL}",
             stochastic=True,
-            quiet="dropout=0",
+            quiet=("dropout=0",),
             silent=SGRAF_SILENT,
+            score=PAIRS,
+            bounds=(0.0, 1.0),
         )
         for module in ("sgr", "saf")
     ],
@@ -348,7 +395,7 @@ EXAMPLES: dict[str, list[Example]] = {
         Example(
             f"vse_infty:text=bigru,{SMALL}",
             stochastic=True,
-            quiet="drop=0",
+            quiet=("drop=0",),
             frozen=UNUSED_NORM,
             silent=r"^image\.mlp\.layers\.0\.bias$",
         ),
@@ -357,7 +404,7 @@ EXAMPLES: dict[str, list[Example]] = {
                 spec,
                 files=files,
                 stochastic=True,
-                quiet="drop=0",
+                quiet=("drop=0",),
                 frozen=rf"{UNUSED_NORM}|pooler",
                 silent=rf"{KEY}|^image\.mlp\.layers\.0\.bias$",
                 groups={"bert": r"^text\.bert\."},
@@ -370,10 +417,10 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "vsepp": [
         Example(f"vsepp:{SMALL},width=4", "pixels", silent=r"^image\.fc\.bias$"),
-        Example(f"vsepp:{SMALL},width=4,centre=false,crop=16", "pixels", 24, stochastic=True, quiet="crop=0"),
+        Example(f"vsepp:{SMALL},width=4,centre=false,crop=16", "pixels", 24, stochastic=True, quiet=("crop=0",)),
         Example(f"vsepp:image=linear,unit_input=true,{SMALL}", "vectors"),
-        Example(f"vsepp:image=linear,measure=order,use_abs=true,{SMALL}"),
-        Example(f"vsepp:image=linear,no_imgnorm=true,pool=mean,{SMALL}"),
+        Example(f"vsepp:image=linear,measure=order,use_abs=true,{SMALL}", score=PAIRS, bounds=(-2.0, 0.0)),
+        Example(f"vsepp:image=linear,no_imgnorm=true,pool=mean,{SMALL}", score=PRODUCT, bounds=(-INF, INF)),
         Example(f"vsepp:image=resnet18,finetune=true,{SMALL}", "pixels", 48, groups=BACKBONE, slow=True),
         Example(
             f"vsepp:image=resnet18,bn_mode=original,weights={{folder}}/net.pth,{SMALL}",
@@ -393,10 +440,10 @@ EXAMPLES: dict[str, list[Example]] = {
     "xvlm": [
         replace(XVLM, frozen=XVLM_FUSED),
         replace(XVLM, spec=f"{XVLM.spec},weights={{folder}}/xvlm.pth", files=xvlm_file, frozen=XVLM_FUSED),
-        replace(XVLM, spec=f"{XVLM.spec},itm_loss=true,augment=true", quiet=f"{XVLM.quiet},augment=false"),
-        replace(XVLM, spec=f"{XVLM.spec},score=itm,k_test=2"),
-        replace(XVLM, spec=f"{XVLM.spec},score=itm,itc_loss=false", frozen=r"^temp$|^(vision|text)_proj\."),
-        replace(XVLM, spec=f"{XVLM.spec},score=itm,itm_loss=true"),
+        replace(XVLM, spec=f"{XVLM.spec},itm_loss=true,augment=true", quiet=(*XVLM.quiet, "augment=false")),
+        replace(XVLM_MATCHING, spec=f"{XVLM_MATCHING.spec},k_test=2"),
+        replace(XVLM_MATCHING, spec=f"{XVLM_MATCHING.spec},itc_loss=false", frozen=r"^temp$|^(vision|text)_proj\."),
+        replace(XVLM_MATCHING, spec=f"{XVLM_MATCHING.spec},itm_loss=true"),
     ],
 }
 
@@ -408,7 +455,7 @@ def examples() -> list[Example]:
 
 def default_example(name: str) -> Example:
     """Return the example of an encoder of which nothing is known."""
-    return Example(name, None, stochastic=None, frozen=None, silent=None, groups=None)
+    return Example(name, None, score=None, bounds=None, stochastic=None, frozen=None, silent=None, groups=None)
 
 
 def is_built_in(name: str) -> bool:

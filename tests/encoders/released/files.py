@@ -15,7 +15,7 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder, encoder_spec
 from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import ItemShape, ReleasedFile
-from tests.encoders.examples import CE_WIDTHS, TOWER, perturb, subwords
+from tests.encoders.examples import CE_WIDTHS, TOWER, perturb
 
 State = Mapping[str, Tensor]
 Towers = tuple[dict[str, Tensor], ...]
@@ -101,7 +101,7 @@ def vsepp_towers(state: State) -> Towers:
 
 
 def vse_infty_towers(state: State) -> Towers:
-    """Return the two towers; a backbone is in the file twice, with the layer behind it, and BERT's with position ids."""
+    """Return the two towers; a backbone is there twice, with the layer behind it, and position ids of BERT."""
     image, text = split("image.", "text.")(state)
     network = {k.removeprefix("backbone.resnet."): v for k, v in image.items() if k.startswith("backbone.")}
     parts = {"conv1": "base.0", "bn1": "base.1", "layer1": "base.4", "layer2": "base.5", "layer3": "base.6"}
@@ -269,15 +269,24 @@ RELEASES: list[Release] = [
         for keep in ("false", "true")
     ),
     Release(
-        CLIP_SPEC.format(heads=2), (3, 16, 16), "infonce:tau=0.0700000003,learn=false", whole, CLIP_CONFIG, config=CLIP_CONFIG
-    ),
-    Release(
-        CLIP_SPEC.format(heads=1), (3, 16, 16), "infonce:tau=0.0700000003,learn=false", whole, config=inferred_config("gelu")
+        CLIP_SPEC.format(heads=2),
+        (3, 16, 16),
+        "infonce:tau=0.070004206,learn=false",
+        whole,
+        CLIP_CONFIG,
+        config=CLIP_CONFIG,
     ),
     Release(
         CLIP_SPEC.format(heads=1),
         (3, 16, 16),
-        "infonce:tau=0.0700000003,learn=false",
+        "infonce:tau=0.070004206,learn=false",
+        whole,
+        config=inferred_config("gelu"),
+    ),
+    Release(
+        CLIP_SPEC.format(heads=1),
+        (3, 16, 16),
+        "infonce:tau=0.070004206,learn=false",
         lambda state: (openai_names(state),),
         content=lambda towers, options: towers[0],
         config=inferred_config("quick_gelu"),
@@ -319,7 +328,7 @@ RELEASES: list[Release] = [
     Release(
         "siglip",
         (3, 16, 16),
-        "siglip:scale=7.3890561,bias=-3,learn=false",
+        "siglip:scale=1,bias=0,learn=false",
         whole,
         SIGLIP_CONFIG,
         config=SIGLIP_CONFIG,
