@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import functools
 import inspect
@@ -183,11 +184,19 @@ def with_choices(cls: type[Any]) -> Callable[[Callable[..., None]], Callable[...
 
 
 def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as keyword parameters that typer reads."""
+    """Return the fields of a dataclass as keyword parameters that typer reads.
+
+    A field's metadata `panel` is the panel of --help in which an option that commands share stands in this command.
+    """
     hints, parameters = get_type_hints(cls, include_extras=True), []
     for field in fields(cls):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
         annotation = _option_of(field.name, hints[field.name], default)
+        if "panel" in field.metadata:
+            type_hint, option = get_args(annotation)
+            option = copy.copy(option)
+            option.rich_help_panel = field.metadata["panel"]
+            annotation = Annotated[type_hint, option]
         kind = inspect.Parameter.KEYWORD_ONLY
         parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
     return parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -77,7 +77,7 @@ class SweepArguments:
             rich_help_panel=_BATCHES,
         ),
     ] = "float32"
-    seed: Seed = 0
+    seed: Seed = field(default=0, metadata={"panel": _BATCHES})
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.", rich_help_panel=_OUTPUT)
     ] = False
@@ -85,7 +85,7 @@ class SweepArguments:
         Path | None,
         typer.Option(help="Frame folder to write; the same command resumes it.", rich_help_panel=_OUTPUT),
     ] = None
-    format: Format = "table"
+    format: Format = field(default="table", metadata={"panel": _OUTPUT})
     device: Device = "auto"
     no_cache: NoCache = False
     vocabulary: VocabularyFile = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,7 +46,7 @@ class DiagramOptions:
             help="Pair weight of GOAL: con, lin, sig, lin-ms or sig-ms; repeat for several.", rich_help_panel=_WEIGHTS
         ),
     ] = None
-    objective: Objectives = None
+    objective: Objectives = field(default=None, metadata={"panel": _WEIGHTS})
     tau: Annotated[float, typer.Option(help="Scale of nca and cir.", rich_help_panel=_GOAL)] = 10.0
     margin: Annotated[float, typer.Option(help="Margin of con.", rich_help_panel=_GOAL)] = 0.2
     alpha: Annotated[float, typer.Option(help="Slope of the positive sigmoid.", rich_help_panel=_GOAL)] = 2.0
@@ -77,7 +77,7 @@ class DiagramOptions:
         bool,
         typer.Option("--path", help="The cloud of every epoch; --overlay is a run folder.", rich_help_panel=_OVERLAY),
     ] = False
-    data: DataSpec = None
+    data: DataSpec = field(default=None, metadata={"panel": _OVERLAY})
     split: Annotated[str, typer.Option(help="Split whose queries are drawn.", rich_help_panel=_OVERLAY)] = "train"
     batch_size: Annotated[
         str,
@@ -86,7 +86,7 @@ class DiagramOptions:
     direction: Annotated[
         Literal["i2t", "t2i", "both"], typer.Option(help="Queries that are drawn.", rich_help_panel=_OVERLAY)
     ] = "both"
-    seed: Seed = 0
+    seed: Seed = field(default=0, metadata={"panel": _OVERLAY})
     arrows: Annotated[
         bool,
         typer.Option("--arrows", help="Also where a step of descent moves each triplet.", rich_help_panel=_PICTURE),
