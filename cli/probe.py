@@ -51,7 +51,7 @@ def probe(
 def register_probes() -> None:
     """Make a command for each probe that has none yet."""
     for item in declarations("probes"):
-        if item.name.replace("_", "-") not in _registered():
+        if item.name.replace("_", "-") not in _registered_names():
             register(item)
 
 
@@ -98,6 +98,6 @@ def _help(item: Declaration) -> str:
     return "\n\n".join(line for line in lines if line)
 
 
-def _registered() -> set[str]:
+def _registered_names() -> set[str]:
     """Names of the commands that there are."""
     return {str(one.name or getattr(one.callback, "__name__", "")) for one in app.registered_commands}

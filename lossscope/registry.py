@@ -97,7 +97,7 @@ def build(kind: str, spec: str | Spec) -> Any:
     values = {}
     for key, text in spec.values.items():
         values[key] = parse_value(text, _type_of(key, fields, spec.name), f"{spec.name}:{key}")
-    missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _required(f)]
+    missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _is_required(f)]
     if missing:
         raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
     return cls(**values)
@@ -198,7 +198,7 @@ def _fields(cls: type[Any]) -> dict[str, Any]:
     return {item.name: hints[item.name] for item in dataclasses.fields(cls) if item.init}
 
 
-def _required(item: dataclasses.Field[Any]) -> bool:
+def _is_required(item: dataclasses.Field[Any]) -> bool:
     return item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
 
 

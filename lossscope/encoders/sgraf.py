@@ -122,7 +122,7 @@ class _Sgraf(Encoder):
             return score_in_chunks(self.score_pairs, images, texts, self.pairs_per_chunk)
         statistics = NormStatistics()
         score = partial(self.similarity, record=statistics.record)
-        S = score_in_chunks(score, images, texts, self.pairs_per_chunk, statistics.paused, len(images))
+        S = score_in_chunks(score, images, texts, self.pairs_per_chunk, statistics.pause, len(images))
         self.similarity.SAF_module.update_running(*statistics.reorder(order_by_length(texts)))
         return S
 

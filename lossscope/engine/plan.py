@@ -131,9 +131,9 @@ class SweepPlan:
             for probe in self.probes:
                 probe.check(objective)
             objectives.append(objective)
-        return tuple(Batching(self._sampling(mode), tuple(own)) for mode, own in by_mode.items())
+        return tuple(Batching(self._sampling_of(mode), tuple(own)) for mode, own in by_mode.items())
 
-    def _sampling(self, mode: SamplingMode) -> Sampling:
+    def _sampling_of(self, mode: SamplingMode) -> Sampling:
         one = self.options
         return Sampling(mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions)  # type: ignore[arg-type]
 

@@ -49,7 +49,7 @@ def decode(kind: type[T], value: object, where: str) -> T:
     Raises:
         InputError: an unknown or missing key, a value of another type, or what the dataclass itself refuses.
     """
-    return typing.cast("T", _validated(kind, value, where))
+    return typing.cast("T", _validate(kind, value, where))
 
 
 def decode_some(kind: Any, value: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -57,10 +57,10 @@ def decode_some(kind: Any, value: Mapping[str, Any], where: str) -> dict[str, An
 
     Raises InputError for an unknown key and a value of another type; what the fields mean together is not checked.
     """
-    return typing.cast("dict[str, Any]", _validated(_partial(kind), value, where))
+    return typing.cast("dict[str, Any]", _validate(_partial(kind), value, where))
 
 
-def _validated(kind: Any, value: object, where: str) -> Any:
+def _validate(kind: Any, value: object, where: str) -> Any:
     from pydantic import ValidationError
 
     text = json.dumps(value, default=lambda strange: {type(strange).__name__: str(strange)})

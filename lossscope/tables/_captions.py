@@ -9,7 +9,7 @@ import pandas as pd
 
 from . import runs
 from ._lines import Line
-from ._printed import Printed
+from ._printed import PrintedTable
 from ._summary import format_value, span
 
 _ORIENTATION = "Published numbers are of other data and models than ours, and stand for orientation."
@@ -59,7 +59,7 @@ def deviation(lines: Sequence[Line]) -> str:
     return f"Ours: mean ± sample standard deviation over n = {span(sizes)} runs{names}{each}{alone}."
 
 
-def published_notes(lines: Sequence[Line], printed: Printed) -> list[str]:
+def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     """Return footnotes on the published rows: beside which of ours, what their numbers are, how parameters differ."""
     matched = [line for line in lines if len(line.rows) and len(line.printed)]
     if not matched and all(len(line.rows) for line in lines):
@@ -77,7 +77,7 @@ def _pair(line: Line) -> str:
     return f"{row['dataset']} ({row['split']}), {row['method']} beside {line.data}, {line.encoder}"
 
 
-def _differences(lines: Sequence[Line], printed: Printed) -> list[str]:
+def _differences(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     each: dict[str, None] = {}
     for line in lines:
         row = line.rows.iloc[0]

@@ -14,7 +14,7 @@ from ._contest import Contest
 from ._footnotes import Footnotes, join_marks
 from ._lines import Line, build_lines, left_out_note, printed_lines, select_rows
 from ._paper import Column, Measure, cell, dash_note
-from ._printed import Key, Printed
+from ._printed import Key, PrintedTable
 from .base import Table
 from .cells import Cell
 
@@ -47,7 +47,7 @@ class Grid:
         Raises:
             InputError: rows are missing, or cannot stand in one table.
         """
-        printed, tests = Printed.read("xuan2023_goal", self.number), _contest.with_signs(tests)
+        printed, tests = PrintedTable.read("xuan2023_goal", self.number), _contest.with_signs(tests)
         of_probe = runs.select_probe(frame, "recall", self.name)
         rows = select_rows(of_probe, printed, self.name, printed.objectives())
         rows = self._select_models(rows, printed)
@@ -68,7 +68,7 @@ class Grid:
             for direction in ("i2t", "t2i")
         ]
 
-    def _select_models(self, rows: pd.DataFrame, printed: Printed) -> pd.DataFrame:
+    def _select_models(self, rows: pd.DataFrame, printed: PrintedTable) -> pd.DataFrame:
         """Return the rows of models of the table, or without a published name. Raises NoRows when there is none."""
         selected = rows["method"].isna() | rows["method"].isin(list(printed.rows["method"]))
         if not selected.any():
@@ -84,7 +84,7 @@ class Grid:
         lines: Sequence[Line],
         direction: str,
         suffix: str,
-        printed: Printed,
+        printed: PrintedTable,
         tests: pd.DataFrame | None,
         notes: Sequence[str],
     ) -> Table:
@@ -107,7 +107,7 @@ class Grid:
         caption = self._caption(lines, direction, printed, tests)
         return Table(f"{self.name}{suffix}-{direction}", caption, tuple(headings), tuple(body), footnotes)
 
-    def _caption(self, lines: Sequence[Line], direction: str, printed: Printed, tests: pd.DataFrame | None) -> str:
+    def _caption(self, lines: Sequence[Line], direction: str, printed: PrintedTable, tests: pd.DataFrame | None) -> str:
         about, first = printed.about, lines[0]
         with_runs = [line for line in lines if len(line.rows)]
         parts = [
@@ -126,7 +126,7 @@ class Grid:
         return " ".join(part for part in parts if part)
 
 
-def _without_runs(lines: Sequence[Line], printed: Printed) -> list[Line]:
+def _without_runs(lines: Sequence[Line], printed: PrintedTable) -> list[Line]:
     """Return lines for the printed combinations of a grid that no run of ours has."""
     first, row = lines[0], lines[0].rows.iloc[0]
     printed_cells = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
@@ -151,7 +151,7 @@ def _by_key(lines: Sequence[Line], table: str) -> dict[Key, Line]:
     return by_key
 
 
-def _cells(by_key: dict[Key, Line], column: Column, printed: Printed, letters: Footnotes) -> dict[Key, Cell]:
+def _cells(by_key: dict[Key, Line], column: Column, printed: PrintedTable, letters: Footnotes) -> dict[Key, Cell]:
     """Return a cell per combination, marked where a seed is missing that others have."""
     seeds = {seed for line in by_key.values() for seed in line.rows["seed"].dropna()}
     cells = {}

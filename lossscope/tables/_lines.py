@@ -14,7 +14,7 @@ from lossscope.errors import NoRows
 from lossscope.spec import Spec
 
 from . import runs
-from ._printed import KEY, Key, Printed, key_of, key_of_row, label_of
+from ._printed import KEY, Key, PrintedTable, key_of, key_of_row, label_of
 from ._summary import format_value, list_values
 from .cells import DASH
 
@@ -63,7 +63,7 @@ class Line:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown)
 
 
-def build_lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> list[Line]:
+def build_lines(rows: pd.DataFrame, printed: PrintedTable, frame: pd.DataFrame) -> list[Line]:
     """Return the lines of our runs.
 
     Data and encoders are in order of appearance, objectives in printed order; those that are not printed come last, in
@@ -87,7 +87,7 @@ def build_lines(rows: pd.DataFrame, printed: Printed, frame: pd.DataFrame) -> li
 
 def select_rows(
     rows: pd.DataFrame,
-    printed: Printed,
+    printed: PrintedTable,
     table: str,
     keys: Sequence[Key],
     extra: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
@@ -135,7 +135,7 @@ def learnt_parameters_note(rows: pd.DataFrame) -> list[str]:
     return [f"Counted with the parameters that the checkpoint states: {'; '.join(each)}."] if each else []
 
 
-def printed_lines(printed: Printed, lines: Sequence[Line]) -> list[Line]:
+def printed_lines(printed: PrintedTable, lines: Sequence[Line]) -> list[Line]:
     """Return the printed rows that have no line of ours, in printed order."""
     beside = {place for line in lines for place in line.printed.index}
     settings = dict.fromkeys(lines[0].settings, DASH)
@@ -154,7 +154,7 @@ def _places(values: Iterable[Any]) -> dict[Any, int]:
     return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
 
-def _line(part: pd.DataFrame, labels: dict[str, str], printed: Printed) -> Line:
+def _line(part: pd.DataFrame, labels: dict[str, str], printed: PrintedTable) -> Line:
     row = part.iloc[0]
     key = key_of(str(row["spec"]))
     settings = {name: value for name, value in labels.items() if name not in runs.LABELS}

@@ -13,7 +13,7 @@ from . import _captions, _contest, runs
 from ._contest import Contest
 from ._footnotes import Footnotes, join_marks
 from ._lines import Line, build_lines, learnt_parameters_note, left_out_note, printed_lines, select_rows
-from ._printed import Printed
+from ._printed import PrintedTable
 from ._summary import undefined_note
 from .base import Table
 from .cells import Better, Cell
@@ -92,7 +92,7 @@ class Paper:
         Raises:
             InputError: rows are missing, or cannot stand in one table.
         """
-        printed, tests = Printed.read(self.paper, self.number), _contest.with_signs(tests)
+        printed, tests = PrintedTable.read(self.paper, self.number), _contest.with_signs(tests)
         of_probe = runs.select_probe(frame, self.probe, self.name)
         keys = [] if self.any_objective else printed.objectives()
         rows = select_rows(of_probe, printed, self.name, keys, extra)
@@ -112,7 +112,7 @@ class _Part:
     paper: Paper
     suffix: str  # of its name
     measures: tuple[Measure, ...]
-    printed: Printed
+    printed: PrintedTable
     tests: pd.DataFrame | None
 
     def table(self, lines: Sequence[Line], notes: Sequence[str]) -> Table:
@@ -182,7 +182,7 @@ class _Part:
         return " ".join(part for part in parts if part)
 
 
-def cell(line: Line, column: Column, printed: Printed, notes: Footnotes) -> Cell:
+def cell(line: Line, column: Column, printed: PrintedTable, notes: Footnotes) -> Cell:
     """Return the published number, or the mean of ours over seeds, marked where its counter is wrong."""
     measure = column.measure
     if column.printed:

@@ -48,8 +48,8 @@ def label_of(key: Key) -> str:
 
 
 @dataclass(frozen=True)
-class Printed:
-    """A printed table."""
+class PrintedTable:
+    """A table as its paper prints it."""
 
     rows: pd.DataFrame  # its cells
     doubts: Sequence[Mapping[Hashable, object]]  # what is known to be wrong in it
@@ -57,7 +57,7 @@ class Printed:
     batch_size: str | None  # of the counts; None: the table has none
 
     @classmethod
-    def read(cls, paper: str, table: int) -> Printed:
+    def read(cls, paper: str, table: int) -> PrintedTable:
         """Read one table of a paper. Raises InputError listing the tables."""
         rows = published.load(paper, table)
         rows["direction"] = rows["direction"].replace(_DIRECTIONS)

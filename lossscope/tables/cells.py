@@ -86,14 +86,14 @@ def mark_best(
 
 def mark_best_of_column(cells: Sequence[Cell], better: Better) -> list[Cell]:
     """Mark the best and the second of some cells, compared as printed; none unless two numbers differ."""
-    order = sorted({n for cell in cells if (n := _rounded(cell)) is not None}, reverse=better == "higher")
+    order = sorted({n for cell in cells if (n := _round(cell)) is not None}, reverse=better == "higher")
     if better is None or len(order) < 2:
         return list(cells)
-    numbers = [_rounded(cell) for cell in cells]
+    numbers = [_round(cell) for cell in cells]
     return [replace(c, best=n == order[0], second=n == order[1]) for c, n in zip(cells, numbers, strict=True)]
 
 
-def _rounded(cell: Cell) -> float | None:
+def _round(cell: Cell) -> float | None:
     return None if cell.missing or cell.mean is None else round(cell.mean, cell.digits)
 
 

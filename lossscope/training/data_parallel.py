@@ -141,13 +141,13 @@ def _gather(processes: ProcessGroup, encoded: EncodedBatch, own: int) -> Encoded
     lengths = torch.tensor([x.shape[1] if x.ndim > 1 else 0 for x in encoded.tensors.values()])
     longest = processes.max(lengths).tolist()
     rows = {
-        name: processes.gather_rows(_padded(x[:own], length))
+        name: processes.gather_rows(_pad(x[:own], length))
         for (name, x), length in zip(encoded.tensors.items(), longest, strict=True)
     }
     return EncodedBatch.from_tensors(rows)
 
 
-def _padded(x: Tensor, length: int) -> Tensor:
+def _pad(x: Tensor, length: int) -> Tensor:
     """x (n, l, ...) with zeros behind, (n, length, ...)."""
     if x.ndim < 2 or x.shape[1] == length:
         return x

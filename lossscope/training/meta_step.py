@@ -55,7 +55,7 @@ def meta_step(
     buffers = list(forward.model.buffers())
     step = _gradient(forward.processes, S, gradient, parameters, retain=True)
     rate = lr * min(1.0, (clip or float("inf")) / max(_norm(step), 1e-12))
-    with _moved(parameters, buffers, step, -rate):
+    with _shifted_parameters(parameters, buffers, step, -rate):
         unweighted = build("objectives", f"triplet_sh:margin={getattr(objective, 'margin', 0.2)!r}")
         S_val = forward.run(validation, seed).S
         loss = both(unweighted, S_val.detach(), validation.mask)
@@ -64,7 +64,7 @@ def meta_step(
     length = 0.01 / max(_norm(direction), 1e-12)
     moved = []
     for sign in (1, -1):
-        with torch.no_grad(), _moved(parameters, buffers, direction, sign * length):
+        with torch.no_grad(), _shifted_parameters(parameters, buffers, direction, sign * length):
             moved.append(forward.run(train, seed).S)
     u = (moved[0] - moved[1]) / (2 * length)
     mask = train.mask
@@ -104,10 +104,10 @@ def _norm(direction: Sequence[Tensor]) -> float:
 
 
 @contextmanager
-def _moved(
+def _shifted_parameters(
     parameters: Sequence[nn.Parameter], buffers: Sequence[Tensor], direction: Sequence[Tensor], length: float
 ) -> Iterator[None]:
-    """The parameters moved along a direction; they, the buffers and the random numbers are put back."""
+    """Move the parameters along a direction while inside; restore them, the buffers and the random generators."""
     before = [(x, x.detach().clone()) for x in (*parameters, *buffers)]
     for p, d in zip(parameters, direction, strict=True):
         p.data.add_(d, alpha=length)  # by .data: the graph of the step under way holds these parameters, and still fits

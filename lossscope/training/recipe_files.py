@@ -60,7 +60,7 @@ def printed_choices(recipe: Mapping[str, Any]) -> dict[str, str]:
     """
     stored = with_todays_names(recipe)
     names = [item.name for item in dataclasses.fields(Recipe) if item.name != "seed"]
-    return {name: _printed(name, stored[name]) for name in names if name in stored}
+    return {name: _choice_text(name, stored[name]) for name in names if name in stored}
 
 
 def presets() -> dict[str, str]:
@@ -79,7 +79,7 @@ def preset_path(name: str) -> Path:
     return _PRESETS / f"{wanted}.toml"
 
 
-def _printed(name: str, value: object) -> str:
+def _choice_text(name: str, value: object) -> str:
     kind = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}.get(name)
     if kind is None or not value or uses_file(str(value)):
         return str(value)

@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from lossscope.core.distributed import ProcessGroup
 
 
-class _Normalised(torch.autograd.Function):
+class _NormaliseAcrossProcesses(torch.autograd.Function):
     """y = w (x − mean) / √(variance + eps) + b, with mean and variance over the values of all processes.
 
     dx = w / √(variance + eps) · (dy − Σ dy / n − x̂ Σ dy x̂ / n), x̂ the normalised x, both sums over all processes. The
@@ -67,7 +67,7 @@ class SyncForward:
         self._update_running(mean, variance * count / (count - 1))
         weight = torch.ones_like(mean) if norm.weight is None else norm.weight
         bias = torch.zeros_like(mean) if norm.bias is None else norm.bias
-        y: Tensor = _Normalised.apply(x, weight, bias, (mean, variance, count), self)  # type: ignore[no-untyped-call]
+        y: Tensor = _NormaliseAcrossProcesses.apply(x, weight, bias, (mean, variance, count), self)  # type: ignore[no-untyped-call]
         return y
 
     def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:

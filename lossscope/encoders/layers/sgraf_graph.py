@@ -130,7 +130,7 @@ class NormStatistics:
             self._chunks.append((mean, variance))
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Record nothing while inside."""
         before, self._recording = self._recording, False
         try:

@@ -139,7 +139,7 @@ class Bfloat16Tiles:
         return is_near(best.i2t[tile.rows], 1), is_near(best.t2i[tile.columns], 0)
 
     def has_many_ties(self, hide: Callable[[Tile], Tile], best: Pair[Tensor], rows: int, columns: int) -> bool:
-        """Whether so many queries of the first tile may be tied that ranking them again costs more than is saved.
+        """Return whether ranking the queries of the first tile that may be tied again would cost more than it saves.
 
         Args:
             hide: sets the entries of a tile that are not negatives to −inf.

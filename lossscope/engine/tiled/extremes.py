@@ -52,7 +52,7 @@ class ExtremeTracker:
         self.above[rows] += self.buffers.sum(torch.gt(tile, best, out=comparison), dim)
         self.at_least[rows] += self.buffers.sum(torch.ge(tile, best, out=comparison), dim)
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         """Return the ranges of rounded entries that must be exact before `add`, as `TileAccumulator.undecided`."""
         return undecided_maximum(tile, dim, self.hardest[rows], error), undecided_near(self.best[rows], error)
 

@@ -47,7 +47,7 @@ class TiledRows(RowsOfS):
     def skipped(self) -> Tensor:
         return ~self.positives.usable
 
-    def undecided(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[UndecidedRange, int]]:
+    def undecided_ranges(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[UndecidedRange, int]]:
         """Return the ranges of rounded entries that any accumulator needs exactly, and `dim` with each.
 
         Args:
@@ -60,7 +60,7 @@ class TiledRows(RowsOfS):
             *self.accumulators.values(),
             *([] if self.tracker is None else [self.tracker]),
         ]
-        return [(bounds, dim) for consumer in consumers for bounds in consumer.undecided(S, rows, dim, error)]
+        return [(bounds, dim) for consumer in consumers for bounds in consumer.undecided_ranges(S, rows, dim, error)]
 
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
         return self.accumulators[objective].counts(eps)
@@ -226,8 +226,8 @@ def _make_exact(
     """
     if tile.rounded:
         rows, columns = bf16.error(tile)
-        bounds = both.i2t.undecided(tile.S, tile.rows, 1, rows)
-        bounds += both.t2i.undecided(tile.S, tile.columns, 0, columns)
+        bounds = both.i2t.undecided_ranges(tile.S, tile.rows, 1, rows)
+        bounds += both.t2i.undecided_ranges(tile.S, tile.columns, 0, columns)
         if bf16.make_exact(tile, bounds):
             return tile
         tile = hide(bf16.product(tile.rows, tile.columns))

@@ -55,7 +55,7 @@ class TileAccumulator(ABC):
             dim: 1 where they are its rows, 0 where they are its columns.
         """
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         """Return the ranges of entries, rounded to bfloat16, that must be exact before `add`.
 
         Args:
@@ -158,6 +158,6 @@ class OneTileCounts(RowCounts):
         return accumulator.counts(eps)
 
 
-def zero_skipped(values: Tensor, usable: Tensor) -> Tensor:
+def fill_skipped(values: Tensor, usable: Tensor) -> Tensor:
     """Return the values, (n,), with 0 in skipped rows."""
     return values.where(usable, 0.0)

@@ -67,7 +67,7 @@ class _HardestAccumulator(TileAccumulator):
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         self.hardest[rows] = torch.maximum(self.hardest[rows], tile.amax(dim))
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         return (undecided_maximum(tile, dim, self.hardest[rows], error),)
 
     def counts(self, eps: float) -> Counts:

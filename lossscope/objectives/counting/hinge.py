@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import RowCounts, TileAccumulator, UndecidedRange, undecided_near, zero_skipped
+from .base import RowCounts, TileAccumulator, UndecidedRange, fill_skipped, undecided_near
 from .buffers import Buffers
 from .concentration import Concentration
 from .rows import QueryPositives, WholeRows
@@ -48,7 +48,7 @@ class _HingeRowCounts(RowCounts):
     @cached_property
     def number(self) -> Tensor:
         """(n,) number of negatives above the cut."""
-        return zero_skipped(self.whole.above(self.rule.cut(self.whole.query_positives.best)).sum(1), self.whole.usable)
+        return fill_skipped(self.whole.above(self.rule.cut(self.whole.query_positives.best)).sum(1), self.whole.usable)
 
     def counts(self, eps: float) -> Counts:
         """Return what the objective's paper counts."""
@@ -71,11 +71,11 @@ class _HingeAccumulator(TileAccumulator):
         truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.buffers.empty_like(tile))
         self.number[rows] += self.buffers.sum(truth, dim)
 
-    def undecided(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
+    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         return (undecided_near(self.cut[rows], error),)
 
     def counts(self, eps: float) -> Counts:
-        number = zero_skipped(self.number, self.positives.usable).to(self.cut.dtype)
+        number = fill_skipped(self.number, self.positives.usable).to(self.cut.dtype)
         return _count_ones(number, self.positives.usable, eps)
 
     def state(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import OneTileCounts, RowCounts, TileAccumulator, zero_skipped
+from .base import OneTileCounts, RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
 from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows
@@ -126,7 +126,7 @@ class _SmoothRankAccumulator(TileAccumulator):
         low = (total - high).clamp(min=0)
         n_eff = (total.square() / square).where(square > 0, torch.nan)
         usable, columns, dtype = self.positives.usable, (above, high, low, total), self.s_pos.dtype
-        means = [zero_skipped(column / number, usable).to(dtype) for column in columns]
+        means = [fill_skipped(column / number, usable).to(dtype) for column in columns]
         return Counts(means[0], means[1], means[2], means[3], n_eff.where(usable, torch.nan).to(dtype), ~usable)
 
     def state(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from lossscope.core.counts import Counts
 from lossscope.core.row_ops import LN2, exp_, row_dot
 
-from .base import RowCounts, TileAccumulator, zero_skipped
+from .base import RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
 from .concentration import Concentration
 from .kept_entries import KeptEntries
@@ -96,7 +96,7 @@ class SoftmaxRule:
         total = (low * share).clamp_(max=self.factor)
         high = torch.minimum(mass * share, total)
         pull = total if self.pull is None else torch.full_like(total, self.pull)
-        columns = zero_skipped(torch.stack([above.double(), high, total - high, pull]), usable).to(n_eff.dtype)
+        columns = fill_skipped(torch.stack([above.double(), high, total - high, pull]), usable).to(n_eff.dtype)
         return Counts(columns[0], columns[1], columns[2], columns[3], n_eff.where(usable, torch.nan), ~usable)
 
 

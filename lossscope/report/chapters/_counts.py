@@ -16,7 +16,7 @@ def counts_and_rsum(data: ReportData) -> pd.DataFrame:
 
     Raises InputError where runs were counted with several eps, or one label names several losses or data sets.
     """
-    rows = data.corrected("cocos")
+    rows = data.corrected_rows("cocos")
     _require_alike(rows)
     counts = rows[rows["statistic"].isin(_COUNTS)].drop_duplicates(["run", "direction"])
     recall = data.results.rows

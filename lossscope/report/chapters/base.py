@@ -41,7 +41,7 @@ class ReportData:
         values = self.results.rows["eps"].dropna()
         return float(values.mode().iloc[0]) if len(values) else 0.01
 
-    def corrected(self, probe: str) -> pd.DataFrame:
+    def corrected_rows(self, probe: str) -> pd.DataFrame:
         """Return the summary rows of a probe, counted per query."""
         rows = self.results.rows[self.results.rows["probe"] == probe]
         counted: pd.DataFrame = rows[rows["convention"].isna() | (rows["convention"] == "corrected")]

@@ -51,7 +51,7 @@ def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:
 
 
 def _weight_mass(data: ReportData) -> pd.DataFrame:
-    rows = data.corrected("weight_mass")
+    rows = data.corrected_rows("weight_mass")
     rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
     rows = rows[rows["eps"] == rows["eps"].min()]  # one threshold, where there are several
     labelled = rows.assign(label=rows["objective_label"], panel=panel(rows))

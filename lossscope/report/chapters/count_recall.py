@@ -36,7 +36,7 @@ def build(data: ReportData) -> Sequence[Section]:
     holds, turns = sentences(of_panels)
     truth = _true_negatives(data)
     text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{truth}" if truth else "")
-    rows = data.corrected("cocos")
+    rows = data.corrected_rows("cocos")
     ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
     caption = _CAPTION.format(eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows))
     picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))

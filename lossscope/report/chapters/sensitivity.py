@@ -28,7 +28,7 @@ def build(data: ReportData) -> Sequence[Section]:
     rows = rows.assign(panel=panel(rows), rsum=rows["mean"], name=rows["spec"].map(lambda spec: Spec.parse(spec).name))
     items = []
     for place, ((model, name), own) in enumerate(rows.groupby(["panel", "name"], sort=False), 1):
-        varied = pd.DataFrame(_varied(own))
+        varied = pd.DataFrame(_varied_rows(own))
         if varied.empty:
             continue
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
@@ -39,7 +39,7 @@ def build(data: ReportData) -> Sequence[Section]:
     return [Section("How much a hyper-parameter matters", _TEXT, *fold(items))] if items else []
 
 
-def _varied(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
+def _varied_rows(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
     """Yield a row per run and field with enough values while all other fields have their most common value."""
     values = pd.DataFrame([Spec.parse(spec).values for spec in rows["spec"]])
     usual = values.mode().iloc[0]
