@@ -1,7 +1,8 @@
-"""A pass over one large batch in bfloat16, undecided cells made again, against the same pass in float32.
+"""How much faster is a pass over one large batch in bfloat16, undecided entries computed again, than one in float32?
 
-Both directions, positives included. s: CPU seconds of one thread. bf16 tiles: those that bfloat16 settled. cells
-again: those made exactly. differ: counts of queries, or their hardest negatives and ranks, that differ.
+Both directions, positives included. s: CPU seconds of one thread. bf16 tiles: those whose bfloat16 product was kept.
+entries again: entries of S in them that were computed again in full precision. differ: how many counts of queries, or
+hardest negatives and ranks, are not those of the float32 pass.
 """
 
 from __future__ import annotations
@@ -23,77 +24,78 @@ from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
 
-ASKED = ("triplet", "triplet-sh", "extremes")
+# what a pass computes: counts of an objective, or hardest negatives and ranks (extremes)
+PASSES = ("triplet", "triplet-sh", "extremes")
 
 
 class Case:
-    """One batch of everything, and what is asked of it."""
+    """One batch of all pairs, and a pass over it."""
 
-    def __init__(self, embedded: SplitEmbeddings, asked: str) -> None:
-        self.objectives = [] if asked == "extremes" else [build("objectives", asked)]
+    def __init__(self, embedded: SplitEmbeddings, name: str) -> None:
+        self.objectives = [] if name == "extremes" else [build("objectives", name)]
         self.batch = next(Sampling("pairs", None).batches(embedded.caption_image))
         self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
-        self.relation = SparseMask.of(self.batch, embedded.caption_image, "keep")
+        self.mask = SparseMask.of(self.batch, embedded.caption_image, "keep")
 
-    def passed(self, precision: Literal["float32", "bf16"]) -> Pair[TiledRows]:
+    def run(self, precision: Literal["float32", "bf16"]) -> Pair[TiledRows]:
+        """Return the rows of S in both directions, after a pass over all tiles."""
         images, captions = torch.from_numpy(self.batch.images), torch.from_numpy(self.batch.captions)
         shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
-        asked = TilePass(self.objectives, [0.01], not self.objectives, precision=precision)
-        return asked.run(self.matrix, self.relation, shapes)
+        tile_pass = TilePass(self.objectives, [0.01], not self.objectives, precision=precision)
+        return tile_pass.run(self.matrix, self.mask, shapes)
 
-    def answers(self, precision: Literal["float32", "bf16"]) -> list[torch.Tensor]:
-        """Whole numbers of every query."""
-        found = self.passed(precision)
+    def whole_numbers(self, precision: Literal["float32", "bf16"]) -> list[torch.Tensor]:
+        """Return the counts of every query, or its hardest negative, its rank and its ties, in both directions."""
+        directions = self.run(precision)
         if not self.objectives:
-            return [getattr(look.extremes, name) for look in found for name in ("column", "above", "ties")]
-        return [look.counts(self.objectives[0], 0.01, "corrected").above for look in found]
+            return [getattr(rows.extremes, name) for rows in directions for name in ("column", "above", "ties")]
+        return [rows.counts(self.objectives[0], 0.01, "corrected").above for rows in directions]
 
 
-def told(case: Case) -> tuple[int, int]:
-    """Rounded tiles that were settled, and cells made again in them."""
-    settled, again = 0, 0
-    places = Bfloat16Tiles._undecided_indices
+def count_recomputed(case: Case) -> tuple[int, int]:
+    """Return how many tiles stayed in bfloat16, and how many entries of them were computed again."""
+    tiles, entries = 0, 0
+    original = Bfloat16Tiles._undecided_indices
 
-    def counted(self: Bfloat16Tiles, S: torch.Tensor, undecided: Any) -> torch.Tensor | None:
-        nonlocal settled, again
-        found = places(self, S, undecided)
-        if found is not None:
-            settled, again = settled + 1, again + len(found)
-        return found
+    def counting(self: Bfloat16Tiles, S: torch.Tensor, undecided: Any) -> torch.Tensor | None:
+        nonlocal tiles, entries
+        indices = original(self, S, undecided)
+        if indices is not None:
+            tiles, entries = tiles + 1, entries + len(indices)
+        return indices
 
-    Bfloat16Tiles._undecided_indices = counted  # type: ignore[method-assign]
+    Bfloat16Tiles._undecided_indices = counting  # type: ignore[method-assign]
     try:
-        case.passed("bf16")
+        case.run("bf16")
     finally:
-        Bfloat16Tiles._undecided_indices = places  # type: ignore[method-assign]
-    return settled, again
+        Bfloat16Tiles._undecided_indices = original  # type: ignore[method-assign]
+    return tiles, entries
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--size", type=int, default=8192)
-    asked.add_argument("--widths", type=int, nargs="+", default=[512, 1024])
-    asked.add_argument("--noise", type=float, nargs="+", default=[1.0, 2.0, 4.0])
-    asked.add_argument("--repeats", type=int, default=5)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=8192)
+    parser.add_argument("--widths", type=int, nargs="+", default=[512, 1024])
+    parser.add_argument("--noise", type=float, nargs="+", default=[1.0, 2.0, 4.0])
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for width in given.widths:
-        for noise in given.noise:
-            embedded = source(given.size, 1, width, noise)
-            for name in ASKED:
+    table_rows = []
+    for width in options.widths:
+        for noise in options.noise:
+            embedded = source(options.size, 1, width, noise)
+            for name in PASSES:
                 case = Case(embedded, name)
-                answers = zip(case.answers("float32"), case.answers("bf16"), strict=True)
-                other = sum(int((a != b).sum()) for a, b in answers)
-                settled, again = told(case)
-                passes = (partial(case.passed, "float32"), partial(case.passed, "bf16"))
-                plain, half = medians(passes, given.repeats)
-                numbers = (f"{plain:.3f}", f"{half:.3f}", f"{plain / half:.2f}", str(settled), str(again), str(other))
-                rows.append((name, str(width), f"{noise:g}", *numbers))
-                print(*rows[-1], flush=True)
-    print(f"\nB = {given.size}, medians of {given.repeats}, {machine()}\n")
-    heads = ("asked", "d", "noise", "float32 s", "bf16 s", "speedup", "bf16 tiles", "cells again", "differ")
-    print(table(heads, rows))
+                pairs = zip(case.whole_numbers("float32"), case.whole_numbers("bf16"), strict=True)
+                differ = sum(int((exact != rounded).sum()) for exact, rounded in pairs)
+                tiles, entries = count_recomputed(case)
+                float32, bf16 = medians((partial(case.run, "float32"), partial(case.run, "bf16")), options.repeats)
+                times = (f"{float32:.3f}", f"{bf16:.3f}", f"{float32 / bf16:.2f}")
+                table_rows.append((name, str(width), f"{noise:g}", *times, str(tiles), str(entries), str(differ)))
+                print(*table_rows[-1], flush=True)
+    print(f"\nB = {options.size}, medians of {options.repeats}, {machine()}\n")
+    heads = ("objective", "d", "noise", "float32 s", "bf16 s", "speedup", "bf16 tiles", "entries again", "differ")
+    print(table(heads, table_rows))
 
 
 if __name__ == "__main__":

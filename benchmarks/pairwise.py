@@ -1,9 +1,10 @@
-"""Pairwise scores at the original sizes (36 regions, 13 words, width 1024): ours against one iteration per caption.
+"""How long do pairwise scores take at the original sizes (36 regions, 13 words, width 1024), against a loop?
 
 Scoring: 500 captions with 100, 16 and 1 images; GFLOP/s count the published formulas, part of which our closed forms
 avoid. Training: 64 images and 64 captions of 8 to 18 words, S forward and backward to features and parameters, counted
-as three forward passes (ours does four); `whole` adds the towers. %: of a bare matrix product. One thread, medians of
-interleaved repeats; each peak of memory is that of a fresh process above what it held with model and inputs.
+as three forward passes (ours does four); `whole` adds the towers. loop: one iteration a caption. %: of a bare matrix
+product. One thread, medians of interleaved repeats; each peak of memory is that of a new process above what it holds
+with model and inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from lossscope.encoders.types import EncodedBatch
 from lossscope.registry import build
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64
-CAPTIONS, LOOPED, IMAGES, REPEATS = 500, 100, (100, 16, 1), 3
+CAPTIONS, IMAGES, REPEATS = 500, (100, 16, 1), 3
+LOOP_CAPTIONS = 100  # captions that the loop is timed on
 MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "scan:direction=t2i": 1.92,
     "scan:direction=i2t": 1.92,
@@ -38,12 +40,20 @@ MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "sgraf:module=saf": 9.3,
     "sgraf:module=sgr": 26.4,
 }
-ALONE = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}  # keeps nothing freed
+# freed blocks return to the system at once, so that the peak is of live tensors, without what the allocator keeps
+ENVIRONMENT = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 Score = Callable[[EncodedBatch, EncodedBatch], Tensor]
 
 
-def attended(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
-    """(n, Q, D) from query (n, Q, D) and context (n, C, D), everything spelt out."""
+def attend(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
+    """Return what each query attends to, (n, Q, D), by the published formulas without any shortcut.
+
+    Args:
+        query: (n, Q, D).
+        context: (n, C, D).
+        sharpness: factor in the softmax over the context.
+        focal: `equal` or `prob` of BFAN; empty for none.
+    """
     s = functional.leaky_relu(torch.bmm(context, query.transpose(1, 2)), 0.1)
     s = s / (s.pow(2).sum(2, keepdim=True).sqrt() + 1e-8)
     a = (s.transpose(1, 2) * sharpness).softmax(2)
@@ -55,40 +65,47 @@ def attended(query: Tensor, context: Tensor, sharpness: float, focal: str = "") 
 
 
 def relevance(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
-    """Mean cosine of the queries with what they attend to, (n,)."""
-    return functional.cosine_similarity(query, attended(query, context, sharpness, focal), dim=2).mean(1)
+    """Return the mean cosine of the queries with what they attend to, (n,)."""
+    return functional.cosine_similarity(query, attend(query, context, sharpness, focal), dim=2).mean(1)
 
 
 def column(encoder: Encoder, spec: str, images: EncodedBatch, texts: EncodedBatch, j: int) -> Tensor:
-    """S of all images with caption j, (n,): cut to its length and repeated for every image."""
+    """Return S of all images with caption j, (n,): the caption is cut to its length and repeated for every image."""
     assert images.local is not None and texts.local is not None
     words = texts.local[j : j + 1, : int(texts.lengths[j])].repeat(len(images), 1, 1)
     name, _, option = spec.partition("=")
     if name == "sgraf:module":
-        far = images.extra["whole"] - texts.extra["whole"][j : j + 1]
-        return graph_column(encoder.get_submodule("similarity"), images.local, words, far)
+        difference = images.extra["summary"] - texts.extra["summary"][j : j + 1]
+        return graph_column(encoder.get_submodule("similarity"), images.local, words, difference)
     if name == "bfan:focal":
         return relevance(words, images.local, 20.0, option) + relevance(images.local, words, 20.0, option)
     return relevance(words, images.local, 9.0) if option == "t2i" else relevance(images.local, words, 4.0)
 
 
-def graph_column(tower: nn.Module, regions: Tensor, words: Tensor, far: Tensor) -> Tensor:
-    """SGRAF's column from regions, words and differences of whole vectors: every map of every step, for every node."""
-    part = dict(tower.named_modules())
-    near = part["sim_tranloc_w"]((unit(attended(words, regions, 9.0)) - words).pow(2))
-    x = unit(torch.cat([part["sim_tranglo_w"](far.pow(2))[:, None], near], 1))
-    if "SAF_module" in part:
-        gates = part["SAF_module.bn"](part["SAF_module.attn_sim_w"](x).transpose(1, 2)).sigmoid()
+def graph_column(tower: nn.Module, regions: Tensor, words: Tensor, difference: Tensor) -> Tensor:
+    """Return one column of SGRAF's S, (n,): every layer of every step, for every node of the graph.
+
+    Args:
+        tower: the similarity module of the encoder.
+        regions: (n, R, D).
+        words: (n, W, D), of one caption.
+        difference: (n, D), summary vectors of the images less that of the caption.
+    """
+    layers = dict(tower.named_modules())
+    local = layers["sim_tranloc_w"]((unit(attend(words, regions, 9.0)) - words).pow(2))
+    x = unit(torch.cat([layers["sim_tranglo_w"](difference.pow(2))[:, None], local], 1))
+    if "SAF_module" in layers:
+        gates = layers["SAF_module.bn"](layers["SAF_module.attn_sim_w"](x).transpose(1, 2)).sigmoid()
         x = unit(torch.bmm(gates / (gates.abs().sum(2, keepdim=True) + 1e-8), x))
     else:
         for step in (f"SGR_module.{i}" for i in range(3)):
-            edges = torch.bmm(part[f"{step}.graph_query_w"](x), part[f"{step}.graph_key_w"](x).transpose(1, 2))
-            x = part[f"{step}.sim_graph_w"](torch.bmm(edges.softmax(2), x)).relu()
-    return part["sim_eval_w"](x[:, 0]).sigmoid()[:, 0]  # type: ignore[no-any-return]
+            edges = torch.bmm(layers[f"{step}.graph_query_w"](x), layers[f"{step}.graph_key_w"](x).transpose(1, 2))
+            x = layers[f"{step}.sim_graph_w"](torch.bmm(edges.softmax(2), x)).relu()
+    return layers["sim_eval_w"](x[:, 0]).sigmoid()[:, 0]  # type: ignore[no-any-return]
 
 
 def scorers(spec: str) -> tuple[Encoder, Score, Score]:
-    """An encoder at the original sizes, its score, and the loop's."""
+    """Return an encoder at the original sizes, its score, and that of a loop over captions."""
     torch.manual_seed(0)
     encoder: Encoder = build("encoders", spec).build((REGIONS, 2048), VOCABULARY)
 
@@ -103,78 +120,84 @@ def scorers(spec: str) -> tuple[Encoder, Score, Score]:
     return encoder, ours, loop
 
 
-def sides(encoder: Encoder, images: int, lengths: Tensor) -> tuple[EncodedBatch, EncodedBatch]:
-    """Images and captions of random features and words through the towers."""
+def encode_random(encoder: Encoder, images: int, lengths: Tensor) -> tuple[EncodedBatch, EncodedBatch]:
+    """Return images of random features and captions of random words, encoded by the towers."""
     ids = torch.randint(1, VOCABULARY, (len(lengths), int(lengths.max())))
     return encoder.encode_images(torch.randn(images, REGIONS, 2048)), encoder.encode_texts(ids, lengths)
 
 
 def medians(functions: list[Callable[[], object]]) -> tuple[list[float], float]:
-    """Seconds of each, measured in turns after one that does not count, and GFLOP/s of bare matrix products."""
+    """Return the median seconds of each function and GFLOP/s of bare matrix products; the first turn is not counted."""
     sizes = ((100 * REGIONS, 1024, CAPTIONS * WORDS), (2048, 1024, 2048))
-    work = functions + [partial(torch.mm, torch.randn(a, b), torch.randn(b, c)) for a, b, c in sizes]
-    taken: list[list[float]] = [[] for _ in work]
+    calls = functions + [partial(torch.mm, torch.randn(a, b), torch.randn(b, c)) for a, b, c in sizes]
+    seconds: list[list[float]] = [[] for _ in calls]
     for turn in range(REPEATS + 1):
-        for place, function in enumerate(work):
-            begun = time.perf_counter()
+        for index, function in enumerate(calls):
+            start = time.perf_counter()
             function()
-            taken[place] += [time.perf_counter() - begun] if turn else []
-    found = [statistics.median(times) for times in taken]
-    bare = max(2e-9 * a * b * c / seconds for (a, b, c), seconds in zip(sizes, found[len(functions) :], strict=True))
-    return found[: len(functions)], bare
+            seconds[index] += [time.perf_counter() - start] if turn else []
+    times = [statistics.median(repeats) for repeats in seconds]
+    bare = max(2e-9 * a * b * c / t for (a, b, c), t in zip(sizes, times[len(functions) :], strict=True))
+    return times[: len(functions)], bare
 
 
 @torch.no_grad()
 def scoring(spec: str) -> dict[str, float]:
-    """GFLOP/s of ours and of a bare matrix product, and seconds of the loop over seconds of ours by images."""
+    """Return GFLOP/s of ours and of a bare matrix product, and for each number of images seconds of the loop / ours."""
     encoder, ours, loop = scorers(spec)
     encoder.eval()
-    found: dict[str, float] = {}
+    row: dict[str, float] = {}
     for n in reversed(IMAGES):
-        images, texts = sides(encoder, n, torch.full((CAPTIONS,), WORDS))
-        some = texts.select(slice(0, LOOPED))
-        # rounding decides what a focal step keeps where an element lies on its threshold
+        images, texts = encode_random(encoder, n, torch.full((CAPTIONS,), WORDS))
+        some = texts.select(slice(0, LOOP_CAPTIONS))
+        # a focal step may keep or drop an element that lies on its threshold, as S is rounded differently
         assert float(((ours(images, some) - loop(images, some)).abs() > 1e-5).float().mean()) < 0.01
-        (mine, looped), bare = medians([partial(ours, images, texts), partial(loop, images, some)])
-        found |= {f"ratio {n}": looped * CAPTIONS / LOOPED / mine, "bare": bare}
-        found["rate"] = MFLOP[spec] * n * CAPTIONS / mine / 1000
-    return found
+        (our_seconds, loop_seconds), bare = medians([partial(ours, images, texts), partial(loop, images, some)])
+        row |= {f"ratio {n}": loop_seconds * CAPTIONS / LOOP_CAPTIONS / our_seconds, "bare": bare}
+        row["rate"] = MFLOP[spec] * n * CAPTIONS / our_seconds / 1000
+    return row
 
 
-def training(spec: str, what: str) -> dict[str, float]:
-    """One step of `ours`, `loop` or `whole`: MB above the level before; of `both`: ms and % of the bare rate."""
+def training(spec: str, quantity: str) -> dict[str, float]:
+    """Return numbers of one training step.
+
+    Args:
+        spec: of the encoder.
+        quantity: `times`: ms of ours and of the loop, and % of the bare rate; `ours`, `loop`, `whole`: peak of memory
+            in MB above the level before the step.
+    """
     encoder, ours, loop = scorers(spec)
     lengths, W = torch.randint(8, 19, (BATCH,)), torch.randn(BATCH, BATCH)
     with torch.no_grad():
-        leaves = sides(encoder, BATCH, lengths)
-    for tensor in (t for side in leaves for t in side.tensors.values()):
+        leaves = encode_random(encoder, BATCH, lengths)
+    for tensor in (t for batch in leaves for t in batch.tensors.values()):
         tensor.requires_grad_(tensor.is_floating_point())
 
     def step(score: Score, size: int = BATCH) -> None:
-        images, texts = sides(encoder, size, lengths[:size]) if what == "whole" else leaves
+        images, texts = encode_random(encoder, size, lengths[:size]) if quantity == "whole" else leaves
         backward(score(images.select(slice(0, size)), texts.select(slice(0, size))), W[:size, :size])
 
-    if what == "both":
-        (mine, looped), bare = medians([partial(step, ours), partial(step, loop)])
-        work = 3e-3 * MFLOP[spec] * BATCH * float(lengths.sum()) / WORDS
-        return {"ours": 1000 * mine, "loop": 1000 * looped, "%": 100 * work / mine / bare}
-    step(loop if what == "loop" else ours, 2)
+    if quantity == "times":
+        (our_seconds, loop_seconds), bare = medians([partial(step, ours), partial(step, loop)])
+        gflop = 3e-3 * MFLOP[spec] * BATCH * float(lengths.sum()) / WORDS
+        return {"ours": 1000 * our_seconds, "loop": 1000 * loop_seconds, "%": 100 * gflop / our_seconds / bare}
+    step(loop if quantity == "loop" else ours, 2)
     encoder.zero_grad()
     before = memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    step(loop if what == "loop" else ours)
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    step(loop if quantity == "loop" else ours)
     return {"MB": memory("VmHWM") - before}
 
 
-def memory(what: str) -> float:
-    """MB of this process: VmRSS, what it holds; VmHWM, the peak of that."""
-    return int(Path("/proc/self/status").read_text().partition(f"{what}:")[2].split()[0]) / 1024
+def memory(name: str) -> float:
+    """Return the MB that this process holds (VmRSS), or the peak of that (VmHWM)."""
+    return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) / 1024
 
 
-def alone(spec: str, what: str) -> dict[str, float]:
-    """The numbers of a fresh process."""
-    where = os.environ if what in ("score", "both") else ALONE
-    out = subprocess.run([sys.executable, __file__, spec, what], check=True, capture_output=True, env=where)
+def run_in_process(spec: str, quantity: str) -> dict[str, float]:
+    """Return the numbers that a new process prints of `scoring` or `training`."""
+    environment = os.environ if quantity in ("score", "times") else ENVIRONMENT
+    out = subprocess.run([sys.executable, __file__, spec, quantity], check=True, capture_output=True, env=environment)
     return json.loads(out.stdout)  # type: ignore[no-any-return]
 
 
@@ -182,15 +205,16 @@ def main() -> None:
     """Print both tables."""
     print(f"{'scoring':<20}{'GFLOP/s':>9}{'bare':>7}{'%':>6}" + "".join(f"{f'loop/ours {n}':>15}" for n in IMAGES))
     for spec in MFLOP:
-        row = alone(spec, "score")
+        row = run_in_process(spec, "score")
         ratios = "".join(f"{row[f'ratio {n}']:>15.1f}" for n in IMAGES)
         print(f"{spec:<20}{row['rate']:>9.0f}{row['bare']:>7.0f}{100 * row['rate'] / row['bare']:>6.0f}{ratios}")
     heads = (f"{name:>10}" for name in ("ours ms", "%", "loop ms", "loop/ours", "ours MB", "loop MB", "whole MB"))
     print(f"{'training':<20}{''.join(heads)}")
     for spec in MFLOP:
-        row, (mine, looped, whole) = alone(spec, "both"), (alone(spec, k)["MB"] for k in ("ours", "loop", "whole"))
+        row = run_in_process(spec, "times")
+        peaks = (run_in_process(spec, variant)["MB"] for variant in ("ours", "loop", "whole"))
         times = f"{row['ours']:>10.0f}{row['%']:>10.0f}{row['loop']:>10.0f}{row['loop'] / row['ours']:>10.1f}"
-        print(f"{spec:<20}{times}{mine:>10.0f}{looped:>10.0f}{whole:>10.0f}")
+        print(f"{spec:<20}{times}" + "".join(f"{megabytes:>10.0f}" for megabytes in peaks))
 
 
 if __name__ == "__main__":

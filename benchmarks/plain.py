@@ -1,7 +1,7 @@
-"""What a sweep with all cheap probes reports, written down batch by batch in plain torch: the numbers to compare with.
+"""What a sweep with all cheap probes reports, in plain torch, batch by batch: the numbers to compare with.
 
-Everything of a batch is one line of torch on whole matrices; nothing is looped over queries, and nothing is made twice.
-Pairs only, one positive on the diagonal.
+Each statistic of a batch is one line of torch on whole matrices; no loop over queries, and nothing computed twice.
+Batches are pairs, with one positive on the diagonal.
 """
 
 from __future__ import annotations
@@ -24,60 +24,67 @@ FIVE = (NTXENT, "triplet", "triplet-sh", "unified", "vlc")
 
 
 def sweep(
-    embedded: SplitEmbeddings, objectives: Sequence[str], everything: bool, batch_size: int = 128
+    embedded: SplitEmbeddings, objectives: Sequence[str], all_probes: bool, batch_size: int = 128
 ) -> dict[Key, list[float]]:
-    """Numbers of every batch, NaN where one is not defined. everything: all cheap probes, or cocos alone."""
+    """Return the statistics of every batch, NaN where one is not defined.
+
+    Args:
+        embedded: images and captions.
+        objectives: names of `FIVE`.
+        all_probes: run all cheap probes, or cocos alone.
+        batch_size: pairs.
+    """
     assert embedded.images is not None and embedded.captions is not None
-    found: dict[Key, list[float]] = defaultdict(list)
+    results: dict[Key, list[float]] = defaultdict(list)
     for batch in Sampling("pairs", batch_size).batches(embedded.caption_image):
         V = embedded.images[torch.from_numpy(batch.images)]
         T = embedded.captions[torch.from_numpy(batch.captions)]
-        S = V @ T.T
-        for direction, one in (("i2t", S), ("t2i", S.T)):
-            told: dict[tuple[str | None, str], Tensor] = {}
+        S_i2t = V @ T.T
+        for direction, S in (("i2t", S_i2t), ("t2i", S_i2t.T)):
+            statistics: dict[tuple[str | None, str], Tensor] = {}
             for objective in objectives:
-                own = of_objective(objective, one, everything)
-                told |= {(objective, name): value for name, value in own.items()}
-            if everything:
-                told |= {(None, name): value for name, value in of_similarities(one).items()}
-            numbers = torch.stack([value.float() for value in told.values()]).tolist()
-            for (asked, name), number in zip(told, numbers, strict=True):
-                found[asked, direction, name].append(number)
-    return found
+                of_objective = objective_statistics(objective, S, all_probes)
+                statistics |= {(objective, name): value for name, value in of_objective.items()}
+            if all_probes:
+                statistics |= {(None, name): value for name, value in similarity_statistics(S).items()}
+            numbers = torch.stack([value.float() for value in statistics.values()]).tolist()
+            for (spec, name), number in zip(statistics, numbers, strict=True):
+                results[spec, direction, name].append(number)
+    return results
 
 
-def summary(found: dict[Key, list[float]], file: Path) -> dict[Key, tuple[float, float]]:
-    """Mean and standard deviation over batches, of those where a number is defined; all numbers go to a file."""
-    frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in found.items()})
+def summary(results: dict[Key, list[float]], file: Path) -> dict[Key, tuple[float, float]]:
+    """Return mean and standard deviation over the batches where a number is defined; write all numbers to a file."""
+    frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in results.items()})
     frame.to_parquet(file)
-    both = zip(found, frame.mean(), frame.std(ddof=0), strict=True)
-    return {key: (float(mean), float(std)) for key, mean, std in both}
+    columns = zip(results, frame.mean(), frame.std(ddof=0), strict=True)
+    return {key: (float(mean), float(std)) for key, mean, std in columns}
 
 
 def weights(objective: str, S: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, B) what the paper thresholds, 0 on the diagonal, and (B,) the weight on the positive."""
-    own = torch.eye(len(S), dtype=torch.bool, device=S.device)
+    """Return what the paper thresholds, (B, B) and 0 on the diagonal, and the weight on the positive, (B,)."""
+    diagonal = torch.eye(len(S), dtype=torch.bool, device=S.device)
     if objective == "triplet":
-        w = ((MARGIN - S.diag()[:, None] + S > 0) & ~own).float()
+        w = ((MARGIN - S.diag()[:, None] + S > 0) & ~diagonal).float()
         return w, w.sum(1)
     if objective == "triplet-sh":
-        hardest, column = S.masked_fill(own, -torch.inf).max(1)
+        hardest, column = S.masked_fill(diagonal, -torch.inf).max(1)
         violated = (MARGIN - S.diag() + hardest > 0).float()
         return torch.zeros_like(S).scatter_(1, column[:, None], violated[:, None]), violated
     if objective == "unified":
-        p = (GAMMA * (S - MARGIN * own)).softmax(1)
+        p = (GAMMA * (S - MARGIN * diagonal)).softmax(1)
     else:
         p = (S / TAU if objective == NTXENT else SCALE * S).softmax(1)
-    return p.masked_fill(own, 0), 1 - p.diag()
+    return p.masked_fill(diagonal, 0), 1 - p.diag()
 
 
-def of_objective(objective: str, S: Tensor, everything: bool) -> dict[str, Tensor]:
-    """cocos; and weight_mass and contributors."""
+def objective_statistics(objective: str, S: Tensor, all_probes: bool) -> dict[str, Tensor]:
+    """Return the statistics of cocos; with all probes also those of weight_mass and contributors."""
     w, positive = weights(objective, S)
     high = w > EPS
     count, total = high.sum(1).float(), w.sum(1)
     mass = (w * high).sum(1)
-    told = {
+    statistics = {
         "C_0": (count == 0).sum(),
         "W_neg": mass.mean(),
         "W_low": (total - mass).mean(),
@@ -85,44 +92,44 @@ def of_objective(objective: str, S: Tensor, everything: bool) -> dict[str, Tenso
         "skipped": count.new_zeros(()),
     }
     if objective.startswith("triplet"):
-        told |= {"C_q": count[count > 0].mean(), "C_q_all": count.mean(), "C_B": count.sum()}
+        statistics |= {"C_q": count[count > 0].mean(), "C_q_all": count.mean(), "C_B": count.sum()}
     else:
-        told["C_neg"] = count.mean()
+        statistics["C_neg"] = count.mean()
     p = w / total[:, None]  # NaN in rows without weight, which are left out
-    told["N_eff"] = (1 / p.square().sum(1)).nanmean()
-    if everything:
+    statistics["N_eff"] = (1 / p.square().sum(1)).nanmean()
+    if all_probes:
         largest = p.topk(5, dim=1).values
-        told |= {
+        statistics |= {
             "share_above": (mass / total).nanmean(),
             "perplexity": torch.special.entr(p).sum(1).exp().nanmean(),
             "top1": largest[:, 0].nanmean(),
             "top5": largest.sum(1).nanmean(),
         }
-    return told
+    return statistics
 
 
-def of_similarities(S: Tensor) -> dict[str, Tensor]:
-    """similarity, alignment, recall and hubness."""
-    own = torch.eye(len(S), dtype=torch.bool, device=S.device)
+def similarity_statistics(S: Tensor) -> dict[str, Tensor]:
+    """Return the statistics of similarity, alignment, recall and hubness."""
+    diagonal = torch.eye(len(S), dtype=torch.bool, device=S.device)
     positive = S.diag()
-    negatives = S.masked_fill(own, -torch.inf)
+    negatives = S.masked_fill(diagonal, -torch.inf)
     hardest, column = negatives.max(1)
     three = torch.stack([positive, hardest, positive - hardest])
     quantiles = three.quantile(three.new_tensor([0.1, 0.5, 0.9]), dim=1, interpolation="nearest")
-    told = {"inverted": (three[2] < 0).float().mean(), "alignment": (2 - 2 * positive).mean()}
-    for place, name in enumerate(("s_pos", "s_neg", "margin")):
-        told[name] = three[place].mean()
-        told |= {f"{name}_q{q}": quantiles[row, place] for row, q in enumerate((10, 50, 90))}
+    statistics = {"inverted": (three[2] < 0).float().mean(), "alignment": (2 - 2 * positive).mean()}
+    for index, name in enumerate(("s_pos", "s_neg", "margin")):
+        statistics[name] = three[index].mean()
+        statistics |= {f"{name}_q{q}": quantiles[row, index] for row, q in enumerate((10, 50, 90))}
     rank = 1 + (negatives > positive[:, None]).sum(1).float()
-    told |= {f"R@{k}": 100 * (rank <= k).float().mean() for k in (1, 5, 10)}
-    told |= {"medr": rank.quantile(0.5).floor(), "meanr": rank.mean(), "MRR": (1 / rank).mean()}
-    told["ties"] = (negatives == positive[:, None]).any(1).sum()
-    chosen = column.bincount(minlength=len(S)).float()
-    apart = chosen - chosen.mean()
-    told |= {
-        "hub_max_count": chosen.max(),
-        "hub_skewness": apart.pow(3).mean() / apart.square().mean().pow(1.5),
-        "never_hardest": (chosen == 0).float().mean(),
-        "hub_share": chosen.topk(max(1, len(S) // 100)).values.sum() / len(S),
+    statistics |= {f"R@{k}": 100 * (rank <= k).float().mean() for k in (1, 5, 10)}
+    statistics |= {"medr": rank.quantile(0.5).floor(), "meanr": rank.mean(), "MRR": (1 / rank).mean()}
+    statistics["ties"] = (negatives == positive[:, None]).any(1).sum()
+    hardest_count = column.bincount(minlength=len(S)).float()
+    deviation = hardest_count - hardest_count.mean()
+    statistics |= {
+        "hub_max_count": hardest_count.max(),
+        "hub_skewness": deviation.pow(3).mean() / deviation.square().mean().pow(1.5),
+        "never_hardest": (hardest_count == 0).float().mean(),
+        "hub_share": hardest_count.topk(max(1, len(S) // 100)).values.sum() / len(S),
     }
-    return told
+    return statistics

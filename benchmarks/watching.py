@@ -1,7 +1,7 @@
-"""One `watch` of a batch of 128 pairs, both directions, against one training step of the small CNN on the scenes.
+"""How much does `watch` add to a training? One call on a batch of 128 pairs, against one step of the small CNN.
 
-Medians in one process, one thread. The ratio is what a training pays that looks at every step; every hundredth costs a
-hundredth of it.
+Both directions, on the scenes; medians in one process, one thread. The ratio is what a training pays that calls `watch`
+at every step; at every hundredth step it pays a hundredth of it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from lossscope.training.task import prepare_task
 
 PAIRS = 128
 PROBES = ("cocos", "similarity", "contributors")
+WARMUP = 3  # calls before those that are counted
 
 
 def training_step(folder: Path) -> Callable[[], object]:
-    """One step of `vsepp:image=cnn-small` on the embedded scenes, always the same batch."""
+    """Return a function that trains `vsepp:image=cnn-small` for one step, always on the same batch of the scenes."""
     recipe = Recipe(
         data="scenes:train=200,val=10,test=10",
         encoder="vsepp:image=cnn-small",
@@ -41,19 +42,19 @@ def training_step(folder: Path) -> Callable[[], object]:
     return lambda: train_step(task, state, task.objective_of(1), batch, folder)
 
 
-def milliseconds(function: Callable[[], object], repeats: int) -> float:
-    """The median of so many calls, after a few that are not counted."""
-    taken = []
-    for turn in range(repeats + 3):
-        begun = time.perf_counter()
+def milliseconds(function: Callable[[], object], n: int) -> float:
+    """Return the median milliseconds of n calls, after a few that are not counted."""
+    times = []
+    for turn in range(n + WARMUP):
+        start = time.perf_counter()
         function()
-        if turn >= 3:
-            taken.append(1000 * (time.perf_counter() - begun))
-    return statistics.median(taken)
+        if turn >= WARMUP:
+            times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times)
 
 
 def main() -> None:
-    """Print what each set of probes costs, and its part of a step."""
+    """Print the time of each set of probes, and its ratio to that of a step."""
     torch.set_num_threads(1)
     S = 0.3 * torch.randn(PAIRS, PAIRS, generator=torch.Generator().manual_seed(0)) + 0.5 * torch.eye(PAIRS)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,8 +62,8 @@ def main() -> None:
     print(f"one training step, {PAIRS} pairs, small CNN: {step:.1f} ms")
     for probes in ((PROBES[0],), PROBES[:2], PROBES):
         scope = LossScope("ntxent:tau=0.05", probes)
-        once = milliseconds(lambda scope=scope: scope.watch(S), 300)  # type: ignore[misc]
-        print(f"watch with {' + '.join(probes)}: {once:.2f} ms, {100 * once / step:.1f} % of the step")
+        watch = milliseconds(lambda scope=scope: scope.watch(S), 300)  # type: ignore[misc]
+        print(f"watch with {' + '.join(probes)}: {watch:.2f} ms, {100 * watch / step:.1f} % of the step")
 
 
 if __name__ == "__main__":

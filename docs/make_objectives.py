@@ -8,7 +8,6 @@ The meaning of an option is the comment beside its field.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from generated_page import escape, write_or_compare
 from PIL import Image
 
 from lossscope.declarations import Declaration, declarations
@@ -137,10 +137,10 @@ def table(entries: list[Entry]) -> str:
         cited = re.match(r".*?\d{4}", item.parts["Source"])
         cells = (
             f"[`{item.name}`](#{item.name})",
-            _text(item.title),
+            _markdown(item.title),
             f"`{item.formula}`",
             _training(item.objective),
-            _text(cited[0] if cited else item.parts["Source"]),
+            _markdown(cited[0] if cited else item.parts["Source"]),
         )
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
@@ -151,21 +151,21 @@ def section(item: Entry) -> str:
     field, parts = drawn(item.name), item.parts
     lines = [
         f"### `{item.name}`",
-        f"{_text(item.title)}.",
+        f"{_markdown(item.title)}.",
         f"`{item.formula}`",
-        _text(item.explanation),
+        _markdown(item.explanation),
         f'<img src="../figures/objectives/{item.name}.png" width="700" alt="{picture.alt(field)}">',
         _caption(item.name),
         "\n".join(
             f"- **{label}** {text}"
             for label, text in (
-                ("W", _text(parts["W"])),
-                ("Counted", _text(parts["Counted"])),
-                ("Training", _text(parts["Training"])),
+                ("W", _markdown(parts["W"])),
+                ("Counted", _markdown(parts["Counted"])),
+                ("Training", _markdown(parts["Training"])),
                 ("Options", _options(item)),
-                ("Defaults", _text(parts.get("Defaults", ""))),
+                ("Defaults", _markdown(parts.get("Defaults", ""))),
                 ("Also", " ".join(_unusual(item.objective))),
-                ("Source", _text(parts["Source"])),
+                ("Source", _markdown(parts["Source"])),
                 ("Files", _files(item.name, item.objective)),
             )
             if text
@@ -198,7 +198,7 @@ def _training(objective: Objective) -> str:
 def _caption(name: str) -> str:
     end = f"Colours end at {TOP[name]:g}." if name in TOP else ""
     caption = " ".join(part for part in (CAPTIONS.get(name, ""), end) if part)
-    return f"<sub>{_text(caption)}</sub>" if caption else ""
+    return f"<sub>{_markdown(caption)}</sub>" if caption else ""
 
 
 def _options(item: Entry) -> str:
@@ -207,7 +207,7 @@ def _options(item: Entry) -> str:
     for option in item.declared.fields:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
         default = " (none by default)" if option.default is None else ""
-        lines.append(f"  - `{option.name}`: {_text(option.help)}{choices}{default}")
+        lines.append(f"  - `{option.name}`: {_markdown(option.help)}{choices}{default}")
     return "\n".join(lines)
 
 
@@ -257,11 +257,10 @@ def _files(name: str, objective: Objective) -> str:
     return " · ".join(files + links)
 
 
-def _text(text: str) -> str:
-    """Escape formulas in plain text, so that Markdown shows them unchanged; entries of errata.md become links."""
-    pieces = re.split(r"(`[^`]*`)", text)
-    plain = [re.sub(r"\*|(?<!\w)_|_(?!\w)|<(?=\w)|(?<=\])\(", r"\\\g<0>", piece) for piece in pieces[::2]]
-    pieces[::2] = [re.sub(r"\b(E\d+)\b(?=\))", _errata, piece) for piece in plain]
+def _markdown(text: str) -> str:
+    """Escape plain text; link entries of errata.md, which stand in parentheses: (E1)."""
+    pieces = re.split(r"(`[^`]*`)", escape(text))
+    pieces[::2] = [re.sub(r"\b(E\d+)\b(?=\))", _errata, piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 
@@ -275,17 +274,12 @@ def _errata(match: re.Match[str]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page and the pictures, or compare the page."""
-    new = page(SOURCE.read_text(encoding="utf-8"))
+    """Write the page and the pictures, or compare the file with the page."""
+    text = page(SOURCE.read_text(encoding="utf-8"))
     if "--check" not in arguments:
-        PAGE.write_text(new, encoding="utf-8")
         for name in all_names():
             draw(name)
-        return 0
-    old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as it would be written")
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels))
-    return int(old != new)
+    return write_or_compare(PAGE, text, arguments)
 
 
 if __name__ == "__main__":

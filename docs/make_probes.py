@@ -7,12 +7,13 @@ under `Statistics:`, one a line, and `Source:`. The meaning of an option is the 
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
 from pathlib import Path
 from textwrap import dedent
+
+from generated_page import escape, write_or_compare
 
 from lossscope.declarations import OptionField, declarations
 from lossscope.probes.base import Probe, Statistic
@@ -42,7 +43,7 @@ def table(probes: dict[str, Probe]) -> str:
     rows = ["| probe | question | for each | of W | cheap |", "|---|---|---|---|---|"]
     for name, probe in probes.items():
         marks = ("yes" if probe.needs_objective else "", "yes" if probe.cheap else "")
-        cells = (f"[`{name}`](#{name})", _text(question(probe)), probe.axis, *marks)
+        cells = (f"[`{name}`](#{name})", escape(question(probe)), probe.axis, *marks)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
 
@@ -64,10 +65,10 @@ def section(name: str, probe: Probe) -> str:
     options = [_option(field) for field in fields]
     parts = {
         "Statistics": "\n".join([reported, *(f"  - {line}" for line in _meanings(meanings))]),
-        "Options": "\n".join([f"`{spec_of(probe)}`", *(f"  - {_text(line)}" for line in options)]) if options else "",
-        "Source": _text(" ".join(source.split())),
+        "Options": "\n".join([f"`{spec_of(probe)}`", *(f"  - {escape(line)}" for line in options)]) if options else "",
+        "Source": escape(" ".join(source.split())),
     }
-    lines = [f"### `{name}`", _text(question(probe)), f"`{formula}`", _text(" ".join(explanation.split()))]
+    lines = [f"### `{name}`", escape(question(probe)), f"`{formula}`", escape(" ".join(explanation.split()))]
     lines.append("\n".join(f"- **{label}** {text}" for label, text in parts.items() if text))
     return "\n\n".join(line for line in lines if line) + "\n"
 
@@ -81,7 +82,7 @@ def _meanings(text: str) -> list[str]:
     """Return the lines of a `Statistics:` block, `name, name: text`, with the names as code."""
     lines = re.sub(r"\n +", " ", dedent(text)).strip().splitlines()
     pairs = [line.split(": ", 1) for line in lines if line.strip()]
-    return [f"{', '.join(f'`{name}`' for name in names.split(', '))}: {_text(meaning)}" for names, meaning in pairs]
+    return [f"{', '.join(f'`{name}`' for name in names.split(', '))}: {escape(meaning)}" for names, meaning in pairs]
 
 
 def statistics(probe: Probe) -> list[Statistic]:
@@ -90,23 +91,10 @@ def statistics(probe: Probe) -> list[Statistic]:
     return list(dict.fromkeys(one for objective in objectives for one in probe.statistics(objective)))
 
 
-def _text(text: str) -> str:
-    """Escape formulas in plain text, so that Markdown shows them unchanged."""
-    pieces = re.split(r"(`[^`]*`)", text)
-    pieces[::2] = [re.sub(r"\*|(?<!\w)_|_(?!\w)|<(?=\w)|(?<=\])\(", r"\\\g<0>", piece) for piece in pieces[::2]]
-    return "".join(pieces)
-
-
 def main(arguments: list[str]) -> int:
-    """Write the page, or compare it."""
-    new = page(SOURCE.read_text(encoding="utf-8"))
-    if "--check" not in arguments:
-        PAGE.write_text(new, encoding="utf-8")
-        return 0
-    old = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    labels = (f"{PAGE.name} as it is", f"{PAGE.name} as it would be written")
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), *labels))
-    return int(old != new)
+    """Write the page, or compare the file with it."""
+    text = page(SOURCE.read_text(encoding="utf-8"))
+    return write_or_compare(PAGE, text, arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The gallery: figures/ and reports/, every picture with the command that made it, from studies on painted scenes.
+"""Make the gallery: figures/ and reports/ of studies on painted scenes, every picture with its command.
 
-`python studies/gallery.py` runs what is missing of three small studies (about an hour on two cores; one that was
-stopped goes on), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` says where studies lie.
+`python studies/gallery.py` runs what is missing of three small studies (about an hour on two cores; a study that was
+stopped resumes), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` is the folder of studies.
 """
 
 from __future__ import annotations
@@ -22,104 +22,105 @@ from lossscope.stats.compare import compare
 from lossscope.stats.rank_association import association
 from lossscope.studies.report import read_runs
 
-HERE = Path(__file__).parents[1]
-FIGURES, REPORTS = HERE / "figures", HERE / "reports"
-BATCH = 128  # pairs, of the studies
+ROOT = Path(__file__).parents[1]
+FIGURES, REPORTS = ROOT / "figures", ROOT / "reports"
+BATCH = 128  # pairs in a batch of the studies
 STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
-KEPT = ("csv", "latex/*.tex")  # of a report; of the first study the page too, which has all its pictures
+# files of a report that go to reports/; of the first study also the page, which contains its pictures
+REPORT_FILES = ("csv", "latex/*.tex")
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A picture that a command draws: {runs} is where studies lie. kept: which, where it draws several (`-arrows`)."""
+class CommandPicture:
+    """A picture that a `lossscope` command draws."""
 
     name: str
-    command: str
-    shows: str
-    kept: str = ""
+    command: str  # {runs} stands for the folder of studies, {out} for the file
+    caption: str
+    suffix: str = ""  # of the file that is kept (`-arrows`), where the command draws several
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A picture of a study's report."""
+class ReportPicture:
+    """A picture that is copied from the report of a study."""
 
     name: str
     study: str
-    picture: str
-    shows: str
+    report_name: str  # its name in the report
+    caption: str
 
 
-_RUN = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--nt-xent--seed0/run"
-_SH = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--triplet-sh--seed0/run"
-PICTURES: tuple[Drawn | Taken, ...] = (
-    Drawn(
+_NTXENT_RUN = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--nt-xent--seed0/run"
+_TRIPLET_SH_RUN = "{runs}/bleeker2022-small/runs/scenes-ambiguity-0.1--vse--triplet-sh--seed0/run"
+PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
+    CommandPicture(
         "triplet_weights",
         "diagram --triplet con --triplet nca --triplet cir",
         "Triplet weights of GOAL over (positive, negative) similarity: Figure 2 of Xuan & Chen (2023)",
     ),
-    Drawn(
+    CommandPicture(
         "pair_weights",
         "diagram --pair con --pair lin --pair sig --pair lin-ms --pair sig-ms",
         "Pair weights of GOAL: Figure 3 of Xuan & Chen (2023)",
     ),
-    Drawn(
+    CommandPicture(
         "directions",
         "diagram --objective triplet-sh --objective ntxent --objective unified --arrows",
         "Where one step of the loss would move a query's similarities",
         "-arrows",
     ),
-    Drawn(
+    CommandPicture(
         "overlay",
-        f"diagram --triplet nca --low 0 --overlay {_RUN} --overlay {_SH}",
+        f"diagram --triplet nca --low 0 --overlay {_NTXENT_RUN} --overlay {_TRIPLET_SH_RUN}",
         "Where the queries of two trained models are on the field",
     ),
-    Drawn(
+    CommandPicture(
         "path",
-        f"diagram --triplet nca --low 0 --overlay {_SH} --path",
+        f"diagram --triplet nca --low 0 --overlay {_TRIPLET_SH_RUN} --path",
         "How the cloud of one model moves in training, from light to dark",
     ),
-    Drawn(
+    CommandPicture(
         "eps_curve",
         "cocos checkpoints/tiny.pt --objective ntxent:tau=0.02..0.2/4 --objective triplet --curve {out}",
         "Negatives that count for every threshold at once",
     ),
-    Taken(
+    ReportPicture(
         "count_recall",
         "bleeker2022-small",
         "count_recall",
         "Samples that count per query against rsum, at three rates of captions that are true of other images too",
     ),
-    Taken(
+    ReportPicture(
         "weight_mass",
         "bleeker2022-small",
         "weight_mass-1",
         "Where the counted weight of a query is, for four losses",
     ),
-    Taken(
+    ReportPicture(
         "tangent",
         "bleeker2022-small",
         "tangent-1",
         "Norms of the gradient that turns a query on the sphere",
     ),
-    Taken(
+    ReportPicture(
         "what_if",
         "bleeker2022-small",
         "what_if-1",
         "What NT-Xent would weigh at other temperatures in frozen models",
     ),
-    Taken(
+    ReportPicture(
         "training",
         "li2022-small",
         "training-1",
         "Loss and rsum against epochs, as Figure 3 of Li et al. (2022)",
     ),
-    Taken(
+    ReportPicture(
         "separation",
         "li2022-small",
         "separation-1",
         "Similarity of positives and hardest negatives against epochs, as Figure 4 of Li et al. (2022)",
     ),
-    Taken(
+    ReportPicture(
         "sensitivity",
         "li2022-sensitivity-small",
         "sensitivity-3",
@@ -128,51 +129,53 @@ PICTURES: tuple[Drawn | Taken, ...] = (
 )
 
 
-def run(words: list[str], where: Path = HERE) -> None:
-    """Run `lossscope WORDS` in a folder, the repository's root, and print the command first."""
-    print("lossscope", *words, flush=True)
-    subprocess.run([sys.executable, "-m", "lossscope_cli", *words], check=True, cwd=where)
+def run(arguments: list[str], folder: Path = ROOT) -> None:
+    """Print `lossscope ARGUMENTS` and run it in a folder."""
+    print("lossscope", *arguments, flush=True)
+    subprocess.run([sys.executable, "-m", "lossscope_cli", *arguments], check=True, cwd=folder)
 
 
 def report_study(study: str, runs: Path) -> Path:
-    """Run what is missing of a study and report it; return the page. What is kept goes to reports/."""
+    """Run what is missing of a study and report it; copy REPORT_FILES to reports/; return the folder of the report."""
     run(["study", "run", f"studies/{study}.toml", "--out", str(runs / study)])
-    page = runs / f"{study}-report"
-    run(["report", str(runs / study), "--out", str(page), "--title", study])
+    report = runs / f"{study}-report"
+    run(["report", str(runs / study), "--out", str(report), "--title", study])
     home = REPORTS / study
     shutil.rmtree(home, ignore_errors=True)
-    for pattern in (*KEPT, *(["index.html"] if study == STUDIES[0] else [])):
-        for path in page.glob(pattern):
-            to = home / path.relative_to(page)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(path, to) if path.is_dir() else shutil.copy(path, to)
-    return page
+    for pattern in (*REPORT_FILES, *(["index.html"] if study == STUDIES[0] else [])):
+        for path in report.glob(pattern):
+            target = home / path.relative_to(report)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(path, target) if path.is_dir() else shutil.copy(path, target)
+    return report
 
 
-def make_picture(one: Drawn | Taken, runs: Path, pages: dict[str, Path]) -> str:
-    """Make the picture; return its line of the README."""
-    to = FIGURES / f"{one.name}.png"
-    if isinstance(one, Taken):
-        shutil.copy(pages[one.study] / "figures" / f"{one.picture}.png", to)
-        command = f"lossscope report runs/{one.study}"
-        return f"| ![]({one.name}.png) | {one.shows}; `{command}` |"
-    words = one.command.format(runs=runs.name, out=to).split()  # legends name sources as they are given here
-    run(words if "--curve" in words else [*words, "-o", str(to)], runs.parent if "{runs}" in one.command else HERE)
-    if one.kept:
-        (FIGURES / f"{one.name}{one.kept}.png").replace(to)
-    for extra in FIGURES.glob(f"{one.name}-*.png"):  # what the command draws beside
+def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: dict[str, Path]) -> str:
+    """Make the picture; return its row of the README."""
+    file = FIGURES / f"{picture.name}.png"
+    if isinstance(picture, ReportPicture):
+        shutil.copy(reports[picture.study] / "figures" / f"{picture.report_name}.png", file)
+        command = f"lossscope report runs/{picture.study}"
+        return f"| ![]({picture.name}.png) | {picture.caption}; `{command}` |"
+    arguments = picture.command.format(runs=runs.name, out=file).split()  # a legend has the path of a source as written
+    if "--curve" not in arguments:
+        arguments += ["-o", str(file)]
+    run(arguments, runs.parent if "{runs}" in picture.command else ROOT)
+    if picture.suffix:
+        (FIGURES / f"{picture.name}{picture.suffix}.png").replace(file)
+    for extra in FIGURES.glob(f"{picture.name}-*.png"):  # further pictures of the command
         extra.unlink()
-    command = one.command.format(runs="runs", out="eps_curve.png")
-    return f"| ![]({one.name}.png) | {one.shows}; `lossscope {command}` |"
+    command = picture.command.format(runs="runs", out="eps_curve.png")
+    return f"| ![]({picture.name}.png) | {picture.caption}; `lossscope {command}` |"
 
 
-def answer(runs: Path) -> str:
-    """Return reports/README.md: where losses that count fewer samples retrieve better, and where it turns round."""
+def reports_readme(runs: Path) -> str:
+    """Return reports/README.md: where losses that count fewer samples retrieve better, and where worse."""
     results = read_runs([runs / "bleeker2022-small"])
     associations = association(counts_and_rsum(ReportData(results)))
     pairs = compare(results.retrieval, ["rsum"], baseline="Triplet")
     pairs = pairs[pairs["system"] == "Triplet SH"]
-    holds, turns = pairs[pairs["ci_low"] > 0], pairs[pairs["ci_high"] < 0]
+    better, worse = pairs[pairs["ci_low"] > 0], pairs[pairs["ci_high"] < 0]
     truth = results.rows[results.rows["statistic"] == "true_negatives"].drop_duplicates("data")
     rates = "; ".join(
         f"{row['data']}: {row['mean']:.2g} %, {(BATCH - 1) * row['mean'] / 100:.2g} of a batch"
@@ -188,19 +191,20 @@ def answer(runs: Path) -> str:
         f"{row['verdict']} |"
         for row in associations.to_dict("records")
     )
-    return ANSWER.format(holds=_differences(holds), turns=_differences(turns), lines=lines, taus=taus, rates=rates)
+    differences = {"better": _differences(better), "worse": _differences(worse)}
+    return REPORTS_README.format(**differences, lines=lines, taus=taus, rates=rates)
 
 
 def _differences(rows: pd.DataFrame) -> str:
-    each = [
+    phrases = [
         f"{row['encoder']}, {row['data']}: {row['difference']:+.1f} points of rsum, {row['ci_low']:.1f} to "
         f"{row['ci_high']:.1f} over images"
         for row in rows.to_dict("records")
     ]
-    return "; ".join(each) or "nowhere"
+    return "; ".join(phrases) or "nowhere"
 
 
-ANSWER = """# Reports
+REPORTS_README = """# Reports
 
 Made by `make gallery` from small studies on painted scenes.
 [bleeker2022-small/index.html](bleeker2022-small/index.html) opens from disk.
@@ -217,9 +221,9 @@ Made by `make gallery` from small studies on painted scenes.
 The COCOS paper concludes so. Counted correctly, eps 0.01, on the training split of the frozen model:
 
 **Where it holds.** Of the two triplet losses, which differ only in how many negatives they count, the one that counts
-fewer (Triplet SH) retrieves better in: {holds}.
+fewer (Triplet SH) retrieves better in: {better}.
 
-**Where it turns round.** It retrieves worse in: {turns}.
+**Where it turns round.** It retrieves worse in: {worse}.
 
 Which pairs of an image and a caption of another image are true is known of scenes: {rates} of 128 pairs, on average.
 
@@ -256,12 +260,12 @@ shown in [docs/objectives.md](../docs/objectives.md).
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--runs", type=Path, default=HERE / "runs", help="where the studies lie")
-    runs = options.parse_args().runs.resolve()
-    pages = {study: report_study(study, runs) for study in STUDIES}
-    lines = [make_picture(one, runs, pages) for one in PICTURES]
-    write_text(REPORTS / "README.md", answer(runs))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="folder of the studies")
+    runs = parser.parse_args().runs.resolve()
+    reports = {study: report_study(study, runs) for study in STUDIES}
+    lines = [make_picture(picture, runs, reports) for picture in PICTURES]
+    write_text(REPORTS / "README.md", reports_readme(runs))
     write_text(FIGURES / "README.md", HEAD + "\n".join(lines) + "\n" + TAIL)
     return 0
 

@@ -1,8 +1,8 @@
-"""Every objective with one budget on scenes: six epochs, the same batches, three seeds -> reports/objectives.
+"""Train every objective with one budget on scenes: six epochs, the same batches, three seeds -> reports/objectives.
 
-`python studies/objectives.py` trains what is missing (two runs at a time, less than an hour on two free cores; a study
-that was stopped goes on) and writes results.csv, a row a run. `--table` only writes README.md from it: final rsum on
-the test split, mean ± standard deviation over seeds, and why some stay below triplet.
+`python studies/objectives.py` trains the runs that are missing (two at a time, less than an hour on two free cores; a
+study that was stopped resumes) and writes results.csv, one row a run. `--table` only writes README.md from that file:
+final rsum on the test split, mean ± standard deviation over seeds, and why some objectives stay below triplet.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
-HERE = Path(__file__).parents[1]
-REPORT = HERE / "reports" / "objectives"
+ROOT = Path(__file__).parents[1]
+REPORT = ROOT / "reports" / "objectives"
 SEEDS = (0, 1, 2)
 BUDGET = Recipe(
     data="scenes:size=32",
@@ -47,12 +47,12 @@ BUDGET = Recipe(
     warmup=2,
     sampling="pairs",
 )
-# beside every name of the registry: what its default leaves out
-FURTHER = ("goal:triplet=cir,pair=sig", "goal:triplet=cir,pair=sig-ms", "cmpm:scale=20", "npair:scale=20")
-# and those that do not get off the ground from scratch, after the two epochs of triplet that others ask for
-LATER = ", after 2 epochs of triplet"
-BEGUN = tuple(
-    f"{name}{LATER}"
+# options that the default of an objective does not show, trained beside every name of the registry
+VARIANTS = ("goal:triplet=cir,pair=sig", "goal:triplet=cir,pair=sig-ms", "cmpm:scale=20", "npair:scale=20")
+# objectives that learn little from scratch also begin at a model of two epochs of triplet, the warm-up of others
+WARM_START = ", after 2 epochs of triplet"
+WARM_START_SPECS = tuple(
+    f"{name}{WARM_START}"
     for name in (
         "binomial_deviance", "circle", "cmpm", "contrastive", "lifted_structure", "multi_similarity", "npair",
         "ranked_list", "siglip",
@@ -61,35 +61,33 @@ BEGUN = tuple(
 
 
 def specs() -> list[str]:
-    """Every objective there is, a few of their variants, and some with a warm-up."""
-    return [*names("objectives"), *FURTHER, *BEGUN]
+    """Return the specs of the study: every objective, some variants, and some with a warm start."""
+    return [*names("objectives"), *VARIANTS, *WARM_START_SPECS]
 
 
-def trained(spec: str, seed: int, runs: Path) -> Run:
-    """One run of the budget, gone on with if it was stopped."""
-    recipe = replace(BUDGET, objective=spec.removesuffix(LATER), seed=seed)
+def train_run(spec: str, seed: int, runs: Path) -> Run:
+    """Train one run of the budget, or resume it."""
+    recipe = replace(BUDGET, objective=spec.removesuffix(WARM_START), seed=seed)
     folder = runs / f"{re.sub(r'[^a-z0-9]+', '_', spec)}-seed{seed}"
-    if spec.endswith(LATER):
-        start = trained("triplet_sh", seed, runs).epoch(BUDGET.warmup)
+    if spec.endswith(WARM_START):
+        start = train_run("triplet_sh", seed, runs).epoch(BUDGET.warmup)
         recipe = replace(recipe, epochs=BUDGET.epochs - BUDGET.warmup, warmup=0, init=str(start))
-    if spec == "smoothap":  # its batches are images with all captions: 26 of them hold about as many captions
+    if spec == "smoothap":  # batches of 26 images with all captions have about as many captions as 128 pairs
         recipe = replace(recipe, sampling="images", batch_size=26)
     if spec == "ncr":
-        recipe = replace(recipe, info=str(labels(runs)))
-    if (
-        spec == "aoq"
-    ):  # half of the budget makes the model that ranks the training split, half is trained with the lists
-        start = trained("triplet_sh", seed, runs).epoch(BUDGET.epochs // 2)
-        ranked = runs / f"ranked-seed{seed}"
-        mine_candidates(load(start, cache=False), ranked)
-        recipe = replace(recipe, epochs=BUDGET.epochs // 2, warmup=0, init=str(start), offline=str(ranked))
+        recipe = replace(recipe, info=str(write_labels(runs)))
+    if spec == "aoq":  # half of the budget trains the model that ranks the training split, half trains with the lists
+        start = train_run("triplet_sh", seed, runs).epoch(BUDGET.epochs // 2)
+        lists = runs / f"ranked-seed{seed}"
+        mine_candidates(load(start, cache=False), lists)
+        recipe = replace(recipe, epochs=BUDGET.epochs // 2, warmup=0, init=str(start), offline=str(lists))
     if not folder.exists():
         return train(recipe, folder)
     return resume(folder)
 
 
-def labels(runs: Path) -> Path:
-    """Soft labels for ncr: 1 / the number of training images that a caption is true of. A choice of ours."""
+def write_labels(runs: Path) -> Path:
+    """Write soft labels for ncr: 1 / the number of training images that a caption is true of. A choice of ours."""
     path = runs / "labels.npz"
     if not path.is_file():
         split: Any = build("datasets", BUDGET.data).split("train")
@@ -98,18 +96,18 @@ def labels(runs: Path) -> Path:
     return path
 
 
-def measured(spec: str, seed: int, runs: Path) -> dict[str, Any]:
-    """The row of one run: final rsum on the test split, and what tells why."""
+def result_row(spec: str, seed: int, runs: Path) -> dict[str, Any]:
+    """Train a run; return its row: final rsum on the test split, and the numbers that explain it."""
     torch.set_num_threads(1)
-    run = trained(spec, seed, runs)
+    run = train_run(spec, seed, runs)
     last = max((run.path / "checkpoints").glob("epoch-*.pt"))
-    found = evaluate([load(last, split="test", cache=False)])
-    rsum = float(found.loc[found["statistic"] == "rsum", "mean"].iloc[0])
+    retrieval = evaluate([load(last, split="test", cache=False)])
+    rsum = float(retrieval.loc[retrieval["statistic"] == "rsum", "mean"].iloc[0])
     steps, epochs = pd.read_csv(run.trajectory), pd.read_csv(run.metrics)
     end = epochs.iloc[-1]
-    own = load(last, cache=False)
-    sweep = Sweep(objectives=(str(own.objective),), sampling=BUDGET.sampling if spec != "smoothap" else None)
-    counts = sweep.run(own).summary.set_index(["direction", "statistic"])["mean"]
+    embedded = load(last, cache=False)
+    sweep = Sweep(objectives=(str(embedded.objective),), sampling=BUDGET.sampling if spec != "smoothap" else None)
+    counts = sweep.run(embedded).summary.set_index(["direction", "statistic"])["mean"]
     return {
         "objective": spec, "seed": seed, "rsum": rsum, "rsum_val": float(end["rsum"]),
         "epochs": int(end["epoch"]), "gradient_norm": float(steps["gradient_norm"].median()),
@@ -121,42 +119,43 @@ def measured(spec: str, seed: int, runs: Path) -> dict[str, Any]:
 
 
 def study(runs: Path, processes: int) -> None:
-    """Train what results.csv lacks, two runs at a time; every finished row is kept at once."""
+    """Train the runs that results.csv lacks, several at a time; write each row as soon as its run ends."""
     REPORT.mkdir(parents=True, exist_ok=True)
     runs.mkdir(parents=True, exist_ok=True)
     results = REPORT / "results.csv"
-    have = set(map(tuple, pd.read_csv(results)[["objective", "seed"]].to_numpy())) if results.is_file() else set()
-    wanted = [(spec, seed) for spec in specs() for seed in SEEDS if (spec, seed) not in have]
-    wanted.sort(key=lambda one: (one[0] in FURTHER + BEGUN, one[0] == "aoq", one[1]))  # some begin at triplet_sh
-    labels(runs)
+    finished = set(map(tuple, pd.read_csv(results)[["objective", "seed"]].to_numpy())) if results.is_file() else set()
+    missing = [(spec, seed) for spec in specs() for seed in SEEDS if (spec, seed) not in finished]
+    # some of the later ones begin at a run of triplet_sh
+    missing.sort(key=lambda run: (run[0] in VARIANTS + WARM_START_SPECS, run[0] == "aoq", run[1]))
+    write_labels(runs)
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(measured, spec, seed, runs): (spec, seed) for spec, seed in wanted}
-        for done, future in enumerate(as_completed(waiting), 1):
+        futures = {pool.submit(result_row, spec, seed, runs): (spec, seed) for spec, seed in missing}
+        for done, future in enumerate(as_completed(futures), 1):
             row = future.result()
-            new = not results.is_file()
+            is_new = not results.is_file()
             with open(results, "a", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, list(row), lineterminator="\n")
-                if new:
+                if is_new:
                     writer.writeheader()
                 writer.writerow(row)
-            print(f"{done}/{len(wanted)} {row['objective']} seed {row['seed']}: rsum {row['rsum']:.1f}", flush=True)
+            print(f"{done}/{len(missing)} {row['objective']} seed {row['seed']}: rsum {row['rsum']:.1f}", flush=True)
 
 
 WHY: dict[str, str] = tomllib.loads((Path(__file__).with_suffix(".toml")).read_text(encoding="utf-8"))
 
 
 def page(rows: pd.DataFrame) -> str:
-    """README.md: the table, best first, and a line for each objective whose mean is below triplet's.
+    """Return README.md: the table, best first, and a line for each objective whose mean is below triplet's.
 
     Raises KeyError for one below triplet that has no line in objectives.toml.
     """
-    numbers = [n for n in rows.columns if n not in ("objective", "seed", "spec")]
-    found = rows.groupby("objective")[numbers]
-    means: dict[str, dict[str, float]] = found.mean().sort_values("rsum", ascending=False).to_dict("index")  # type: ignore[assignment]
-    spreads, counts = found.std()["rsum"].to_dict(), found.size().to_dict()
+    numbers = [column for column in rows.columns if column not in ("objective", "seed", "spec")]
+    groups = rows.groupby("objective")[numbers]
+    means: dict[str, dict[str, float]] = groups.mean().sort_values("rsum", ascending=False).to_dict("index")  # type: ignore[assignment]
+    deviations, counts = groups.std()["rsum"].to_dict(), groups.size().to_dict()
     cells = [
         [
-            Cell(text=name), Cell(mean=mean["rsum"], std=float(spreads[name])),
+            Cell(text=name), Cell(mean=mean["rsum"], std=float(deviations[name])),
             Cell(mean=counts[name], digits=0), Cell(mean=mean["n_eff"]), Cell(mean=mean["positive"], digits=2),
             Cell(mean=mean["hardest_negative"], digits=2), Cell(mean=mean["gradient_norm"], digits=2),
             Cell(mean=100 * mean["clipped"], digits=0),
@@ -167,7 +166,7 @@ def page(rows: pd.DataFrame) -> str:
     better: list[Better] = [None, "higher", *[None] * 6]
     table = Table("objectives", CAPTION, tuple(("", h) for h in headings), mark_best(cells, better), NOTES)
     for name, mean in means.items():
-        mean["gained"] = mean["rsum"] - means[name.removesuffix(LATER)]["rsum"]
+        mean["gained"] = mean["rsum"] - means[name.removesuffix(WARM_START)]["rsum"]
     lines = [
         f"- `{name}` ({mean['rsum']:.0f}): {WHY[name].format(**mean)}"
         for name, mean in means.items()
@@ -200,13 +199,13 @@ each is tuned.
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--runs", type=Path, default=HERE / "runs" / "objectives", help="where the runs go")
-    options.add_argument("--processes", type=int, default=2)
-    options.add_argument("--table", action="store_true", help="only write README.md from results.csv")
-    given = options.parse_args()
-    if not given.table:
-        study(given.runs, given.processes)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "objectives", help="where the runs go")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--table", action="store_true", help="only write README.md from results.csv")
+    options = parser.parse_args()
+    if not options.table:
+        study(options.runs, options.processes)
     write_text(REPORT / "README.md", page(pd.read_csv(REPORT / "results.csv")))
     return 0
 

@@ -57,7 +57,7 @@ def test_who_captions_belong_to_changes_the_numbers() -> None:
     assert other["mean"]["t2i", "s_pos"] != pytest.approx(expected)
 
 
-def test_the_usual_objectives_and_cheap_probes_are_taken_and_that_is_said() -> None:
+def test_the_default_is_the_usual_objectives_and_cheap_probes_and_a_note_says_so() -> None:
     result = lossscope.diagnose((IMAGES, CAPTIONS[:12]))
     specs = ["triplet:margin=0.2", "triplet_sh:margin=0.2", "ntxent:tau=0.1"]
     assert list(result.rows["objective"].dropna().unique()) == specs
@@ -68,7 +68,7 @@ def test_the_usual_objectives_and_cheap_probes_are_taken_and_that_is_said() -> N
     assert any("12 of 12 rows of images were not of unit length" in note for note in result.notes)
 
 
-def test_what_can_not_look_is_named_and_the_rest_looks() -> None:
+def test_a_probe_that_cannot_run_is_named_and_the_others_run() -> None:
     result = lossscope.diagnose((IMAGES, CAPTIONS[:12]), "all", "ntxent")
     assert "parameter_gradients" not in set(result.rows["probe"])
     assert any(note.startswith("parameter_gradients is left out: ") for note in result.notes)
@@ -120,6 +120,6 @@ def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
         ((IMAGES, CAPTIONS[:12]), {"objectives": ["nonsense"]}, "nonsense"),
     ],
 )
-def test_what_can_not_be_looked_at_is_told(source: Any, more: dict[str, Any], message: str) -> None:
+def test_input_that_cannot_be_diagnosed_is_refused(source: Any, more: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         lossscope.diagnose(source, **more)

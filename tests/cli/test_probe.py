@@ -212,7 +212,7 @@ def test_several_probes_are_one_sweep_with_the_numbers_of_each(dump: Path, tmp_p
     assert frame["done"] and frame["command"]["probes"] == [spec_of(build("probes", p)) for p in probes]
 
 
-def test_two_probes_of_one_name_are_told_apart(dump: Path) -> None:
+def test_two_probes_of_one_name_are_distinguished(dump: Path) -> None:
     words = ["--probes", "false-negatives", "--probes", "false-negatives:near=-0.9", "--format", "json"]
     rows = [row for row in rows_of(lossscope("probe", dump, *words)) if row["statistic"] == "near"]
     means = {(row["probe"], row["direction"]): row["mean"] for row in rows}

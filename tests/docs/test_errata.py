@@ -1,14 +1,13 @@
-"""docs/errata.md: every entry has an example with its output, and the output is what the example prints."""
+"""Does every entry of docs/errata.md have an example, and is the output below it what the example prints?"""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
+import make_errata
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,26 +20,17 @@ def read_page() -> str:
     return (DOCS / "errata.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture(name="maker", scope="module")
-def load_maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_errata", DOCS / "make_errata.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def entries(page: str) -> dict[str, str]:
-    """Heading -> text of each third-level section."""
+    """Return heading -> text of each section of the second or third level."""
     parts = re.split(r"^#{2,3} (.+)\n", page, flags=re.M)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def entry(page: str, start: str) -> str:
-    found = [text for heading, text in entries(page).items() if f"{heading} ".startswith(start)]
-    assert len(found) == 1, start
-    return found[0]
+    """Return the text of the one section whose heading begins so."""
+    texts = [text for heading, text in entries(page).items() if f"{heading} ".startswith(start)]
+    assert len(texts) == 1, start
+    return texts[0]
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -64,16 +54,16 @@ def test_the_table_on_top_links_to_every_entry(page: str) -> None:
     assert {slug for slug in slugs if re.match(r"e\d", slug)} <= set(links)
 
 
-def test_each_example_runs_in_a_namespace_of_its_own(maker: ModuleType) -> None:
+def test_each_example_runs_in_a_namespace_of_its_own() -> None:
     source = "# A\n\n```python\nx = 1\nprint(x)  \nprint('a ')\n```\n\n```python\nprint('x' in globals())\n```\nend\n"
     expected = source.replace("'a ')\n```\n", "'a ')\n```\n\n```text\n1\na\n```\n")
     expected = expected.replace("globals())\n```\n", "globals())\n```\n\n```text\nFalse\n```\n")
-    assert maker.page(source) == maker.NOTE + expected
+    assert make_errata.page(source) == make_errata.NOTE + expected
 
 
-def test_an_example_that_fails_stops_the_page_and_names_its_line(maker: ModuleType) -> None:
+def test_an_example_that_fails_stops_the_page_and_names_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as error:
-        maker.page("# A\n\n```python\nx = 1\nx / 0\n```\n")
+        make_errata.page("# A\n\n```python\nx = 1\nx / 0\n```\n")
     assert error.traceback[-1].lineno == 4  # counted from 0: the fifth line
 
 
@@ -84,8 +74,8 @@ def test_the_page_is_what_its_examples_print() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_page_that_differs_is_refused_with_a_diff(
-    maker: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_page_that_differs_is_shown_and_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("OMP_NUM_THREADS", "LOSSSCOPE_CACHE"):
         monkeypatch.setenv(name, "")
@@ -93,12 +83,12 @@ def test_a_page_that_differs_is_refused_with_a_diff(
     source.parent.mkdir()
     source.write_text("```python\nprint(1 + 1)\n```\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(maker, "SOURCE", source)
-    monkeypatch.setattr(maker, "PAGE", source.with_name("errata.md"))
-    assert maker.main(["--check"]) == 1
-    assert maker.main([]) == 0
-    assert maker.main(["--check"]) == 0
+    monkeypatch.setattr(make_errata, "SOURCE", source)
+    monkeypatch.setattr(make_errata, "PAGE", source.with_name("errata.md"))
+    assert make_errata.main(["--check"]) == 1
+    assert make_errata.main([]) == 0
+    assert make_errata.main(["--check"]) == 0
     capsys.readouterr()
-    maker.PAGE.write_text(maker.PAGE.read_text(encoding="utf-8").replace("2\n", "3\n"), encoding="utf-8")
-    assert maker.main(["--check"]) == 1
+    make_errata.PAGE.write_text(make_errata.PAGE.read_text(encoding="utf-8").replace("2\n", "3\n"), encoding="utf-8")
+    assert make_errata.main(["--check"]) == 1
     assert "-3\n+2\n" in capsys.readouterr().out

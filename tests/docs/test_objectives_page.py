@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-import types
 import warnings
 from pathlib import Path
 
+import make_objectives
 import pytest
 from PIL import Image
 
@@ -24,28 +22,19 @@ FILES = {match[1]: text for text in EXAMPLES if (match := re.match(r"# (\w+\.py)
 GOOD = "l_q = 0.\n\nExplained.\nW: 0.\nCounted: 0.\nDefaults: x\n1.\nSource: A 2000."
 
 
-@pytest.fixture(name="script", scope="module")
-def make_objectives() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("make_objectives", ROOT / "docs" / "make_objectives.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["make_objectives"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.slow
-def test_the_page_is_what_the_script_makes(script: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert script.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
+def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_objectives.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 
 
 def test_a_page_that_differs_is_shown_and_fails(
-    script: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = tmp_path / "objectives.md"
     old.write_text(PAGE.replace("# Objectives", "# Losses"), encoding="utf-8")
-    monkeypatch.setattr(script, "PAGE", old)
-    monkeypatch.setattr(script, "page", lambda source: PAGE)
-    assert script.main(["--check"]) == 1
+    monkeypatch.setattr(make_objectives, "PAGE", old)
+    monkeypatch.setattr(make_objectives, "page", lambda source: PAGE)
+    assert make_objectives.main(["--check"]) == 1
     assert "-# Losses\n+# Objectives\n" in capsys.readouterr().out
     assert old.read_text(encoding="utf-8").count("# Losses") == 1
 
@@ -114,35 +103,31 @@ def test_losses_in_files_work_unchanged(spec: str, tmp_path: Path, monkeypatch: 
     assert objective.directions in (0.5, 1.0)
 
 
-def test_a_docstring_is_read_into_its_parts(script: types.ModuleType) -> None:
-    formula, explanation, parts = script.parse_docstring(GOOD, "zero")
+def test_a_docstring_is_read_into_its_parts() -> None:
+    formula, explanation, parts = make_objectives.parse_docstring(GOOD, "zero")
     assert (formula, explanation) == ("l_q = 0", "Explained.")
     assert parts == {"W": "0.", "Counted": "0.", "Defaults": "x 1.", "Source": "A 2000."}
 
 
 @pytest.mark.parametrize("line", ["W: 0.\n", "Counted: 0.\n", "Source: A 2000."])
 @pytest.mark.parametrize("moved", [False, True])
-def test_a_docstring_with_a_part_missing_or_misplaced_is_refused(
-    script: types.ModuleType, line: str, moved: bool
-) -> None:
+def test_a_docstring_with_a_part_missing_or_misplaced_is_refused(line: str, moved: bool) -> None:
     wrong = GOOD.replace(line, "")
     if moved:
         wrong = wrong.replace("Defaults:", f"{line.strip()}\nDefaults:") + ("" if "Source" in line else f"\n{line}")
     with pytest.raises(InputError, match="docstring of zero must have W, Counted, Defaults, Source, in this order"):
-        script.parse_docstring(wrong, "zero")
+        make_objectives.parse_docstring(wrong, "zero")
 
 
-def test_a_docstring_with_another_training_is_refused(
-    script: types.ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(script, "parse_docstring", lambda text, name: ("", "", {"Training": "the mean of both."}))
+def test_a_docstring_with_another_training_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        make_objectives, "parse_docstring", lambda text, name: ("", "", {"Training": "the mean of both."})
+    )
     with pytest.raises(InputError, match=r"Training of vlc must begin with 'sum i2t \+ sum t2i'"):
-        script.entry("vlc")
+        make_objectives.entry("vlc")
 
 
-def test_formulas_read_as_they_are_written(script: types.ModuleType) -> None:
-    assert script._text("N* = {n: d_n < a} (`a*b`), <b>[x](y)") == r"N\* = {n: d_n < a} (`a*b`), \<b>[x]\(y)"
-    assert script._text("Σ_{p} s_p _x_") == r"Σ\_{p} s_p \_x\_"
-    assert script._text("the first (E11)") == "the first ([E11](errata.md#e11-equal-hardest-negatives))"
+def test_entries_of_the_errata_are_linked() -> None:
+    assert make_objectives._markdown("the first (E11)") == "the first ([E11](errata.md#e11-equal-hardest-negatives))"
     with pytest.raises(InputError, match="must have a heading E99"):
-        script._text("none (E99)")
+        make_objectives._markdown("none (E99)")

@@ -1,13 +1,11 @@
-"""docs/probes.md is what its script makes of the probes, and its examples run."""
+"""Is docs/probes.md what its script generates, and do its examples run?"""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-import types
 from pathlib import Path
 
+import make_probes
 import pytest
 from lossscope_cli import app
 from typer.main import get_command
@@ -20,27 +18,18 @@ NAMES = [name for name in names("probes") if (ROOT / "lossscope" / "probes" / f"
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))
 
 
-@pytest.fixture(name="script", scope="module")
-def make_probes() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("make_probes", ROOT / "docs" / "make_probes.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules["make_probes"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_what_the_script_makes(script: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert script.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
+def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_probes.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 
 
 def test_a_page_that_differs_is_shown_and_fails(
-    script: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = tmp_path / "probes.md"
     old.write_text(PAGE.replace("# Probes", "# Questions", 1), encoding="utf-8")
-    monkeypatch.setattr(script, "PAGE", old)
-    monkeypatch.setattr(script, "page", lambda source: PAGE)
-    assert script.main(["--check"]) == 1
+    monkeypatch.setattr(make_probes, "PAGE", old)
+    monkeypatch.setattr(make_probes, "page", lambda source: PAGE)
+    assert make_probes.main(["--check"]) == 1
     assert "-# Questions\n+# Probes\n" in capsys.readouterr().out
 
 
@@ -52,7 +41,7 @@ def test_every_probe_has_a_row_and_a_section() -> None:
             assert f"`{one.name}` ({one.unit})" in text
 
 
-def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S)
     run = [text for text in examples if "lightning" not in text and "transformers" not in text]
@@ -62,7 +51,7 @@ def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len((tmp_path / "scope.csv").read_text().splitlines()) == 11
 
 
-def test_its_commands_have_the_options_they_are_shown_with() -> None:
+def test_commands_have_the_options_of_the_page() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     lines = re.findall(r"^lossscope (.+?)(?: +#.*)?$", PAGE, re.M)
     assert len(lines) >= 7

@@ -21,8 +21,8 @@ def _read() -> Any:
     return nbformat.reads(TUTORIAL.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
 
 
-def _kernels(folder: Path) -> None:
-    """A kernel of this very Python, whatever is registered on the machine."""
+def _install_kernel(folder: Path) -> None:
+    """Install a kernel of this Python in the folder, whatever is registered on the machine."""
     from ipykernel.kernelspec import write_kernel_spec
 
     write_kernel_spec(str(folder / "kernels" / "python3"))
@@ -30,8 +30,8 @@ def _kernels(folder: Path) -> None:
     assert sys.executable in spec
 
 
-def _executed(started_in: Path) -> Any:
-    """The notebook with its outputs. Jupyter's own notices of what it will change are its own affair."""
+def _execute(started_in: Path) -> Any:
+    """Return the notebook with its outputs; deprecation warnings of Jupyter itself are ignored."""
     with warnings.catch_warnings():
         for module in ("jupyter_client", "jupyter_core", "nbclient", "nbformat", "zmq", "ipykernel"):
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=rf"{module}(\..*)?")
@@ -62,19 +62,19 @@ def test_pages_that_the_tutorial_points_to_are_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("started_in", [HOME / "docs", HOME], ids=["docs", "root"])
 def test_the_tutorial_runs(started_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _kernels(tmp_path / "jupyter")
+    _install_kernel(tmp_path / "jupyter")
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOME), os.environ.get("PYTHONPATH", "")]))
-    begun = time.monotonic()
-    notebook = _executed(started_in)
-    assert time.monotonic() - begun < 60
+    start = time.monotonic()
+    notebook = _execute(started_in)
+    assert time.monotonic() - start < 60
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     kinds = [kind for output in outputs for kind in output.get("data", {})]
     assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
     assert kinds.count("image/png") == 4 and kinds.count("text/html") == 2
     tables = next(output.data["text/html"] for output in outputs if "text/html" in output.get("data", {}))
     assert "<table" in tables and "C_neg" in tables and "s_pos" in tables
-    told = "".join(output.text for output in outputs if output.output_type == "stream")
-    assert "600 images, 3000 captions, vectors of 64" in told
+    stdout = "".join(output.text for output in outputs if output.output_type == "stream")
+    assert "600 images, 3000 captions, vectors of 64" in stdout

@@ -116,7 +116,7 @@ def test_a_run_without_epochs_is_refused(tmp_path: Path) -> None:
         epoch_checkpoints(tmp_path)
 
 
-def test_sources_of_one_name_are_told_apart(embedded: SplitEmbeddings) -> None:
+def test_sources_of_one_name_are_distinguished(embedded: SplitEmbeddings) -> None:
     one = similarity_cloud(embedded, 8)
     other = similarity_cloud(replace(embedded, name="b.pt"), 8)
     joined = join_clouds([one, one, other, one.assign(epoch=1.0), one.assign(epoch=2.0)])

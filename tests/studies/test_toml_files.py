@@ -132,7 +132,7 @@ def _runs_of(paper: str) -> set[Row]:
 
 
 def _rows_of(paper: str, *tables: int) -> set[Row]:
-    printed = [row for t in tables for _, row in _printed.Printed.read(PUBLISHED[paper], t).rows.iterrows()]
+    printed = [row for t in tables for _, row in _printed.PrintedTable.read(PUBLISHED[paper], t).rows.iterrows()]
     return {(row["dataset"], row["method"], _printed.key_of_row(row)) for row in printed if _printed.key_of_row(row)[0]}
 
 

@@ -57,14 +57,14 @@ def assert_same(run: Run, wanted: Run) -> None:
     assert all(torch.equal(value, other[i][key]) for i, state in adam.items() for key, value in state.items())
 
 
-def stop_after(steps: int) -> Callable[[str, int, int], None]:
-    """A progress function that presses Ctrl-C after so many steps."""
+def stop_after(n: int) -> Callable[[str, int, int], None]:
+    """Return a progress function that sends SIGINT, as Ctrl-C does, after n steps."""
     done: list[str] = []
 
     def progress(label: str, _step: int, _total: int) -> None:
         if label.startswith("epoch"):
             done.append(label)
-            if len(done) == steps:
+            if len(done) == n:
                 signal.raise_signal(signal.SIGINT)
 
     return progress

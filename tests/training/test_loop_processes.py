@@ -72,14 +72,14 @@ def ranked(recipe: Recipe, folder: Path) -> Recipe:
     return replace(recipe, offline=str(folder))
 
 
-def stop_after(steps: int) -> Callable[[str, int, int], None]:
-    """A listener to progress that asks to stop after so many steps."""
+def stop_after(n: int) -> Callable[[str, int, int], None]:
+    """Return a progress function that sends SIGTERM after n steps."""
     done: list[str] = []
 
     def progress(label: str, _step: int, _total: int) -> None:
         if label.startswith("epoch"):
             done.append(label)
-            if len(done) == steps:
+            if len(done) == n:
                 signal.raise_signal(signal.SIGTERM)
 
     return progress
@@ -231,10 +231,10 @@ def children(process: subprocess.Popen[str]) -> list[int]:
     return [int(pid) for pid in path.read_text().split()]
 
 
-def trains(process: subprocess.Popen[str], run: Path, steps: int = 3) -> None:
-    """Wait until so many steps are written down."""
+def wait_for_steps(process: subprocess.Popen[str], run: Path, n: int = 3) -> None:
+    """Wait until more than n steps are in trajectory.csv."""
     end = time.monotonic() + 100
-    while not (run / "trajectory.csv").is_file() or len((run / "trajectory.csv").read_text().splitlines()) <= steps:
+    while not (run / "trajectory.csv").is_file() or len((run / "trajectory.csv").read_text().splitlines()) <= n:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -245,7 +245,7 @@ def test_a_killed_process_ends_the_job_with_a_message(tmp_path: Path) -> None:
     run = tmp_path / "run"
     arguments = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
     with started(*torchrun(2, *arguments)) as process:
-        trains(process, run)
+        wait_for_steps(process, run)
         begun = time.monotonic()
         os.kill(children(process)[1], signal.SIGKILL)
         _, errors = process.communicate(timeout=60)
@@ -260,7 +260,7 @@ def test_ctrl_c_stops_all_processes_at_one_step_and_resume_goes_on(tmp_path: Pat
     run = tmp_path / "run"
     arguments = [*ARGUMENTS, "--epochs", "10000", "--save-every", "1", "--out", str(run)]
     with started(*torchrun(2, *arguments)) as process:
-        trains(process, run)
+        wait_for_steps(process, run)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         assert process.returncode != 0

@@ -1,4 +1,4 @@
-"""Are encoders whose S is no product of vectors scored in tiles, ranked, swept and trained like the others?"""
+"""Do tiles, ranks, sweeps and training work for encoders whose S is no product of vectors, as for the others?"""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def embedded(split: Split, scores: PairScorer) -> SplitEmbeddings:
     )
 
 
-def test_a_scorer_is_swept_and_ranked_as_its_matrix(split: Split) -> None:
+def test_sweep_and_ranks_of_a_scorer_are_those_of_its_matrix(split: Split) -> None:
     pair_scorer = scorer(split)
     S = pair_scorer(*rows(split))
     assert isinstance(S, Tensor)
