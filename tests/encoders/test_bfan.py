@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -14,9 +11,9 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.bfan import BFAN, focus_attention
-from lossscope.encoders.types import EncodedBatch, ReleasedFile
+from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from lossscope.registry import build
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
@@ -34,7 +31,6 @@ ORIGINAL = {
     "text.rnn.bias_ih_l0_reverse": (3072,),
     "text.rnn.bias_hh_l0_reverse": (3072,),
 }
-OPT = {"focal_type": "prob", "lambda_softmax": 20, "margin": 0.2, "max_violation": True}
 both_focals = pytest.mark.parametrize("focal", ["equal", "prob"])
 
 
@@ -62,15 +58,6 @@ def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor
     S = encoder.score(images, texts)
     assert isinstance(S, Tensor)
     return S
-
-
-def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
-    state = encoder.state_dict()
-    towers = tuple(
-        {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
-        for tower in ("image.", "text.")
-    )
-    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 def test_names_and_shapes_are_the_originals() -> None:
@@ -137,30 +124,6 @@ def test_identical_regions_and_single_words_give_finite_scores_and_gradients(foc
     assert all(p.grad is not None and p.grad.isfinite().all() for p in encoder.parameters())
 
 
-@both_focals
-def test_scores_depend_on_neither_padding_nor_the_batch(focal: str) -> None:
-    encoder = model(f",focal={focal}")
-    images, texts = sides(encoder)
-    whole = score(encoder, images, texts)
-    with torch.no_grad():
-        wide = encoder.encode_texts(padded(more=5), LENGTHS)
-        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-6)
-        for j, caption in enumerate(CAPTIONS):
-            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
-            for i in range(3):
-                one = score(encoder, encoder.encode_images(pictures()[i : i + 1]), alone)
-                assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
-
-
-@both_focals
-def test_a_gradient_reaches_every_parameter(focal: str) -> None:
-    encoder = model(f",focal={focal}").train()
-    S = score(encoder, encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
-    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()
-    for name, parameter in encoder.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all() and parameter.grad.any(), name
-
-
 def test_the_kept_elements_are_constant_in_the_gradient() -> None:
     logits = torch.randn(1, 5, 2, 2, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     H = (focus_attention(logits.softmax(1), "prob", torch.tensor([5])) > 0).double()
@@ -177,51 +140,7 @@ def test_the_kept_elements_are_constant_in_the_gradient() -> None:
     assert torch.allclose(leaf.grad, other.grad, atol=1e-14) and leaf.grad.any()
 
 
-def test_the_range_of_the_score_is_stated() -> None:
-    encoder = model()
-    assert (encoder.score_min, encoder.score_max, encoder.is_cosine, encoder.pairwise) == (-2, 2, False, True)
-
-
-@both_focals
-def test_a_released_file_gives_the_scores_of_its_model(focal: str) -> None:
-    encoder = model(f",focal={focal}")
-    opened = BFAN.from_released(released_file(encoder, {**OPT, "focal_type": focal}))
-    assert opened is not None
-    assert (opened.item_shape, opened.vocabulary_size) == ((36, 6), 10)
-    assert opened.objective == "triplet_sh:margin=0.2"
-    assert any("word ids" in notice for notice in opened.notices)
-    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
-    again.load_state_dict(opened.weights)
-    assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
-
-
-def test_a_file_without_the_options_of_bfan_is_not_opened() -> None:
-    assert BFAN.from_released(released_file(model(), {"cross_attn": "t2i"})) is None
-    assert BFAN.from_released(replace(released_file(model(), OPT), towers=())) is None
-
-
-@pytest.mark.parametrize(
-    ("tower", "name", "value", "fragment"),
-    [
-        (0, "fc.weight", None, "image.fc.weight of the file must be a tensor of 2 dimensions; got none"),
-        (1, "rnn.weight_hh_l0_reverse", None, r"missing \['text.rnn.weight_hh_l0_reverse'\]"),
-        (1, "more.weight", torch.zeros(2), r"left over \['text.more.weight'\]"),
-        (0, "fc.bias", torch.zeros(3), r"image.fc.bias must be \(8,\); got \(3,\)"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = released_file(model(), OPT)
-    towers = [dict(state) for state in file.towers]
-    towers[tower].pop(name, None)
-    if value is not None:
-        towers[tower][name] = value
-    with pytest.raises(InputError, match=fragment):
-        BFAN.from_released(replace(file, towers=tuple(towers)))
-
-
 def test_options_are_checked() -> None:
-    with pytest.raises(InputError, match="option focal_type of the file must be one of equal, prob; got 'none'"):
-        BFAN.from_released(released_file(model(), {**OPT, "focal_type": "none"}))
     with pytest.raises(InputError, match="lambda_softmax must be > 0 and finite; got 0"):
         build("encoders", "bfan:lambda_softmax=0")
     with pytest.raises(InputError, match="bfan must be given region features"):

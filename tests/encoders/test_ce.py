@@ -1,8 +1,7 @@
-"""CE: the original's names, a slow oracle, missing experts, padding as the original reads it, files of the authors."""
+"""CE: the original's names, a slow oracle, missing experts, padding as the original reads it, its published files."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,9 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.ce import CE
 from lossscope.encoders.layers.expert_inputs import item_shape_of
-from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
-from lossscope.registry import build, load, names, spec_of
+from lossscope.registry import build
 
 Oracles = Callable[[str], ModuleType]
 WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
@@ -28,19 +26,6 @@ LONGEST = {"audio": (3, 1, 0, 0), "face": (1, 0, 1, 0), "i3d.i3d.0": (1, 3, 1, 0
 SMALL = CE(dim=6, clusters="audio=2+ocr=3", text_clusters=4, word_dim=7, length=8, rows="audio=4+ocr=6")
 WORDS = (5, 2, 7)
 NORM = {"weight", "bias", "running_mean", "running_var"}
-CONFIG: dict[str, Any] = {
-    "experts": {"modalities": ["i3d.i3d.0", "face", "ocr", "audio"], "face_dim": 512},
-    "arch": {
-        "type": "CENet",
-        "args": {
-            "keep_missing_modalities": False, "use_ce": "pairwise", "use_mish": 1, "use_bn_reason": 1,
-            "num_g_layers": 3, "num_h_layers": 0, "include_self": 1, "l2renorm": False, "randomise_feats": "",
-            "vlad_clusters": {"ocr": 3, "text": 4, "audio": 2}, "ghost_clusters": {"text": 1, "ocr": 1},
-        },
-    },
-    "data_loader": {"args": {"max_tokens": {"ocr": 6, "text": 8, "audio": 4, "speech": 3}}},
-    "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.09381161988446174}},
-}  # fmt: skip
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
@@ -85,16 +70,6 @@ def scores(
         )
     assert isinstance(S, Tensor)
     return S
-
-
-def released_file(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
-    tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    return ReleasedFile(Path("trained_model.pth"), (tower,), options)
-
-
-def part(**changed: Any) -> dict[str, Any]:
-    """Return the configuration with other options of the architecture."""
-    return {**CONFIG, "arch": {"args": {**CONFIG["arch"]["args"], **changed}}}
 
 
 def linear(name: str, out: int, width: int) -> dict[str, tuple[int, ...]]:
@@ -166,20 +141,6 @@ def test_the_order_of_gating_and_padding_matter() -> None:
     assert not torch.allclose(scores(model(replace(SMALL, padded=True))), whole, atol=1e-3)
 
 
-@pytest.mark.parametrize("padded", [False, True])
-def test_scores_depend_on_neither_padding_nor_the_batch(padded: bool) -> None:
-    encoder = model(replace(SMALL, padded=padded))
-    whole = scores(encoder)
-    wide = scores(encoder, items(frames=9, behind=50.0), captions(more=4, behind=50.0))
-    assert torch.allclose(wide, whole, atol=1e-5)
-    words, lengths = captions()
-    for i in range(4):
-        for j in range(3):
-            video = {name: tensor[i : i + 1] for name, tensor in items().items()}
-            one = scores(encoder, video, (words[j : j + 1, : WORDS[j]], lengths[j : j + 1]))
-            assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
-
-
 def test_rows_and_length_cut_off_what_is_behind() -> None:
     short = replace(SMALL, padded=True, rows="audio=4+ocr=2")
     cut = items()
@@ -221,21 +182,6 @@ def test_a_training_step_sees_the_shared_batch_norms_once_for_each_pair() -> Non
     ]) + 16  # fmt: skip
 
 
-@pytest.mark.parametrize("words", ["features", "embedding"])
-def test_a_gradient_reaches_every_parameter(words: Any) -> None:
-    encoder = model(replace(SMALL, words=words), 10).double()
-    videos = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
-    vectors, lengths = captions()
-    ids = torch.arange(vectors.shape[1])[None].expand(3, -1) + 1
-    texts = encoder.encode_texts(vectors.double() if words == "features" else ids, lengths)
-    S = encoder.score(encoder.encode_images(videos), texts)
-    assert isinstance(S, Tensor)
-    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()  # type: ignore[no-untyped-call]
-    for name, parameter in encoder.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
-        assert float(parameter.grad.abs().max()) > 1e-15, name
-
-
 def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
     spec = replace(SMALL, words="embedding", word_init=0.5)
     torch.manual_seed(0)
@@ -267,19 +213,6 @@ def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], 
         )
 
 
-@pytest.mark.parametrize("keep", [False, True])
-def test_a_released_file_gives_the_scores_of_its_model(keep: bool) -> None:
-    spec = replace(SMALL, padded=True, keep_missing=keep)
-    opened = CE.from_released(released_file(model(spec), part(keep_missing_modalities=keep)))
-    assert opened is not None
-    assert (opened.vocabulary_size, opened.objective) == (0, "triplet:margin=0.0938116")
-    assert opened.item_shape == item_shape_of(WIDTHS, 6) and opened.encoder == spec
-    assert opened.notices == ("data: videos of frames=6, captions as vectors of words (msrvtt:words=STEM)",)
-    again = build("encoders", spec_of(opened.encoder)).rebuild(opened.item_shape, 0, opened.stored_files).eval()
-    again.load_state_dict(opened.weights)
-    assert torch.equal(scores(again), scores(model(spec)))
-
-
 def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts() -> None:
     widths = {
         "audio": 4, "face": 2, "i3d.i3d.0": 3, "imagenet.resnext101_32x48d.0": 2, "imagenet.senet154.0": 2, "ocr": 3,
@@ -290,64 +223,6 @@ def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts()
     opened = CE.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
     assert opened is not None and opened.item_shape == item_shape_of(widths, 49)
     assert opened.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
-
-
-def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) -> None:
-    file = released_file(model(replace(SMALL, padded=True)))
-    config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
-    torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
-    read = read_released(tmp_path / "a.pth")
-    expected, opened = CE.from_released(file), CE.from_released(read)
-    assert expected is not None and opened is not None and read.epoch == 3
-    assert (opened.encoder, opened.item_shape) == (expected.encoder, expected.item_shape)
-    assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["ce"]
-
-
-def test_files_of_other_families_are_not_opened() -> None:
-    file = released_file(model())
-    assert CE.from_released(replace(file, towers=(*file.towers, {}))) is None
-    assert CE.from_released(replace(file, towers=({"vid_bert.pooler.dense.bias": torch.zeros(1)},))) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "fragment"),
-    [
-        ("ce.moe_fc.bias", None, r"missing \['ce.moe_fc.bias'\]"),
-        (
-            "text_pooling.clusters2",
-            None,
-            "text_pooling.clusters2 of the file must be a tensor of 3 dimensions; got none",
-        ),
-        ("ce.video_dim_reduce.1.fc.weight", None, "ce.video_dim_reduce.1.fc.weight of the file must be"),
-        ("ce.h_reason.0.weight", torch.zeros(6), r"left over \['ce.h_reason.0.weight'\]"),
-        ("ce.text_GU.2.fc.weight", torch.zeros(6, 9), r"ce.text_GU.2.fc.weight must be \(6, 28\); got \(6, 9\)"),
-        ("pooling.wind.clusters2", torch.zeros(1, 3, 2), "experts that are pooled must be among .*; got wind"),
-        ("pooling.a+b.clusters2", torch.zeros(1, 3, 2), "must have plain names; got 'a\\+b'"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
-    file = released_file(model())
-    tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
-    with pytest.raises(InputError, match=fragment):
-        CE.from_released(replace(file, towers=(tower,)))
-
-
-@pytest.mark.parametrize(
-    ("options", "fragment"),
-    [
-        (part(use_mish=0), "option use_mish of the file must be True to be opened; got 0"),
-        (part(include_self=0), "option include_self of the file must be True"),
-        (part(keep_missing_modalities="no"), "keep_missing_modalities of the file must be true or false; got 'no'"),
-        ({**CONFIG, "experts": {"modalities": ["face"]}}, "must name 4 experts, each once"),
-        ({**CONFIG, "experts": {"modalities": ["face", 1, 2, 3]}}, "must name 4 experts, each once"),
-        ({**CONFIG, "experts": {}}, "must name 4 experts, each once"),
-        ({**CONFIG, "data_loader": {"args": {"max_tokens": {"ocr": 2.5}}}}, "option ocr of the file must be a whole"),
-        ({**CONFIG, "loss": {"args": {"margin": "0.2"}}}, "option margin of the file must be a finite number"),
-    ],
-)
-def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        CE.from_released(released_file(model(), options))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,12 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.clip import CLIP
-from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.released.clip import rename_openai
-from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
+from tests.encoders.released.files import openai_names
 
 pytest.importorskip("transformers")
 
@@ -131,60 +129,13 @@ def test_an_identity_layer_begins_as_plain_clip_and_others_do_not(folder: Path) 
     }  # fmt: skip
 
 
-def test_padding_does_not_change_a_caption() -> None:
-    model, (_, ids, lengths) = tiny(), inputs()
-    alone = model.encode_texts(ids[:1, : int(lengths[0])], lengths[:1]).vectors
-    torch.testing.assert_close(model.encode_texts(ids, lengths).vectors[:1], alone, atol=1e-6, rtol=1e-5)
-
-
-def openai(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the same weights under OpenAI's names, written out by hand."""
-    weights: dict[str, Tensor] = {
-        "visual.class_embedding": state["vision_model.embeddings.class_embedding"],
-        "visual.positional_embedding": state["vision_model.embeddings.position_embedding.weight"],
-        "visual.conv1.weight": state["vision_model.embeddings.patch_embedding.weight"],
-        "visual.proj": state["visual_projection.weight"].T,
-        "token_embedding.weight": state["text_model.embeddings.token_embedding.weight"],
-        "positional_embedding": state["text_model.embeddings.position_embedding.weight"],
-        "text_projection": state["text_projection.weight"].T,
-        "logit_scale": state["logit_scale"],
-        "input_resolution": torch.tensor(16),
-    }
-    norms = {"visual.ln_pre": "vision_model.pre_layrnorm", "visual.ln_post": "vision_model.post_layernorm"}
-    for theirs, ours in {**norms, "ln_final": "text_model.final_layer_norm"}.items():
-        weights |= {f"{theirs}.{kind}": state[f"{ours}.{kind}"] for kind in ("weight", "bias")}
-    for theirs, tower in (("visual.transformer", "vision_model"), ("transformer", "text_model")):
-        for layer in range(2):
-            home, there = f"{tower}.encoder.layers.{layer}", f"{theirs}.resblocks.{layer}"
-            for kind in ("weight", "bias"):
-                heads = [state[f"{home}.self_attn.{x}_proj.{kind}"] for x in "qkv"]
-                weights[f"{there}.attn.in_proj_{kind}"] = torch.cat(heads)
-                weights[f"{there}.attn.out_proj.{kind}"] = state[f"{home}.self_attn.out_proj.{kind}"]
-                weights[f"{there}.ln_1.{kind}"] = state[f"{home}.layer_norm1.{kind}"]
-                weights[f"{there}.ln_2.{kind}"] = state[f"{home}.layer_norm2.{kind}"]
-                weights[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
-                weights[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
-    return weights
-
-
 def test_openais_names_are_translated() -> None:
     state = tiny().state_dict()
-    weights = rename_openai(openai(state))
+    weights = rename_openai(openai_names(state))
     assert weights.keys() == state.keys()
     assert all(torch.equal(weights[name], state[name]) for name in state)
     with pytest.raises(InputError, match=r"names of a CLIP file must be CLIP's; got 'visual.attnpool.c_proj.weight'"):
         rename_openai({"visual.attnpool.c_proj.weight": torch.ones(1)})
-
-
-def test_the_sizes_of_openais_file_follow_from_its_shapes() -> None:
-    opened = CLIP.from_released(ReleasedFile(Path("ViT.pt"), (openai(tiny().state_dict()),)))
-    assert opened is not None
-    assert opened.item_shape == (3, 16, 16)
-    assert opened.vocabulary_size == len(words())
-    assert opened.ignored == ("input_resolution",)
-    objective = build("objectives", opened.objective)
-    assert objective.tau == pytest.approx(math.exp(-2.6592), rel=1e-5)
-    assert not objective.learn
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -222,23 +173,3 @@ def test_pictures_of_another_size_are_refused(folder: Path) -> None:
         CLIP(path=folder).build((3, 32, 32), len(words()))
     with pytest.raises(InputError, match="patch must divide"):
         CLIP(patch=7).build((3, 16, 16), 10)
-
-
-def test_every_trainable_parameter_gets_a_gradient() -> None:
-    model, (images, ids, lengths) = tiny("identity"), inputs()
-    S = model.score(model.encode_images(images), model.encode_texts(ids, lengths))
-    assert isinstance(S, Tensor)
-    (S * torch.randn_like(S)).sum().backward()  # type: ignore[no-untyped-call]
-    without = [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
-    assert without == []
-    assert not model.logit_scale.requires_grad
-    grouped = {id(p) for p in model.parameter_groups()["clip"]}
-    assert {n for n, p in model.named_parameters() if id(p) not in grouped} == {
-        f"head.{side}.{kind}" for side in ("img", "txt") for kind in ("weight", "bias")
-    }
-
-
-def test_a_safetensors_file_alone_is_read(folder: Path) -> None:
-    released = read_released(folder / "model.safetensors")
-    opened = CLIP.from_released(released)
-    assert opened is not None and opened.item_shape == (3, 16, 16)

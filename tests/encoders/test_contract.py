@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import shutil
 from collections.abc import Iterator
@@ -46,18 +47,18 @@ PARAMETERS = [
 ZERO = 1e-12  # relative size of a gradient that is zero but for rounding, in float64
 
 
-@pytest.fixture(params=PARAMETERS)
+@pytest.fixture(scope="module", params=PARAMETERS)
 def example(request: pytest.FixtureRequest) -> Example:
     return request.param  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    """The folder of the files that the spec names."""
-    return tmp_path / "files"
+@pytest.fixture(scope="module")
+def files(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the files that the spec names, written once for all tests of the example."""
+    return tmp_path_factory.mktemp("example") / "files"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def spec(example: Example, files: Path) -> EncoderSpec:
     """The example's options; skipped when they are of a plug-in that is built from files, which a test cannot know."""
     options = example.options(files)
@@ -70,9 +71,15 @@ def spec(example: Example, files: Path) -> EncoderSpec:
     return options
 
 
-@pytest.fixture
-def encoder(example: Example, spec: EncoderSpec) -> Encoder:
+@pytest.fixture(scope="module")
+def model(example: Example, spec: EncoderSpec) -> Encoder:
     return example.build(spec)
+
+
+@pytest.fixture
+def encoder(model: Encoder) -> Encoder:
+    """A copy of the model, which a test may change."""
+    return copy.deepcopy(model)
 
 
 @pytest.fixture
@@ -142,8 +149,8 @@ def test_the_spec_rebuilds_the_options(spec: EncoderSpec) -> None:
     assert build("encoders", spec_of(spec)) == spec
 
 
-def test_the_same_seed_builds_the_same_model(example: Example, spec: EncoderSpec) -> None:
-    one, other = (example.build(spec).state_dict() for _ in range(2))
+def test_the_same_seed_builds_the_same_model(example: Example, spec: EncoderSpec, model: Encoder) -> None:
+    one, other = model.state_dict(), example.build(spec).state_dict()
     assert one.keys() == other.keys()
     assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
 
@@ -234,7 +241,7 @@ def test_what_is_random_is_so_in_training_only(example: Example, spec: EncoderSp
 def test_nothing_is_random_in_training_without_dropout_and_with_the_quiet_options(
     example: Example, spec: EncoderSpec, files: Path
 ) -> None:
-    if example.stochastic is None:
+    if not example.stochastic:
         return
     encoder = without_dropout(example.build(example.options(files, example.quiet))).train()
     scores = []
@@ -271,16 +278,16 @@ def test_scores_depend_on_neither_padding_nor_the_batch(example: Example, spec: 
     require_same(pairs(select(items, slice(2)), (ids[1:], lengths[1:])), fewer, "other items beside")
     for i in range(N):
         one = (ids[i : i + 1, : int(lengths[i])], lengths[i : i + 1])
-        for j in (i, (i + 1) % N):
-            alone = pairs(select(items, slice(j, j + 1)), one)
-            require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
+        j = (i + 1) % N
+        alone = pairs(select(items, slice(j, j + 1)), one)
+        require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
 
 
 @pytest.mark.usefixtures("float64")
-def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: EncoderSpec) -> None:
-    encoder = example.build(spec)
-    if not encoder.pairwise or encoder.needs_full_matrix:
+def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: EncoderSpec, model: Encoder) -> None:
+    if not model.pairwise or model.needs_full_matrix:
         return
+    encoder = example.build(spec)
     sides = encode(encoder, example.items(spec), captions(spec))
     with torch.no_grad():
         expected = encoder.score_pairs(*sides)
@@ -291,28 +298,27 @@ def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: 
         torch.testing.assert_close(score(encoder, *sides)[0], expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
-def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(
-    example: Example, spec: EncoderSpec, encoder: Encoder, files: Path, suffix: str
-) -> None:
-    words = tokeniser(spec)
-    encoder.train()
+def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(example: Example, tmp_path: Path) -> None:
+    spec = example.options(tmp_path / "files")
+    encoder, words = example.build(spec).train(), tokeniser(spec)
     encode(encoder, example.items(spec), captions(spec))  # statistics and counters that are not those of a new model
     checkpoint = Checkpoint(
         encoder=spec_of(spec), objective="triplet", data="", **stored_tokens(words),
         item_shape=stored_shape(example.shape(spec)), data_fingerprint="", epoch=1, metrics={},
         weights=encoder.state_dict(), training={}, kept=dict(spec.stored_files()),
     )  # fmt: skip
-    expected = all_scores(encoder.eval(), example, spec)
-    path = files.with_suffix(suffix)
-    checkpoint.save(path)
-    shutil.rmtree(files, ignore_errors=True)
-    stored = Checkpoint.load(path)
-    assert stored.words() == words
-    again = stored.model()
-    assert not again.training
-    assert equal(all_scores(again, example, spec), expected)
-    assert equal(scores_in_training(again, example, spec), scores_in_training(encoder, example, spec))
+    paths = [tmp_path / f"checkpoint{suffix}" for suffix in (".pt", ".safetensors")]
+    for path in paths:
+        checkpoint.save(path)
+    shutil.rmtree(tmp_path / "files", ignore_errors=True)
+    expected, further = all_scores(encoder.eval(), example, spec), scores_in_training(encoder, example, spec)
+    for path in paths:
+        stored = Checkpoint.load(path)
+        assert stored.words() == words
+        again = stored.model()
+        assert not again.training
+        assert equal(all_scores(again, example, spec), expected)
+        assert equal(scores_in_training(again, example, spec), further)
 
 
 @pytest.mark.usefixtures("float64")

@@ -1,8 +1,7 @@
-"""MMT: the original's names, a slow oracle, missing experts, reading of captions, files of the authors."""
+"""MMT: the original's names, a slow oracle, missing experts, reading of captions, its published files."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +16,11 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.mmt import MMT
-from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
-from lossscope.registry import build, load, names, spec_of
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
+from lossscope.registry import build
 from lossscope.text.subwords import Subwords
+from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
 WIDTHS = {"face": 5, "ocr": 3, "rgb": 4}
@@ -31,23 +29,6 @@ SMALL = MMT(dim=8, layers=2, heads=2, ffn=12, positions=6, bert="1x64", window=2
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3]])
 LENGTHS = torch.tensor([5, 3, 6])
 NORM = {"weight", "bias", "running_mean", "running_var"}
-CONFIG: dict[str, Any] = {
-    "experts": {"modalities": ["rgb", "face", "ocr"], "face_dim": 5},
-    "arch": {
-        "type": "CENet",
-        "args": {
-            "keep_missing_modalities": True, "txt_agg": "bertftn", "txt_wgh": "emb", "vid_wgh": "none",
-            "vid_cont": "bert", "vid_inp": "both", "pos_enc": "tint", "out_tok": "mxp", "l2renorm": False,
-            "txt_pro": "gbn",
-            "vid_bert_params": {
-                "num_attention_heads": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
-                "max_position_embeddings": 6, "layer_norm_eps": 1e-12,
-            },
-        },
-    },
-    "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.05, "fix_norm": True}},
-    "train_sets": [{"args": {"mix": [{"max_text_words": 30, "max_expert_tokens": 7, "temporal_encoding_window": 2}]}}],
-}  # fmt: skip
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
@@ -63,10 +44,6 @@ def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
             times[row, :length] = seconds if name == "rgb" else torch.nan
         videos |= {name: features, f"{name}.length": torch.tensor(LONGEST[name]), f"{name}.time": times}
     return videos
-
-
-def select_rows(videos: Mapping[str, Tensor], rows: slice) -> dict[str, Tensor]:
-    return {name: tensor[rows] for name, tensor in videos.items()}
 
 
 def model(spec: MMT = SMALL) -> Encoder:
@@ -86,16 +63,6 @@ def scores(encoder: Encoder, videos: Mapping[str, Tensor], ids: Tensor = IDS, le
         S = encoder.score(encoder.encode_images(videos), encoder.encode_texts(ids, lengths))
     assert isinstance(S, Tensor)
     return S
-
-
-def released_file(encoder: Encoder, options: Mapping[str, Any] = CONFIG) -> ReleasedFile:
-    tower = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
-    return ReleasedFile(Path("trained_model.pth"), (tower,), options)
-
-
-def part(**changed: Any) -> dict[str, Any]:
-    """Return the configuration with other options of the architecture."""
-    return {**CONFIG, "arch": {"args": {**CONFIG["arch"]["args"], **changed}}}
 
 
 def linear(name: str, out: int, width: int) -> dict[str, tuple[int, ...]]:
@@ -188,20 +155,6 @@ def test_without_missing_experts_the_present_ones_share_the_weights() -> None:
     assert texts.extra["weights"].shape == (3, 3)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_scores_depend_on_neither_padding_nor_the_batch(keep: bool) -> None:
-    encoder = model(replace(SMALL, keep_missing=keep))
-    whole = scores(encoder, items())
-    wide = torch.cat([IDS, torch.zeros(3, 4, dtype=torch.long)], 1)
-    assert torch.allclose(scores(encoder, items(frames=9, behind=50.0), wide), whole, atol=1e-5)
-    for i in range(4):
-        for j in range(3):
-            one = scores(
-                encoder, select_rows(items(), slice(i, i + 1)), IDS[j : j + 1, : LENGTHS[j]], LENGTHS[j : j + 1]
-            )
-            assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
-
-
 def test_a_maximum_over_all_frames_is_taken_where_the_items_have_it() -> None:
     encoder, videos = model(), items()
     maxima = {f"{name}.max": videos[name].masked_fill(videos[name] == 0, -9).amax(1).clamp(min=-8) for name in WIDTHS}
@@ -212,117 +165,20 @@ def test_a_maximum_over_all_frames_is_taken_where_the_items_have_it() -> None:
     assert not torch.allclose(scores(encoder, {**videos, **higher}), scores(encoder, videos), atol=1e-3)
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_gradient_reaches_every_parameter_that_trains(keep: bool) -> None:
-    encoder = model(replace(SMALL, keep_missing=keep)).double()
-    videos = {k: v.double() if v.is_floating_point() else v for k, v in items().items()}
-    S = encoder.score(encoder.encode_images(videos), encoder.encode_texts(IDS, LENGTHS))
-    assert isinstance(S, Tensor)
-    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()  # type: ignore[no-untyped-call]
-    for name, parameter in encoder.named_parameters():
-        if ".pooler." in name:
-            assert not parameter.requires_grad
-            continue
-        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
-        silent = float(parameter.grad.abs().max()) < 1e-15
-        assert silent == name.endswith("key.bias"), name  # adds the same to all of a softmax
-
-
-def test_dropout_is_for_training_only() -> None:
-    encoder = model()
-    assert torch.equal(scores(encoder, items()), scores(encoder, items()))
-    encoder.train()
-    assert not torch.equal(scores(encoder, items()), scores(encoder, items()))
-
-
-def test_a_recipe_can_give_bert_a_rate_of_its_own() -> None:
-    encoder = model()
-    names = {id(p): name for name, p in encoder.named_parameters()}
-    assert {names[id(p)].partition(".")[0] for p in encoder.parameter_groups()["bert"]} == {"txt_bert"}
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_released_file_gives_the_scores_of_its_model(keep: bool) -> None:
-    spec = replace(SMALL, keep_missing=keep)
-    file = released_file(model(spec), part(keep_missing_modalities=keep))
-    tower = {**file.towers[0], "txt_bert.embeddings.position_ids": torch.arange(512)[None]}
-    opened = MMT.from_released(replace(file, towers=(tower,)))
-    assert opened is not None
-    assert (opened.vocabulary_size, opened.objective, opened.context_length) == (10, "triplet:margin=0.05", 30)
-    assert opened.ignored == ("txt_bert.embeddings.position_ids",) and opened.notices == ()
-    assert opened.item_shape == item_shape_of(WIDTHS, 7)
-    assert opened.encoder == replace(spec, lower=True)
-    again = build("encoders", spec_of(opened.encoder)).rebuild(opened.item_shape, 10, opened.stored_files).eval()
-    again.load_state_dict(opened.weights)
-    assert torch.equal(scores(again, items()), scores(model(spec), items()))
-
-
 def test_a_file_without_a_configuration_or_batch_counters_is_opened_with_the_published_settings() -> None:
-    file = released_file(model(replace(SMALL, positions=32, heads=4, window=1.0)), {})
-    tower = {name: tensor for name, tensor in file.towers[0].items() if "num_batches" not in name}
-    opened = MMT.from_released(replace(file, towers=(tower,)))
+    state = model(replace(SMALL, positions=32, heads=4, window=1.0)).state_dict()
+    tower = {name: tensor for name, tensor in state.items() if "num_batches" not in name}
+    opened = MMT.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
     assert opened is not None and opened.encoder == replace(SMALL, positions=32, heads=4, window=1.0, lower=True)
 
 
 def test_position_embeddings_that_a_file_lacks_are_zeros() -> None:
     name = "vid_bert.embeddings.position_embeddings.weight"
-    file = released_file(model())
+    file = release_of("mmt").file()
     opened = MMT.from_released(replace(file, towers=({**file.towers[0], name: file.towers[0][name][:4]},)))
     assert opened is not None and opened.notices == ("position embeddings: 4 in the file, 2 of zeros behind them",)
     assert torch.equal(opened.weights[name][:4], file.towers[0][name][:4])
     assert torch.equal(opened.weights[name][4:], torch.zeros(2, 8))
-
-
-def test_a_file_as_the_authors_write_it_is_of_this_family_alone(tmp_path: Path) -> None:
-    file = released_file(model(SMALL))
-    config = argparse.Namespace(_config=CONFIG, resume=None, cfg_fname=Path("configs/train.json"))
-    torch.save({"arch": "CENet", "epoch": 3, "state_dict": file.towers[0], "config": config}, tmp_path / "a.pth")
-    read = read_released(tmp_path / "a.pth")
-    expected, opened = MMT.from_released(file), MMT.from_released(read)
-    assert expected is not None and opened is not None and read.epoch == 3
-    assert (opened.encoder, opened.item_shape) == (expected.encoder, expected.item_shape)
-    assert [n for n in names("encoders") if load("encoders", n).from_released(read) is not None] == ["mmt"]
-
-
-def test_files_of_other_families_are_not_opened() -> None:
-    file = released_file(model())
-    assert MMT.from_released(replace(file, towers=(*file.towers, {}))) is None
-    assert MMT.from_released(replace(file, towers=({"ce.moe_fc.weight": torch.zeros(1)},))) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "fragment"),
-    [
-        ("moe_fc_txt.ocr.bias", None, r"missing \['moe_fc_txt.ocr.bias'\]"),
-        ("vid_bert.embeddings.position_embeddings.weight", None, "position_embeddings.weight of the file must be"),
-        ("txt_bert.embeddings.word_embeddings.weight", torch.zeros(10, 65), "a multiple of 64; got 65"),
-        ("video_GU.0.cg.fc.bias", torch.zeros(8), r"left over \['video_GU.0.cg.fc.bias'\]"),
-        ("text_GU.rgb.fc.weight", torch.zeros(8, 9), r"text_GU.rgb.fc.weight must be \(8, 64\); got \(8, 9\)"),
-        ("video_dim_reduce.scent.fc.weight", torch.zeros(8, 9), "experts of the file must be among .*; got scent"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(name: str, value: Tensor | None, fragment: str) -> None:
-    file = released_file(model())
-    tower = {k: v for k, v in file.towers[0].items() if k != name} | ({} if value is None else {name: value})
-    with pytest.raises(InputError, match=fragment):
-        MMT.from_released(replace(file, towers=(tower,)))
-
-
-@pytest.mark.parametrize(
-    ("options", "fragment"),
-    [
-        (part(out_tok="mnp"), "option out_tok of the file must be 'mxp' to be opened; got 'mnp'"),
-        (part(txt_agg="bertftnmxp"), "option txt_agg of the file must be a BERT's first state"),
-        (part(vid_bert_params={"num_attention_heads": 3}), "dim a multiple of heads"),
-        (part(vid_bert_params={"num_attention_heads": "4"}), "num_attention_heads of the file must be a whole number"),
-        (part(vid_bert_params=[4]), "option vid_bert_params of the file must hold further options"),
-        (part(keep_missing_modalities=1), "keep_missing_modalities of the file must be true or false; got 1"),
-        ({**CONFIG, "loss": {"args": {"margin": -1}}}, "margin of the file must be a finite number >= 0; got -1"),
-    ],
-)
-def test_a_file_of_another_model_is_refused(options: dict[str, Any], fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        MMT.from_released(released_file(model(), options))
 
 
 def test_captions_are_read_as_sentences_of_at_most_n_parts() -> None:
@@ -342,20 +198,6 @@ def test_captions_are_read_as_sentences_of_at_most_n_parts() -> None:
 def test_a_size_needs_the_folder_of_its_tokeniser() -> None:
     with pytest.raises(InputError, match="bert=base must come with its tokeniser"):
         MMT().build_tokeniser(["a man"], 1)
-
-
-def test_it_is_rebuilt_from_a_checkpoint(tmp_path: Path) -> None:
-    spec = replace(SMALL, bert="small")
-    words = spec.build_tokeniser(["a man talks", "the dog runs!"] * 4, 1)
-    encoder = spec.build(item_shape_of(WIDTHS, 5), len(words)).eval()
-    Checkpoint(
-        encoder=spec_of(spec), objective="triplet", data="", **stored_tokens(words),
-        item_shape=stored_shape(item_shape_of(WIDTHS, 5)), data_fingerprint="", epoch=1, metrics={},
-        weights=encoder.state_dict(), training={}, kept=dict(spec.stored_files()),
-    ).save(tmp_path / "mmt.safetensors")  # fmt: skip
-    checkpoint = Checkpoint.load(tmp_path / "mmt.safetensors")
-    assert checkpoint.words() == words
-    assert torch.equal(scores(checkpoint.model(), items()), scores(encoder, items()))
 
 
 def test_experts_unknown_to_the_original_have_further_types() -> None:

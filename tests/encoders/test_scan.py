@@ -1,11 +1,9 @@
-"""SCAN: scores equal a loop over pairs, padding does not matter, and names are the original's."""
+"""SCAN: scores equal a loop over pairs and queries, and names are the original's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +13,9 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.scan import SCAN
-from lossscope.encoders.types import EncodedBatch, ReleasedFile
+from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from lossscope.registry import build
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
@@ -34,18 +32,6 @@ ORIGINAL = {
     "text.rnn.weight_hh_l0_reverse": (3072, 1024),
     "text.rnn.bias_ih_l0_reverse": (3072,),
     "text.rnn.bias_hh_l0_reverse": (3072,),
-}
-OPT = {
-    "cross_attn": "t2i",
-    "agg_func": "Mean",
-    "lambda_softmax": 9.0,
-    "lambda_lse": 6.0,
-    "raw_feature_norm": "clipped_l2norm",
-    "margin": 0.2,
-    "max_violation": True,
-    "bi_gru": True,
-    "no_imgnorm": False,
-    "no_txtnorm": False,
 }
 
 
@@ -76,15 +62,6 @@ def unit_vectors(*shape: int) -> Tensor:
 
 def shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in state.items()}
-
-
-def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
-    state = encoder.state_dict()
-    towers = tuple(
-        {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
-        for tower in ("image.", "text.")
-    )
-    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 def test_names_and_shapes_are_the_originals() -> None:
@@ -167,124 +144,6 @@ def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracl
     assert torch.allclose(S.double(), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("spec", [f",direction={d},pool={p}" for d in ("t2i", "i2t") for p in ("avg", "lse")])
-def test_scores_depend_on_neither_padding_nor_the_batch(spec: str) -> None:
-    encoder = model(spec)
-    images, texts = sides(encoder)
-    whole = encoder.score(images, texts)
-    with torch.no_grad():
-        wide = encoder.encode_texts(padded(more=5), LENGTHS)
-        assert torch.allclose(encoder.score(images, wide), whole, atol=1e-6)
-        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-6)
-        for j, caption in enumerate(CAPTIONS):
-            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
-            for i in range(3):
-                one = encoder.score(encoder.encode_images(pictures()[i : i + 1]), alone)
-                assert one.shape == (1, 1)
-                assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
-
-
-@pytest.mark.parametrize("spec", ["", ",direction=i2t", ",weight_norm=true,pool=lse", ",norm=softmax,bi_gru=false"])
-def test_a_gradient_reaches_every_parameter(spec: str) -> None:
-    encoder = model(spec).train()
-    S = encoder.score(encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS))
-    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()
-    for name, parameter in encoder.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all() and parameter.grad.any(), name
-
-
-@pytest.mark.parametrize(("spec", "least", "most"), [
-    ("", -1, 1),
-    (",pool=max", -1, 1),
-    (",direction=i2t,pool=sum", -5, 5),
-    (",direction=i2t,pool=lse,lambda_lse=5", -1, 1.3218876),
-    (",pool=lse", -1, float("inf")),
-])  # fmt: skip
-def test_the_range_of_the_score_is_stated(spec: str, least: float, most: float) -> None:
-    encoder = model(spec)
-    assert (encoder.score_min, encoder.score_max) == pytest.approx((least, most))
-    S = encoder.score(*sides(encoder))
-    assert isinstance(S, Tensor)
-    assert least <= float(S.min()) and float(S.max()) <= most
-    assert encoder.is_cosine == ("lse" not in spec and "sum" not in spec)
-
-
-@pytest.mark.parametrize(
-    ("changes", "spec"),
-    [
-        ({}, ""),
-        ({"cross_attn": "i2t", "lambda_softmax": 4, "agg_func": "LogSumExp", "lambda_lse": 20}, ""),
-        ({"raw_feature_norm": "softmax", "agg_func": "Max", "bi_gru": False}, ",bi_gru=false"),
-        ({"agg_func": "Sum", "max_violation": False, "margin": 0.1}, ",weight_norm=true"),
-    ],
-)
-def test_a_released_file_gives_the_scores_of_its_model(changes: dict[str, Any], spec: str) -> None:
-    options = {**OPT, **changes}
-    pool = {"Mean": "avg", "LogSumExp": "lse", "Max": "max", "Sum": "sum"}[options["agg_func"]]
-    encoder = model(
-        f"{spec},direction={options['cross_attn']},lambda_softmax={options['lambda_softmax']},pool={pool},"
-        f"lambda_lse={options['lambda_lse']},norm={options['raw_feature_norm']}"
-    )
-    opened = SCAN.from_released(released_file(encoder, options))
-    assert opened is not None
-    assert (opened.item_shape, opened.vocabulary_size, opened.ignored) == ((36, 6), 10, ())
-    objective = "triplet_sh:margin=0.2" if options["max_violation"] else "triplet:margin=0.1"
-    assert opened.objective == objective
-    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
-    again.load_state_dict(opened.weights)
-    assert torch.equal(again.score(*sides(again)), encoder.score(*sides(encoder)))
-
-
-@pytest.mark.parametrize("options", [{}, {**OPT, "focal_type": "equal"}, {"margin": 0.2}])
-def test_a_file_without_the_options_of_scan_is_not_opened(options: dict[str, Any]) -> None:
-    assert SCAN.from_released(released_file(model(), options)) is None
-
-
-def test_files_of_other_towers_are_not_opened() -> None:
-    file = released_file(model(), OPT)
-    first, second = file.towers
-    assert SCAN.from_released(replace(file, towers=(first, second, {}))) is None
-    assert SCAN.from_released(replace(file, towers=({**first, "cnn.conv1.weight": torch.zeros(1)}, second))) is None
-
-
-@pytest.mark.parametrize(
-    ("tower", "name", "value", "fragment"),
-    [
-        (0, "fc.bias", None, r"missing \['image.fc.bias'\]"),
-        (0, "fc.weight", None, "image.fc.weight of the file must be a tensor of 2 dimensions; got none"),
-        (1, "embed.weight", None, "text.embed.weight of the file must be a tensor of 2 dimensions; got none"),
-        (1, "rnn.bias_hh_l0", None, r"missing \['text.rnn.bias_hh_l0'\]"),
-        (1, "rnn.weight_ih_l1", torch.zeros(2, 2), r"left over \['text.rnn.weight_ih_l1'\]"),
-        (1, "rnn.bias_hh_l0", torch.zeros(3), r"text.rnn.bias_hh_l0 must be \(24,\); got \(3,\)"),
-        (0, "fc.weight", torch.zeros(0, 4), "image.fc.weight of the file must not be empty; got 0 x 4"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = released_file(model(), OPT)
-    towers = [dict(state) for state in file.towers]
-    towers[tower].pop(name, None)
-    if value is not None:
-        towers[tower][name] = value
-    with pytest.raises(InputError, match=fragment):
-        SCAN.from_released(replace(file, towers=tuple(towers)))
-
-
-@pytest.mark.parametrize(
-    ("changes", "fragment"),
-    [
-        ({"cross_attn": "both"}, "option cross_attn of the file must be one of t2i, i2t; got 'both'"),
-        ({"agg_func": ["Mean"]}, "option agg_func of the file must be text"),
-        ({"lambda_softmax": float("nan")}, "option lambda_softmax of the file must be a finite number"),
-        ({"lambda_softmax": 0}, "lambda_softmax must be > 0 and finite; got 0.0"),
-        ({"no_txtnorm": True}, "option no_txtnorm of the file must be false"),
-        ({"max_violation": 1}, "option max_violation of the file must be true or false; got 1"),
-    ],
-)
-def test_options_of_a_file_are_checked(changes: dict[str, Any], fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        SCAN.from_released(released_file(model(), {**OPT, **changes}))
-
-
 @pytest.mark.parametrize(
     ("spec", "fragment"),
     [
@@ -310,10 +169,6 @@ def test_batches_that_are_no_regions_are_refused() -> None:
         model().encode_images(torch.zeros(2, 6))
 
 
-def test_half_precision_features_and_autocast_give_float32() -> None:
+def test_features_of_half_precision_are_read() -> None:
     encoder = model()
     assert torch.allclose(encoder.encode_images(pictures().half()).local, sides(encoder)[0].local, atol=1e-2)  # type: ignore[arg-type]
-    with torch.autocast("cpu", torch.bfloat16):
-        images, texts = encoder.encode_images(pictures()), encoder.encode_texts(padded(), LENGTHS)
-    assert images.local is not None and texts.local is not None
-    assert images.local.dtype == texts.local.dtype == torch.float32

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -14,9 +12,10 @@ from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.sgraf import SGRAF
-from lossscope.encoders.types import EncodedBatch, ReleasedFile
+from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from lossscope.registry import build
+from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2], [1, 8, 9, 2]]
@@ -68,13 +67,6 @@ MODULES = {
     "saf": {**linear("SAF_module.attn_sim_w", 1, D), **batch_norm("SAF_module.bn", 1)},
 }
 # a bias that is the same for all that a softmax or a batch norm compares
-SILENT = (
-    "v_global_w.embedding_global.0.bias",
-    "v_global_w.embedding_common.0.bias",
-    "t_global_w.embedding_common.0.bias",
-    "graph_key_w.bias",
-    "SAF_module.attn_sim_w.bias",
-)
 both_modules = pytest.mark.parametrize("module", ["sgr", "saf"])
 
 
@@ -120,15 +112,6 @@ def oracle_scores(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor]
     captions = [oracle("scan").words(encoder.state_dict(), caption, "cap_rnn") for caption in CAPTIONS]
     S: Tensor = oracle("sgraf").scores(state, images, captions, training=training)
     return S
-
-
-def released_file(encoder: Encoder, options: Mapping[str, Any]) -> ReleasedFile:
-    state = encoder.state_dict()
-    towers = tuple(
-        {name.removeprefix(tower): value for name, value in state.items() if name.startswith(tower)}
-        for tower in ("image.", "text.", "similarity.")
-    )
-    return ReleasedFile(Path("model_best.pth.tar"), towers, options)
 
 
 @pytest.mark.parametrize(("module", "count", "millions"), [("sgr", 46, 5.32), ("saf", 35, 4.73)])
@@ -213,98 +196,17 @@ def test_saf_couples_the_images_of_a_batch_in_training_only() -> None:
         assert torch.allclose(whole[:2], some, atol=1e-6) != training
 
 
-@both_modules
-def test_scores_depend_on_neither_padding_nor_the_batch(module: str) -> None:
-    encoder = model(f",module={module}")
-    images, texts = sides(encoder)
-    whole = score(encoder, images, texts)
-    with torch.no_grad():
-        wide = encoder.encode_texts(padded(more=5), LENGTHS)
-        assert torch.allclose(encoder.score_pairs(images, wide), whole, atol=1e-6)
-        for j, caption in enumerate(CAPTIONS):
-            alone = encoder.encode_texts(torch.tensor([caption]), LENGTHS[j : j + 1])
-            for i in range(4):
-                one = score(encoder, encoder.encode_images(pictures()[i : i + 1]), alone)
-                assert torch.allclose(one[0, 0], whole[i, j], atol=1e-5)
-
-
-@both_modules
-@pytest.mark.parametrize("dropout", [0, 0.4])
-def test_a_gradient_reaches_every_parameter(module: str, dropout: float) -> None:
-    encoder = model(f",module={module}", dropout).double().train()
-    S = score(encoder, encoder.encode_images(pictures().double()), encoder.encode_texts(padded(), LENGTHS))
-    (S * torch.randn(S.shape, generator=torch.Generator().manual_seed(3))).sum().backward()
-    for name, parameter in encoder.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
-        assert (parameter.grad.abs().max() < 1e-15) == name.endswith(SILENT), name
-
-
 def test_scores_of_a_new_model_are_about_one_half() -> None:
     torch.manual_seed(0)
     encoder = SGRAF(dim=64, words=16, sim_dim=32).build((5, 7), 10).eval()
     S = score(encoder, *sides(encoder)).detach()
     assert float((S - 0.5).abs().max()) < 0.2
-    assert (encoder.score_min, encoder.score_max, encoder.is_cosine, encoder.pairwise) == (0, 1, False, True)
-
-
-def test_dropout_is_for_training_only() -> None:
-    encoder = model(dropout=0.4)
-    assert torch.equal(score(encoder, *sides(encoder)), score(encoder, *sides(encoder)))
-    encoder.train()
-    first, second = (score(encoder, *sides(encoder)) for _ in range(2))
-    assert not torch.equal(first, second)
-
-
-@pytest.mark.parametrize("spec", [",module=sgr", ",module=saf", ",module=sgr,steps=2", ",module=saf,bi_gru=false"])
-def test_a_released_file_gives_the_scores_of_its_model(spec: str) -> None:
-    encoder = model(spec)
-    opened = SGRAF.from_released(released_file(encoder, {"margin": 0.2, "max_violation": True, "module_name": "SGR"}))
-    assert opened is not None
-    assert (opened.item_shape, opened.vocabulary_size, opened.objective) == ((5, 7), 10, "triplet_sh:margin=0.2")
-    again = build("encoders", spec_of(opened.encoder)).build(opened.item_shape, opened.vocabulary_size).eval()
-    again.load_state_dict(opened.weights)
-    assert torch.equal(score(again, *sides(again)), score(encoder, *sides(encoder)))
 
 
 def test_hardest_negatives_are_on_unless_switched_off() -> None:
     for options, name in (({}, "triplet_sh"), ({"max_violation": False}, "triplet")):
-        opened = SGRAF.from_released(released_file(model(), options))
+        opened = SGRAF.from_released(replace(release_of("sgraf").file(), options=options))
         assert opened is not None and opened.objective == f"{name}:margin=0.2"
-
-
-def test_a_file_without_batch_counters_is_opened() -> None:
-    file = released_file(model(",module=saf"), {})
-    old = tuple({k: v for k, v in tower.items() if "num_batches" not in k} for tower in file.towers)
-    assert SGRAF.from_released(replace(file, towers=old)) is not None
-
-
-def test_files_of_other_families_are_not_opened() -> None:
-    file = released_file(model(), {})
-    assert SGRAF.from_released(replace(file, towers=file.towers[:2])) is None
-    assert SGRAF.from_released(replace(file, towers=(file.towers[0], {"rnn.weight_ih_l0": torch.zeros(1)}, {}))) is None
-
-
-@pytest.mark.parametrize(
-    ("tower", "name", "value", "fragment"),
-    [
-        (0, "fc.bias", None, r"missing \['image.fc.bias'\]"),
-        (1, "embed.weight", None, "text.embed.weight of the file must be a tensor of 2 dimensions; got none"),
-        (2, "sim_tranloc_w.weight", None, "similarity.sim_tranloc_w.weight of the file must be a tensor of 2"),
-        (2, "v_global_w.embedding_local.1.running_mean", None, "embedding_local.1.running_mean of the file must be"),
-        (2, "SGR_module.1.graph_key_w.bias", None, r"missing \['similarity.SGR_module.1.graph_key_w.bias'\]"),
-        (2, "SGR_module.7.graph_key_w.bias", torch.zeros(6), r"left over \['similarity.SGR_module.7.graph_key_w.bias'"),
-        (2, "SAF_module.bn.weight", torch.zeros(1), r"left over \['similarity.SAF_module.bn.weight'\]"),
-        (2, "sim_eval_w.weight", torch.zeros(1, 9), r"sim_eval_w.weight must be \(1, 6\); got \(1, 9\)"),
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(tower: int, name: str, value: Tensor | None, fragment: str) -> None:
-    file = released_file(model(), {})
-    towers = [dict(state) for state in file.towers]
-    towers[tower].pop(name, None)
-    if value is not None:
-        towers[tower][name] = value
-    with pytest.raises(InputError, match=fragment):
-        SGRAF.from_released(replace(file, towers=tuple(towers)))
 
 
 def test_another_number_of_regions_is_refused() -> None:

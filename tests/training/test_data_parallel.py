@@ -126,7 +126,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]
     for index, example in enumerate(SHARED.values()):
         example.options(path / f"files{index}")
     command = [sys.executable, "-m", "tests.training.test_data_parallel", str(path)]
-    running = [subprocess.Popen([*command, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(RANKS)]
+    root = Path(__file__).parents[2]
+    running = [
+        subprocess.Popen([*command, str(rank)], cwd=root, stderr=subprocess.PIPE, text=True) for rank in range(RANKS)
+    ]
     errors = [process.communicate(timeout=300)[1] for process in running]
     assert [process.returncode for process in running] == [0] * RANKS, errors
     return [torch.load(path / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
@@ -178,16 +181,14 @@ def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(result
 if __name__ == "__main__":
     torch.set_num_threads(1)
     path, rank = Path(sys.argv[1]), int(sys.argv[2])
-    with (
-        double_precision(),
-        join_file_group(path / "meeting", rank, RANKS),
-    ):  # batch norms of two items magnify rounding
-        results: dict[str, Any] = {}
+    # batch norms of two items magnify what rounding leaves
+    with double_precision(), join_file_group(path / "meeting", rank, RANKS):
+        own: dict[str, Any] = {}
         for index, (spec, example) in enumerate(SHARED.items()):
             for pairs in BATCHES:
-                results[f"{spec} {pairs}"] = step(example, path / f"files{index}", pairs, process_group())
+                own[f"{spec} {pairs}"] = step(example, path / f"files{index}", pairs, process_group())
                 if rank == 0:
-                    results[f"{spec} {pairs} alone"] = step(example, path / f"files{index}", pairs, ProcessGroup())
-        results |= {"random numbers": random_numbers(process_group()), "disagreement": disagreement(process_group())}
-        torch.save(results, path / f"{rank}.pt")
+                    own[f"{spec} {pairs} alone"] = step(example, path / f"files{index}", pairs, ProcessGroup())
+        own |= {"random numbers": random_numbers(process_group()), "disagreement": disagreement(process_group())}
+        torch.save(own, path / f"{rank}.pt")
     os._exit(0)  # threads of torch's may abort a process that takes its time

@@ -16,7 +16,8 @@ from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.chunked_scores import order_by_length, score_in_chunks
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
-from lossscope.registry import build, names
+from lossscope.registry import build
+from tests.encoders.examples import examples
 
 SMALL = "dim=6,words=3,word_init=1"
 SPECS = [
@@ -68,16 +69,18 @@ def gradients(encoder: Encoder, S: Tensor, images: EncodedBatch, texts: EncodedB
 
 @cache
 def pairwise_names() -> tuple[str, ...]:
-    """Return the encoders of the registry that take regions and score pairs with their default options."""
+    """Return the encoders of the registry that take regions and score pairs in their first example."""
+    first = {example.name: example for example in reversed(examples())}
     pairwise = []
-    for name in names("encoders"):
+    for name, example in sorted(first.items()):
+        if example.kind not in ("regions", None):
+            continue
         with torch.device("meta"), contextlib.suppress(InputError):
-            if build("encoders", name).build((36, 2048), 10).pairwise:
+            if example.options().build((36, 2048), 10).pairwise:
                 pairwise.append(name)
     return tuple(pairwise)
 
 
-@pytest.mark.slow
 def test_every_pairwise_encoder_of_regions_is_tested_here() -> None:
     assert pairwise_names() == tuple(sorted({spec.partition(":")[0] for spec in SPECS}))
 

@@ -1,11 +1,11 @@
-"""Files as the authors of each family write them, around small models: what opens them must give the same model."""
+"""How the authors of each family write their files, around a small model."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder, encoder_spec
-from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import ItemShape, ReleasedFile
-from tests.encoders.examples import CE_WIDTHS, TOWER, perturb
+from tests.encoders.examples import perturb
 
 State = Mapping[str, Tensor]
-Towers = tuple[dict[str, Tensor], ...]
+Towers = tuple[State, ...]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,15 @@ class Release:
     content: Callable[[Towers, Mapping[str, Any]], Any] | None = None  # what torch writes; None: safetensors
     config: Mapping[str, Any] | None = None  # of a model that is rebuilt from its configuration
     vocabulary_size: int = 12
-    added: tuple[str, ...] = ()  # tensors of the encoder that the file lacks
+    epoch: int = 0  # in the file
+    context_length: int = 0  # ids of the longest caption
+    notices: tuple[str, ...] = ()  # patterns of what the user is told
+    buffers: bool = False  # whether the file holds the buffers that an encoder derives from its sizes
+    ignored: str = ""  # pattern of names in the file that are left out
+    family: str = ""  # pattern of names without which the file is not taken to be of the family
+    sizes: str = r"fc\.weight|embed\.weight"  # pattern of names of the tensors that the sizes are read from
+    implied: Mapping[str, str] = field(default_factory=dict)  # pattern of a name that states an option -> what is named
+    renames: tuple[str, str] | None = ("", "")  # part of the file's names -> ours; None: the names have other forms
     slow: bool = False  # whether it takes seconds
 
     @property
@@ -49,7 +56,9 @@ class Release:
 
     def file(self, encoder: Encoder | None = None) -> ReleasedFile:
         """Return the file as it is read."""
-        state = {name: tensor.clone() for name, tensor in (encoder or self.build()).state_dict().items()}
+        encoder = encoder or self.build()
+        tensors = {**(dict(encoder.named_buffers()) if self.buffers else {}), **encoder.state_dict()}
+        state = {name: tensor.clone() for name, tensor in tensors.items()}
         return ReleasedFile(Path("model_best.pth.tar"), self.towers(state), self.options)
 
     def write(self, folder: Path) -> Path:
@@ -102,7 +111,7 @@ def vsepp_towers(state: State) -> Towers:
 
 def vse_infty_towers(state: State) -> Towers:
     """Return the two towers; a backbone is there twice, with the layer behind it, and position ids of BERT."""
-    image, text = split("image.", "text.")(state)
+    image, text = (dict(tower) for tower in split("image.", "text.")(state))
     network = {k.removeprefix("backbone.resnet."): v for k, v in image.items() if k.startswith("backbone.")}
     parts = {"conv1": "base.0", "bn1": "base.1", "layer1": "base.4", "layer2": "base.5", "layer3": "base.6"}
     for name, tensor in network.items():
@@ -115,17 +124,21 @@ def vse_infty_towers(state: State) -> Towers:
     return image, text
 
 
-def xvlm_towers(pretrained: bool, buffers: Mapping[str, Tensor]) -> Callable[[State], Towers]:
-    """Return the function that adds buffers; a pretrained file has heads too, and `bert.` in names."""
+def mmt_towers(state: State) -> Towers:
+    """Return the one tower, with the position ids of older transformers."""
+    return ({**state, "txt_bert.embeddings.position_ids": torch.arange(512)[None]},)
 
-    def towers(state: State) -> Towers:
-        tower = {**state, **buffers, "text_encoder.embeddings.position_ids": torch.arange(16)[None]}
-        if pretrained:
-            tower = {k.replace("text_encoder.", "text_encoder.bert."): v for k, v in tower.items()}
-            tower |= {"text_encoder.cls.predictions.bias": torch.zeros(10), "bbox_head.0.weight": torch.zeros(2, 2)}
-        return (tower,)
 
-    return towers
+def xvlm_towers(state: State) -> Towers:
+    """Return the tower of a fine-tuned file, with position ids."""
+    return ({**state, "text_encoder.embeddings.position_ids": torch.arange(16)[None]},)
+
+
+def pretrained_xvlm_towers(state: State) -> Towers:
+    """Return the tower of a pretrained file, with further heads and with `bert.` in names."""
+    (tower,) = xvlm_towers(state)
+    tower = {k.replace("text_encoder.", "text_encoder.bert."): v for k, v in tower.items()}
+    return ({**tower, "text_encoder.cls.predictions.bias": torch.zeros(10), "bbox_head.0.weight": torch.zeros(2, 2)},)
 
 
 def openai_names(state: State) -> dict[str, Tensor]:
@@ -156,214 +169,3 @@ def openai_names(state: State) -> dict[str, Tensor]:
                 weights[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
                 weights[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
     return weights
-
-
-SMALL = "dim=8,words=4"
-FEATURES = (36, 7)  # regions of the authors' files
-MARGIN = {"margin": 0.2, "max_violation": True}
-TRIPLET = "triplet_sh:margin=0.2"
-SCAN = {
-    "cross_attn": "t2i", "agg_func": "Mean", "lambda_softmax": 9.0, "lambda_lse": 6.0, "bi_gru": True,
-    "raw_feature_norm": "clipped_l2norm", "no_imgnorm": False, "no_txtnorm": False, **MARGIN,
-}  # fmt: skip
-CE_CONFIG: dict[str, Any] = {
-    "experts": {"modalities": ["i3d.i3d.0", "face", "ocr", "audio"], "face_dim": 512},
-    "arch": {
-        "type": "CENet",
-        "args": {
-            "keep_missing_modalities": False, "use_ce": "pairwise", "use_mish": 1, "use_bn_reason": 1,
-            "num_g_layers": 3, "num_h_layers": 0, "include_self": 1, "l2renorm": False, "randomise_feats": "",
-            "vlad_clusters": {"ocr": 3, "text": 4, "audio": 2}, "ghost_clusters": {"text": 1, "ocr": 1},
-        },
-    },
-    "data_loader": {"args": {"max_tokens": {"ocr": 6, "text": 8, "audio": 4, "speech": 3}}},
-    "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.09381161988446174}},
-}  # fmt: skip
-MMT_WIDTHS = {"face": 5, "ocr": 3, "rgb": 4}
-MMT_CONFIG: dict[str, Any] = {
-    "experts": {"modalities": ["rgb", "face", "ocr"], "face_dim": 5},
-    "arch": {
-        "type": "CENet",
-        "args": {
-            "keep_missing_modalities": True, "txt_agg": "bertftn", "txt_wgh": "emb", "vid_wgh": "none",
-            "vid_cont": "bert", "vid_inp": "both", "pos_enc": "tint", "out_tok": "mxp", "l2renorm": False,
-            "txt_pro": "gbn",
-            "vid_bert_params": {
-                "num_attention_heads": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
-                "max_position_embeddings": 6, "layer_norm_eps": 1e-12,
-            },
-        },
-    },
-    "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.05, "fix_norm": True}},
-    "train_sets": [{"args": {"mix": [{"max_text_words": 30, "max_expert_tokens": 7, "temporal_encoding_window": 2}]}}],
-}  # fmt: skip
-
-
-def with_architecture(config: Mapping[str, Any], **changed: Any) -> dict[str, Any]:
-    """Return a configuration of CE or MMT with other options of the architecture."""
-    return {**config, "arch": {"args": {**config["arch"]["args"], **changed}}}
-
-
-CLIP_SPEC = "clip:width=16,depth=2,heads={heads},patch=8,dim=12,context=16"
-ENDS = {"bos_token_id": 2, "eos_token_id": 3}
-CLIP_CONFIG: dict[str, Any] = {
-    "text_config": {**TOWER, **ENDS, "pad_token_id": 0, "vocab_size": 12, "max_position_embeddings": 16},
-    "vision_config": {**TOWER, "image_size": 16, "patch_size": 8},
-    "projection_dim": 12,
-}
-SIGLIP_CONFIG: dict[str, Any] = {
-    "text_config": {**CLIP_CONFIG["text_config"], "pad_token_id": 1, "projection_size": 16},
-    "vision_config": CLIP_CONFIG["vision_config"],
-}
-
-
-def inferred_config(activation: str) -> dict[str, Any]:
-    """Return the configuration that follows from the shapes of a CLIP of the size of CLIP_CONFIG."""
-    text, vision = (
-        {**CLIP_CONFIG[part], "num_attention_heads": 1, "hidden_act": activation}
-        for part in ("text_config", "vision_config")
-    )
-    return {"text_config": {**text, "eos_token_id": 11}, "vision_config": vision, "projection_dim": 12}
-
-
-XVLM_SPEC = (
-    "xvlm:embed=32,depths=2/2,window=4,patch=2,width=64,layers=2,fused=1,positions=16,max_tokens=12,dim=8,"
-    "itm_loss=true,sep=false,k_test={k_test}"
-)
-
-
-def xvlm_release(pretrained: bool, side: int, options: Mapping[str, Any]) -> Release:
-    spec = XVLM_SPEC.format(k_test=options.get("k_test", 128))
-    with torch.device("cpu"):
-        buffers = dict(encoder_spec(spec).build((3, side, side), 12).named_buffers())
-    return Release(
-        spec,
-        (3, side, side),
-        "infonce:tau=0.0700000003,learn=false",
-        xvlm_towers(pretrained, buffers),
-        {"max_tokens": 12, **options},
-        lambda towers, options: {"model": towers[0], "config": dict(options)},
-    )
-
-
-def vse_release(spec: str, options: Mapping[str, Any], towers: Callable[[State], Towers], **more: Any) -> Release:
-    """Return a file of VSE++ or of a descendant, for regions."""
-    shape = more.pop("shape", FEATURES)
-    return Release(spec, shape, TRIPLET, towers, {**MARGIN, **options}, vse_content, **more)
-
-
-TWO, THREE = split("image.", "text."), split("image.", "text.", "similarity.")
-RELEASES: list[Release] = [
-    *(vse_release(f"bfan:focal={f},{SMALL}", {"focal_type": f, "lambda_softmax": 20}, TWO) for f in ("equal", "prob")),
-    *(
-        Release(
-            f"ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8,rows=audio=4+ocr=6,padded=true,"
-            f"keep_missing={keep}",
-            item_shape_of(CE_WIDTHS, 6),
-            "triplet:margin=0.0938116",
-            whole,
-            with_architecture(CE_CONFIG, keep_missing_modalities=keep == "true"),
-            video_content,
-            vocabulary_size=0,
-        )
-        for keep in ("false", "true")
-    ),
-    Release(
-        CLIP_SPEC.format(heads=2),
-        (3, 16, 16),
-        "infonce:tau=0.070004206,learn=false",
-        whole,
-        CLIP_CONFIG,
-        config=CLIP_CONFIG,
-    ),
-    Release(
-        CLIP_SPEC.format(heads=1),
-        (3, 16, 16),
-        "infonce:tau=0.070004206,learn=false",
-        whole,
-        config=inferred_config("gelu"),
-    ),
-    Release(
-        CLIP_SPEC.format(heads=1),
-        (3, 16, 16),
-        "infonce:tau=0.070004206,learn=false",
-        lambda state: (openai_names(state),),
-        content=lambda towers, options: towers[0],
-        config=inferred_config("quick_gelu"),
-    ),
-    *(
-        Release(
-            f"mmt:dim=8,layers=1,heads=2,ffn=12,positions=6,bert=1x64,window=2,lower=true,keep_missing={keep}",
-            item_shape_of(MMT_WIDTHS, 7),
-            "triplet:margin=0.05",
-            whole,
-            with_architecture(MMT_CONFIG, keep_missing_modalities=keep == "true"),
-            video_content,
-        )
-        for keep in ("false", "true")
-    ),
-    vse_release(f"scan:direction=t2i,lambda_softmax=9,{SMALL}", SCAN, TWO),
-    vse_release(
-        f"scan:direction=i2t,lambda_softmax=4,pool=lse,lambda_lse=20,{SMALL}",
-        {**SCAN, "cross_attn": "i2t", "lambda_softmax": 4, "agg_func": "LogSumExp", "lambda_lse": 20},
-        TWO,
-    ),
-    vse_release(
-        f"scan:direction=t2i,lambda_softmax=9,norm=softmax,pool=max,bi_gru=false,{SMALL}",
-        {**SCAN, "raw_feature_norm": "softmax", "agg_func": "Max", "bi_gru": False},
-        TWO,
-    ),
-    replace(
-        vse_release(
-            f"scan:direction=t2i,lambda_softmax=9,pool=sum,weight_norm=true,{SMALL}",
-            {**SCAN, "agg_func": "Sum", "max_violation": False, "margin": 0.1},
-            TWO,
-        ),
-        objective="triplet:margin=0.1",
-    ),
-    *(
-        vse_release(f"sgraf:{options},sim_dim=6,{SMALL}", {"module_name": "SGR"}, THREE, shape=(5, 7))
-        for options in ("module=sgr", "module=saf", "module=sgr,steps=2", "module=saf,bi_gru=false")
-    ),
-    Release(
-        "siglip",
-        (3, 16, 16),
-        "siglip:scale=1,bias=0,learn=false",
-        whole,
-        SIGLIP_CONFIG,
-        config=SIGLIP_CONFIG,
-    ),
-    *(
-        vse_release(f"vse_infty:{text},bn_ignore_padding=false,dim=8", {}, vse_infty_towers)
-        for text in ("text=bigru,words=4", "bert=1x64")
-    ),
-    vse_release(f"vsepp:image=linear,word_init=0.1,{SMALL}", {}, vsepp_towers, shape=(7,)),
-    vse_release(
-        f"vsepp:image=linear,word_init=0.1,measure=order,use_abs=true,{SMALL}",
-        {"measure": "order", "use_abs": True},
-        vsepp_towers,
-        shape=(7,),
-    ),
-    vse_release(
-        f"vsepp:image=linear,word_init=0.1,no_imgnorm=true,{SMALL}", {"no_imgnorm": True}, vsepp_towers, shape=(7,)
-    ),
-    vse_release(
-        f"vsepp:image=resnet18,word_init=0.1,crop=224,finetune=true,bn_mode=original,{SMALL}",
-        {"finetune": True, "cnn_type": "resnet18"},
-        vsepp_towers,
-        shape=(3, 256, 256),
-        added=("image.steps", "image.leaked"),
-        slow=True,
-    ),
-    *(
-        vse_release(
-            f"vsrn:dim=8,words=4,blocks=2,region_norm_axis=regions,fc_norm={fc_norm},final_bn={final_bn}",
-            {"data_name": data},
-            TWO,
-        )
-        for data, fc_norm in (("f30k_precomp", "false"), ("coco_precomp", "true"))
-        for final_bn in ("true", "false")
-    ),
-    xvlm_release(False, 16, {"k_test": 256, "image_res": 16}),
-    xvlm_release(True, 32, {}),
-]
