@@ -166,7 +166,7 @@ def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_p
     for folder in run_folders(study)[:2]:  # both seeds of NT-Xent
         rewrite(folder, remove)
     page = report([study], tmp_path / "out", resamples=99)
-    table = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective_label")
+    table = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective")
     assert math.isnan(table.loc["NT-Xent", "rsum"]) and table.loc["Triplet", "rsum"] > 0
     visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
