@@ -34,13 +34,6 @@ ENCODER = "vsepp:dim=16,words=8,width=4"
 TRAIN = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--batch-size", "32"]
 
 
-@pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-
-
 def lossscope(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 

@@ -24,10 +24,8 @@ from lossscope.stats.per_image import METRICS
 
 
 @pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> None:
+def _files(tmp_path: Path, tiny_run: Path) -> None:
     """Four models: two objectives with two seeds, made of the epochs of one run and noise."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     base = Checkpoint.load(tiny_run / "best.pt")
     for objective in ("ntxent:tau=0.1", "triplet:margin=0.2"):
         for seed in (0, 1):

@@ -17,12 +17,6 @@ from lossscope.registry import build
 SCENES = "scenes:train=6,val=3,test=3,size=32"
 
 
-@pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-
 def lossscope(*words: str) -> Result:
     return CliRunner().invoke(app, ["data", *words])
 

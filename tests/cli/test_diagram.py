@@ -16,13 +16,6 @@ from typer.testing import CliRunner
 FEW = ["--points", "11"]
 
 
-@pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-
-
 def diagram(*words: str | Path) -> Result:
     return CliRunner().invoke(app, ["diagram", *(str(word) for word in words)])
 

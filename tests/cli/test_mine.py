@@ -18,9 +18,7 @@ TRAIN = f"train --data {DATA} --encoder vsepp:dim=16,words=8,width=4 --epochs 1 
 
 
 @pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_run: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+def _files(tmp_path: Path, tiny_run: Path) -> None:
     (tmp_path / "run").symlink_to(tiny_run)
 
 

@@ -15,13 +15,6 @@ from lossscope.declarations import declarations
 PICTURES = [declared.name for declared in declarations("pictures")]
 
 
-@pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-
-
 def lossscope(*words: str) -> Result:
     return CliRunner().invoke(app, words)
 

@@ -31,13 +31,6 @@ OF_SIMILARITIES = [n for n in PROBES if not {"gradients", "embeddings", "keys"} 
 LINE = ["--objective", "triplet", "--batch-size", "8"]
 
 
-@pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("TERM", "dumb")
-
-
 def lossscope(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 

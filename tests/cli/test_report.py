@@ -13,10 +13,8 @@ from typer.testing import CliRunner
 
 
 @pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_study: Path, tiny_run: Path) -> None:
+def _files(tmp_path: Path, tiny_study: Path, tiny_run: Path) -> None:
     """A finished study, and a run folder that was not evaluated."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     shutil.copytree(tiny_study, tmp_path / "study")
     shutil.copytree(tiny_run, tmp_path / "alone")
 

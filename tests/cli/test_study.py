@@ -18,10 +18,8 @@ from lossscope.studies.study import Study
 
 
 @pytest.fixture(autouse=True)
-def _in_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_study: Path) -> None:
+def _files(tmp_path: Path, tiny_study: Path) -> None:
     """tiny.toml, and its finished study in runs/tiny, where it is looked for."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
 
