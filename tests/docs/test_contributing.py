@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -29,23 +28,39 @@ def test_no_example_is_part_of_the_library() -> None:
     assert not [path for path, _, _ in EXAMPLES if (ROOT / path).exists()]
 
 
+RUN = """
+import shlex, sys
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+for line in sys.stdin.read().splitlines():
+    words, _, file = line.partition(" > ")
+    result = CliRunner().invoke(app, shlex.split(words)[1:])
+    assert result.exit_code == 0, f"{line}: {result.output}"
+    if file:
+        open(file, "w").write(result.stdout)
+"""
+
+
 @pytest.mark.slow
 def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
-    """In a copy of the library, example after example, as some use what commands before them wrote."""
+    """In a copy of the library; commands run in their order, as some use what those before them wrote."""
     shutil.copytree(
         Path(lossscope.__file__).parent, tmp_path / "lossscope", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copytree(ROOT / "cli", tmp_path / "lossscope_cli", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "checkpoints", tmp_path / "checkpoints")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "LOSSSCOPE_CACHE": str(tmp_path / "cache")}
-    for path, code, commands in EXAMPLES:
+    for path, code, _ in EXAMPLES:
         (tmp_path / path).write_text(code, encoding="utf-8")
-        for line in commands.splitlines():
-            words, _, file = line.partition(" > ")
-            command = [sys.executable, "-m", "lossscope_cli", *shlex.split(words)[1:]]
-            done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
-            if file:
-                (tmp_path / file).write_text(done.stdout, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input="".join(commands for _, _, commands in EXAMPLES),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "LOSSSCOPE_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "bars.png").stat().st_size > 1000
     assert "This report is of 1 runs." in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
