@@ -7,11 +7,13 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test quick lint types docs gallery bench bench-gpu clean
+.PHONY: demo test coverage quick lint types docs gallery bench bench-gpu clean
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
-test: lint types ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
+test: lint types ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
 quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
