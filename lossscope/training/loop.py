@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_tokens
 from .batching import epoch_batches
 from .components import resolve
 from .data_parallel import checksums, require_agreement
+from .kernels import deterministic_kernels
 from .monitor import BatchMonitor, ProbeSchedule
 from .optimisers import loss_factor, set_rates
 from .recipe import Recipe
@@ -137,19 +136,6 @@ def resume(
     return _run(task, state, _outputs(task, state, _Outputs(run, save_every, progress, on_epoch), schedule))
 
 
-@contextlib.contextmanager
-def deterministic(device: torch.device) -> Iterator[None]:
-    """Use deterministic kernels inside; the setting of the process is put back."""
-    if device.type == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)
-
-
 def _outputs(task: Task, state: TrainState, outputs: _Outputs, schedule: ProbeSchedule | None) -> _Outputs:
     """The outputs with a monitor of batches, in the process that writes. Raises InputError when it cannot run."""
     if schedule is None or not outputs.run.writes:
@@ -163,7 +149,7 @@ def _run(task: Task, state: TrainState, outputs: _Outputs) -> Run:
     run, processes = outputs.run, task.processes
     if run.writes:
         write_recipe(task.recipe, run.config)
-    with deterministic(task.device), stop_on_signals() as stop:
+    with deterministic_kernels(True), stop_on_signals() as stop:
         if state.epoch == 0 and state.step == 0:
             _validate(task, state, outputs)
         while state.epoch < task.recipe.epochs:

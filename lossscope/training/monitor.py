@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from lossscope.io.run_folder import Run
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import build, spec_of
+
+from .kernels import deterministic_kernels
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class BatchMonitor:
         q, c = mask.match.shape
         images, captions = (mask.info.get(name) for name in ("queries", "candidates"))
         one_batch = OneBatch(objective, self.probes)
-        with _any_kernels():
+        with deterministic_kernels(False):
             finite, values = one_batch(
                 S.detach()[:q, :c],
                 mask,
@@ -110,14 +111,3 @@ class BatchMonitor:
         name = spec_of(objective).partition(":")[0]
         row = {"epoch": epoch + 1, "step": step + 1, "objective": name}
         self.run.append(self.run.probes, [{**row, **{column: statistics.get(column, "") for column in self.columns}}])
-
-
-@contextlib.contextmanager
-def _any_kernels() -> Iterator[None]:
-    """Without deterministic kernels, which some operations of probes do not have; the setting is put back."""
-    before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(False)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lossscope.errors import InputError
 from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import StudyGrid, demo_file, read_study_file
+from lossscope.studies.worker import work
 
 LOSSES = ["Triplet", "Triplet SH", "NT-Xent", "SmoothAP"]
 CHAPTERS = [
@@ -76,12 +78,27 @@ def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+class InThisProcess:
+    """A job that ended; tests/studies/launchers has those that are processes."""
+
+    def __init__(self, _launcher: object, arguments: Sequence[str], log: Path) -> None:
+        _study, _worker, folder, key, *_device = arguments
+        work(Path(folder), key)
+
+    def poll(self) -> int:
+        return 0
+
+    def last(self) -> str:
+        return ""
+
+
 @pytest.fixture(scope="module")
 def folder(small_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command wrote; not to be written to."""
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lossscope.studies.study_file.demo_file", lambda quick: small_file)
+        patch.setattr("lossscope.studies.launchers.local.Local.start", lambda *given: InThisProcess(*given))
         result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out), "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == str(out / "report" / "index.html")
