@@ -77,8 +77,8 @@ class SweepPlan:
         options = replace(self.options, probes=tuple(spec_of(probe) for probe in probes))
         return SweepPlan(options, probes, self.objectives)
 
-    def with_pairs_only(self) -> SweepPlan:
-        """Return the same plan for batches of two in file order, which is enough to see whether a probe can work."""
+    def with_batches_of_two(self) -> SweepPlan:
+        """Return the same plan for batches of two pairs or images, in file order: enough to see a probe work."""
         options = replace(self.options, batch_size=2, shuffle=False, drop_last=False, per_query=False)
         return SweepPlan(options, self.probes, self.objectives)
 

@@ -44,7 +44,7 @@ class Selection:
     def fit(self, sweep: Sweep, embedded: SplitEmbeddings) -> tuple[Sweep, list[str]]:
         """Return the sweep with every probe that works on the source, and why each of the others is left out.
 
-        Raises InputError for objectives or required probes that do not fit the source, or when no probe is left.
+        Raises InputError for objectives and required probes that do not fit each other, or when no probe is left.
         """
         plan = replace(sweep, probes=self.required).plan
         kept, reasons = list(self.required), []

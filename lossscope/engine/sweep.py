@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -24,7 +25,16 @@ class SweepResult:
 
     summary: pd.DataFrame  # SUMMARY columns: mean and deviation over batches
     batches: pd.DataFrame  # a row per batch, objective, direction and probe
-    queries: pd.DataFrame  # a row per single query of the probes that have them; empty unless per_query
+    query_parts: Sequence[pd.DataFrame] = ()  # rows of single queries that no frame holds
+    frame: Frame | None = None  # that holds the rows of single queries
+
+    @cached_property
+    def queries(self) -> pd.DataFrame:
+        """Row per single query of the probes that have them, read from the frame if there is one; needs per_query."""
+        if self.frame is not None:
+            return self.frame.read("query")
+        parts = [part for part in self.query_parts if len(part)]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -80,17 +90,17 @@ class Sweep(SweepOptions):
                 if key not in done:
                     of_batches, of_queries = runner.run(of_part, start, total)
                     batches.append(of_batches)
-                    queries.append(of_queries)
                     if frame and processes.main:
                         frame.append(of_batches, key, of_queries if self.per_query else None)
+                    else:
+                        queries.append(of_queries)
         if frame and processes.main:
             frame.finish()
             if done:
-                batches, queries = [frame.read()], [frame.read("query")]
+                batches = [frame.read()]
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         summary = summarise(rows, self.plan.units_of(rows)) if len(rows) else pd.DataFrame()
-        query_rows = [part for part in queries if len(part)]
-        return SweepResult(summary, rows, pd.concat(query_rows, ignore_index=True) if query_rows else pd.DataFrame())
+        return SweepResult(summary, rows, queries, frame if processes.main else None)
 
     def uses_tiles(self, embedded: SplitEmbeddings) -> bool:
         """Return whether any batch is computed in tiles, which is what `precision` is about."""
@@ -110,7 +120,7 @@ class Sweep(SweepOptions):
 
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
     """Raise InputError when a probe of the plan cannot work on the source, which a batch of two shows."""
-    small = plan.with_pairs_only()
+    small = plan.with_batches_of_two()
     for batching in small.batchings:
         first = list(islice(batching.sampling.batches(embedded.caption_image), 1))
         BatchRunner(small, batching, embedded, ProcessGroup(), None).run(first, 0, 1)
