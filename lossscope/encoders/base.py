@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -30,11 +30,11 @@ FORMER_NAMES = {
     "pairs_at_once": "pairs_per_chunk",
     "whole": "needs_full_matrix",
 }
-"""Former name of an attribute of Encoder -> its name; a class that defines a former one is refused."""
+"""Former name of an attribute of Encoder -> its name; an encoder with a former one is refused."""
 
 
 class Encoder(nn.Module):
-    """Two towers and a score. A subclass that defines an attribute of FORMER_NAMES raises SpecError."""
+    """Two towers and a score. One that defines or sets an attribute of FORMER_NAMES raises SpecError."""
 
     is_cosine: bool = True  # whether the score is a cosine
     score_min: float = -1.0  # least possible score
@@ -45,8 +45,14 @@ class Encoder(nn.Module):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        for name in sorted(FORMER_NAMES.keys() & vars(cls).keys()):
-            raise SpecError(f"{cls.__name__} must define {FORMER_NAMES[name]}; it defines {name}, its former name")
+        for base in cls.__mro__:
+            for name in sorted(FORMER_NAMES.keys() & vars(base).keys()):
+                raise _former_name(cls, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in FORMER_NAMES and not isinstance(value, nn.Module):  # a layer may have any name
+            raise _former_name(type(self), name)
+        super().__setattr__(name, value)
 
     @property
     def is_dot_product(self) -> bool:
@@ -100,6 +106,10 @@ class Encoder(nn.Module):
     def parameter_groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         """Return groups of parameters that a recipe may give their own learning rate, by name (`bert`, `backbone`)."""
         return {}
+
+
+def _former_name(cls: type, name: str) -> SpecError:
+    return SpecError(f"{cls.__name__} must define {FORMER_NAMES[name]}; it defines {name}, its former name")
 
 
 class EncoderSpec:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 from .options import require_tensor
 
@@ -51,7 +52,7 @@ def require_size(options: Mapping[str, Any], key: str, maximum: int, default: in
     """Return a whole number from 1 to `most`; `default` where there is none. Raises InputError otherwise."""
     value = options.get(key, default)
     if type(value) is not int or not 1 <= value <= maximum:
-        raise InputError(f"{key} must be a whole number from 1 to {maximum}; got {_shorten(value)}")
+        raise InputError(f"{key} must be a whole number from 1 to {maximum}; got {shorten(value)}")
     return value
 
 
@@ -95,11 +96,11 @@ def _is_model_option(where: str, key: str, value: Any) -> bool:
         require_size({where: value}, where, _SIZES[key], 1)
     elif key in _TOKEN_IDS:
         if value is not None and (type(value) is not int or not 0 <= value < _SIZES["vocab_size"]):
-            raise InputError(f"{where} must be the id of a token; got {_shorten(value)}")
+            raise InputError(f"{where} must be the id of a token; got {shorten(value)}")
         return value is not None
     elif key in _SMALL_NUMBERS:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-            raise InputError(f"{where} must be a number from 0 to 100; got {_shorten(value)}")
+            raise InputError(f"{where} must be a number from 0 to 100; got {shorten(value)}")
     elif key == "hidden_act":
         _require_activation(where, value)
     else:
@@ -113,18 +114,10 @@ def _require_activation(where: str, value: Any) -> None:
     except ImportError as error:
         raise InputError("CLIP and SigLIP need transformers; install lossscope[hf]") from error
     if not isinstance(value, str) or value not in ACT2FN:
-        raise InputError(f"{where} must be an activation that transformers has; got {_shorten(value)}")
+        raise InputError(f"{where} must be an activation that transformers has; got {shorten(value)}")
 
 
 def _count_parameters(tower: Any, rows: int) -> int:
     """Return about how many parameters a tower has."""
     width, inner = tower.hidden_size, tower.intermediate_size
     return int(tower.num_hidden_layers * width * (4 * width + 2 * inner) + rows * width)
-
-
-def _shorten(value: Any) -> str:
-    """Return a value as text of at most 60 characters, or its type."""
-    try:
-        return repr(value)[:60]
-    except (ValueError, RecursionError):
-        return type(value).__name__
