@@ -125,7 +125,7 @@ def table(
     format: Format = "table",
     debug: Debug = False,
 ) -> None:
-    """The study's tables: those of its paper, the published values beside ours, or retrieval and counts.
+    """The study's tables: those of its paper, the published values beside ours, or retrieval.
 
     **Examples**
 

@@ -90,9 +90,9 @@ def diagnose(
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
     given = [objectives] if isinstance(objectives, str) else objectives
     notes = list(embedded.notices)
-    if given is None and embedded.objective is not None:
+    if not given and embedded.objective is not None:
         require_trusted(embedded.objective, trust_code)
-    elif given is None and selection.needs_objective:
+    elif not given and selection.needs_objective:
         usual = ", ".join(USUAL_OBJECTIVES)
         notes.append(f"the source does not say what it was trained with: probed under {usual}")
     specs = objective_specs(given, embedded.objective)

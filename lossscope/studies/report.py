@@ -18,7 +18,7 @@ from lossscope.report.build import Diagrams, require_writable, write_report
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import plain_values, printed_choices, read_recipe
+from lossscope.training.recipe_files import checked_choices, printed_choices
 
 from .examine import examine, is_current
 from .study import Study
@@ -58,11 +58,11 @@ def report(
         if progress:
             progress("reading", place + 1, len(paths))
     results = read_runs(paths)
-    for spec in results.runs[["data", "encoder", "spec"]].to_numpy().ravel():
-        require_trusted(str(spec), trust_code)
+    configs = [Study.open(path).grid.report for path in paths if _is_study(path)]
+    for spec in (*results.runs["spec"], *(spec for one in configs for spec in one.objectives)):
+        require_trusted(str(spec), trust_code)  # the objectives, which are drawn; data and models are not built
     command = "lossscope report " + " ".join(path.name for path in paths)
-    studies = [Study.open(path).grid.report for path in paths if _is_study(path)]
-    return write_report(results, diagrams(results, studies), out, title, command, resamples)
+    return write_report(results, diagrams(results, configs), out, title, command, resamples)
 
 
 def read_runs(paths: Sequence[Path]) -> Results:
@@ -128,7 +128,11 @@ def _records_of(study: Study) -> list[RunRecord]:
 def _records_of_runs(paths: Sequence[Path]) -> list[RunRecord]:
     """Return the records of run folders; runs that differ in more than the seed are different systems."""
     recipes = [_read_recipe(path) for path in paths]
-    choices = [printed_choices(plain_values(recipe)) for recipe in recipes]
+    choices = [printed_choices(asdict(recipe)) for recipe in recipes]
+    for name in ("data", "encoder"):  # printed without folders, which are the difference where specs are printed alike
+        specs = {str(getattr(recipe, name)) for recipe in recipes}
+        if len({own[name] for own in choices}) < len(specs):
+            choices = [{**own, name: str(getattr(r, name))} for own, r in zip(choices, recipes, strict=True)]
     models = [TrainedModel(p.name, r.seed, c) for p, r, c in zip(paths, recipes, choices, strict=True)]
     labels = label_systems(models, within=("data", "encoder", "objective"))
     return [
@@ -140,7 +144,7 @@ def _records_of_runs(paths: Sequence[Path]) -> list[RunRecord]:
             objective_label=label,
             spec=recipe.objective,
             seed=recipe.seed,
-            recipe=plain_values(recipe),
+            recipe=asdict(recipe),
         )
         for path, recipe, own, label in zip(paths, recipes, choices, labels, strict=True)
     ]
@@ -151,8 +155,8 @@ def _read_recipe(run: Path) -> Recipe:
     file = run / "config.toml"
     if not file.is_file():
         raise InputError(f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml")
-    missing = [name for name in ("data", "encoder", "objective") if name not in read_toml(file)]
-    recipe = read_recipe(file)
+    choices = checked_choices(read_toml(file), str(file))
+    missing = [name for name in ("data", "encoder", "objective") if name not in choices]
     if missing:
         raise InputError(f"{file} must have every choice of the training; it lacks {', '.join(missing)}")
-    return recipe
+    return Recipe(**choices)

@@ -51,7 +51,8 @@ def _choices(data: ReportData) -> Table:
     for name in names:
         by_value: dict[str, list[str]] = {}
         for run, recipe in recipes.items():
-            by_value.setdefault(str(recipe.get(name)), []).append(run)
+            value = recipe.get(name)
+            by_value.setdefault("" if value is None else str(value), []).append(run)
         rarest = min(by_value, key=lambda value: len(by_value[value]))
         for value, runs in by_value.items():
             most = len(by_value) > 1 and value != rarest and len(runs) > len(recipes) // 2

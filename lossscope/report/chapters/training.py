@@ -51,7 +51,7 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the last epoch of a run: median loss of its steps, similarities and rsum on the validation split."""
+    """Return the last epoch of a run: median of its loss curve, similarities and rsum on the validation split."""
     last = rows[rows["split"] == "val"].iloc[-1]
     steps = rows[(rows["split"] == "train") & (rows["epoch"] > last["epoch"] - 1)]
     trained = recipe.get("epochs", 0) > recipe.get("warmup", 0)
@@ -69,7 +69,8 @@ def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
 def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
     """Return a summed triplet loss where all similarities are equal, margin × number of hinges; None for others."""
     parsed = Spec.parse(spec)
-    if recipe.get("reduction") not in (None, "sum") or "margin" not in parsed.values:
+    whole = recipe.get("reduction") in (None, "sum") and recipe.get("same_image", "keep") == "keep"
+    if not whole or "margin" not in parsed.values:
         return None
     batch = int(recipe.get("batch_size", 0))
     hinges = {"triplet": 2 * batch * (batch - 1), "triplet_sh": 2 * batch}.get(parsed.name.replace("-", "_"))
@@ -89,8 +90,8 @@ def _table(ends: pd.DataFrame) -> Table:
         ))  # fmt: skip
     names = ("models", "loss", "seeds", "positive", "hardest negative", "difference", "rsum", "loss at end", "plateau")
     caption = (
-        "The end of training: mean similarities and rsum on the validation split, median loss of the steps of the last "
-        "epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin for "
+        "The end of training: mean similarities and rsum on the validation split, median of the loss curve in the "
+        "last epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin for "
         "triplet_sh. Mean ± sample standard deviation over seeds."
     )
     return Table("training_end", caption, tuple(("", name) for name in names), tuple(rows))
