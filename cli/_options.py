@@ -191,7 +191,7 @@ def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
     hints, parameters = get_type_hints(cls, include_extras=True), []
     for field in fields(cls):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        annotation = _option_of(field.name, hints[field.name], default)
+        annotation = _option_of(field.name, hints[field.name])
         if "panel" in field.metadata:
             type_hint, option = get_args(annotation)
             option = copy.copy(option)
@@ -202,7 +202,7 @@ def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
     return parameters
 
 
-def _option_of(name: str, hint: Any, default: Any) -> Any:
+def _option_of(name: str, hint: Any) -> Any:
     """The hint as it is, or the typer option that a `Choice` in it stands for."""
     described = [one for one in get_args(hint)[1:] if isinstance(one, Choice)] if get_origin(hint) is Annotated else []
     if not described:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lossscope.tables.base import Table
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
-_WRITERS = {"table": "to_text", "markdown": "to_markdown", "latex": "to_latex"}
+_WRITERS = {"table": "to_text", "markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
 
 
 def print_results(
@@ -38,7 +38,6 @@ def print_results(
         out: file to write instead of stdout.
         schema: of the JSON document, where the rows are no summary rows.
     """
-    from lossscope.io.files import write_text
     from lossscope.io.frames import SUMMARY_SCHEMA, summary_document
 
     require_choice(format, FORMATS, "--format")
@@ -49,7 +48,22 @@ def print_results(
     elif format == "csv":
         text = str(rows.to_csv(index=False, lineterminator="\n"))
     else:
-        text = "\n".join(getattr(table, _WRITERS[format])() for table in tables())
+        text = _text_of(tables(), format)
+    _write(text, out)
+
+
+def print_tables(tables: Sequence[Table], format: str, out: Path | None = None) -> None:
+    """Write tables as text, Markdown, LaTeX or CSV, to a file where `out` is given."""
+    _write(_text_of(tables, require_choice(format, tuple(_WRITERS), "--format")), out)
+
+
+def _text_of(tables: Sequence[Table], format: str) -> str:
+    return "\n".join(getattr(table, _WRITERS[format])() for table in tables)
+
+
+def _write(text: str, out: Path | None) -> None:
+    from lossscope.io.files import write_text
+
     if out is None:
         typer.echo(text.rstrip("\n"))
     else:

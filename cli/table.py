@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ._options import Debug, Format, complete_declared, require_declared
-from ._output import print_results
+from ._options import Debug, complete_declared, require_declared
+from ._output import print_tables
 from .app import command
 
 
@@ -22,7 +22,7 @@ def table(
         ),
     ],
     rows: Annotated[Path, typer.Argument(help="Summary rows: .csv or .parquet.", show_default=False)],
-    format: Format = "table",
+    format: Annotated[str, typer.Option(help="table, csv, markdown or latex.")] = "table",
     out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     debug: Debug = False,
 ) -> None:
@@ -40,7 +40,5 @@ def table(
     from lossscope.tables.base import Table
 
     module: Any = importlib.import_module(f"lossscope.tables.{require_declared('tables', name, 'TABLE')}")
-    frame = read_rows(rows)
-    built = module.build(frame)
-    tables = [built] if isinstance(built, Table) else list(built)
-    print_results(frame, lambda: tables, {"name": "table", "table": name}, format, out)
+    built = module.build(read_rows(rows))
+    print_tables([built] if isinstance(built, Table) else list(built), format, out)

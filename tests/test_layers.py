@@ -23,7 +23,7 @@ LAYERS = (
 ).split()  # a file imports its own package, or one to the left
 DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch
 DRAWS_IMPORT = (*DRAWS, "errors", "spec", "io")
-WORDS = "lossscope.core.types"  # names of directions, conventions, ...: it imports nothing, so everybody may
+WORDS = "lossscope.core.types"  # names of directions and conventions: imports nothing, so everybody may
 FILES = sorted(LIBRARY.rglob("*.py"))
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}
 

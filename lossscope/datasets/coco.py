@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
+from .formats.captioned import (
+    CaptionedPicture,
+    OnError,
+    PictureSplit,
+    Resample,
+    build_picture_split,
+    check_options,
+    split_by_hash,
+)
 
 _SLOT = "{split}"
 _ORDER = ("train", "val", "test")
@@ -67,7 +74,7 @@ class Coco:
 
     def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:
-            return [item for item in self._whole_file if name in ("all", _split_of(item.id))]
+            return [item for item in self._whole_file if name in ("all", split_by_hash(item.id))]
         folder = Path(self.root) / self.folder.replace(_SLOT, name)
         return _read(Path(self.root) / self.file.replace(_SLOT, name), folder)
 
@@ -93,9 +100,3 @@ def _read(file: Path, folder: Path) -> list[CaptionedPicture]:
             raise InputError(f"'image_id' of {where} must be the id of one of its images; got {key}")
         captions[key].append((identifier(record, "id", where), member(record, "caption", str, where).strip()))
     return [CaptionedPicture(key, path, tuple(captions[key])) for key, path in paths.items()]
-
-
-def _split_of(image_id: str) -> str:
-    """Return the split of an image by the hash of its id: 80 % train, 10 % val, 10 % test."""
-    tenth = int(fingerprint_of(image_id)[:15], 16) % 10
-    return "train" if tenth < 8 else ("val", "test")[tenth - 8]

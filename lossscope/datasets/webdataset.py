@@ -12,10 +12,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import expect
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
+from .formats.captioned import (
+    CaptionedPicture,
+    OnError,
+    PictureSplit,
+    Resample,
+    build_picture_split,
+    check_options,
+    split_by_hash,
+)
 from .formats.tar_index import TarMember, list_members
 
 _SPLITS = ("train", "val", "test")
@@ -55,7 +62,7 @@ class WebDataset:
             splits = ", ".join(self.splits()) or f"one in the names of shards like {self.shards}"
             raise InputError(f"split of webdataset must be one of {splits}; got {name!r}: cut=hash needs no names")
         if self.cut == "hash":
-            items = [item for item in self._all_samples if _split_of(item.id) == name]
+            items = [item for item in self._all_samples if split_by_hash(item.id) == name]
         else:
             items = [item for path in self._paths if _split_in_name(path) == name for item in _read_samples(path)]
         if not items:
@@ -115,9 +122,3 @@ def _split_in_name(shard: Path) -> str | None:
     """Return the split in the name of a shard, as a word of its own: `flickr-train-00012.tar`, `val_3.tar`."""
     words = re.split(r"[^a-z]+", shard.name.lower())
     return next((name for name in _SPLITS if name in words), None)
-
-
-def _split_of(key: str) -> str:
-    """Return the split of a sample by the hash of its key: 80 % train, 10 % val, 10 % test."""
-    tenth = int(fingerprint_of(key)[:15], 16) % 10
-    return "train" if tenth < 8 else ("val", "test")[tenth - 8]

@@ -40,7 +40,7 @@ def read_json_value(path: Path) -> object:
 def expect(value: object, kind: type[T], where: str) -> T:
     """Return `value`. Raises InputError naming `where` unless it is a `kind` (a bool is no int)."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise InputError(f"{where} must be {_NAMES.get(kind, kind.__name__)}; got {_shorten(value)}")
+        raise InputError(f"{where} must be {_NAMES.get(kind, kind.__name__)}; got {shorten(value)}")
     return value
 
 
@@ -53,7 +53,7 @@ def identifier(record: object, key: str, where: str) -> str:
     """Return `record[key]`, a whole number or a text, as text. Raises InputError naming `where` and the key."""
     value = _value_at(record, key, where)
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(f"{key!r} of {where} must be a whole number or text; got {_shorten(value)}")
+        raise InputError(f"{key!r} of {where} must be a whole number or text; got {shorten(value)}")
     return str(value)
 
 
@@ -64,11 +64,12 @@ def _value_at(record: object, key: str, where: str) -> object:
     return members[key]
 
 
-def _shorten(value: object) -> str:
+def shorten(value: object) -> str:
+    """Return a value as text for a message: at most 60 characters, or its type where it cannot be printed."""
     try:
-        text = repr(value)
-    except ValueError:  # a whole number of more digits than Python writes
-        text = "a number of thousands of digits"
+        text = ascii(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python writes, or endless nesting
+        return type(value).__name__
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

@@ -110,8 +110,8 @@ class Run:
             with open(path, "a", encoding="utf-8", newline="") as file:
                 file.write(_csv(rows, header=new))
 
-    def truncate(self, epoch: int, step: int) -> list[dict[str, Any]]:
-        """Drop rows later than `step` of `epoch` from the tables; return the steps of that epoch that are left.
+    def truncate(self, epoch: int, step: int) -> None:
+        """Drop rows later than `step` of `epoch` from the tables.
 
         An incomplete last row, cut off by a kill, is dropped too.
         """
@@ -119,25 +119,23 @@ class Run:
         def is_before(row: Mapping[str, str]) -> bool:
             return (int(row["epoch"]), int(row["step"])) <= (epoch, step)
 
-        steps = self._filter(self.trajectory, is_before)
+        self._filter(self.trajectory, is_before)
         self._filter(self.probes, is_before)
         self._filter(self.metrics, lambda row: int(row["epoch"]) < epoch)
-        return [row for row in steps if int(row["epoch"]) == epoch]
 
-    def _filter(self, path: Path, keep: Callable[[Mapping[str, str]], bool]) -> list[dict[str, Any]]:
-        """Write a table again with the rows to keep; return them."""
+    def _filter(self, path: Path, keep: Callable[[Mapping[str, str]], bool]) -> None:
+        """Write a table again with the rows to keep."""
         if not self.writes or not path.exists():
-            return []
+            return
         text = path.read_text(encoding="utf-8")
         complete_lines = text[: text.rfind("\n") + 1]
         reader = csv.DictReader(io.StringIO(complete_lines))
         names = list(reader.fieldnames or ())
         if not names:  # killed while the header was written: the next row brings it again
             path.unlink()
-            return []
+            return
         rows = [row for row in reader if keep(row)]
         write_text(path, _csv(rows, header=True, names=names))
-        return rows
 
     def epochs(self, label: str | None = None) -> pd.DataFrame:
         """Read metrics.csv, with a column run: per epoch the mean loss of its steps, and retrieval on validation.

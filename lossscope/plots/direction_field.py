@@ -6,7 +6,6 @@ import math
 
 import matplotlib as mpl
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -23,7 +22,6 @@ ARROWS = 17  # along a side, at most
 STILL = 1e-3  # of the largest gradient: smaller ones are dots
 _COLOURS = ListedColormap(colormaps["cividis_r"](np.linspace(0.1, 1.0, 256)), "direction")
 _NAME = "direction_field"
-_Points = npt.NDArray[np.float64]
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) -> Axes:

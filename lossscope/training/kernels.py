@@ -12,7 +12,7 @@ import torch
 @contextlib.contextmanager
 def deterministic_kernels(on: bool) -> Iterator[None]:
     """Use deterministic kernels inside, or any; the setting of the process is put back."""
-    if on:
+    if on and torch.cuda.is_available():
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when a process first uses it
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(on)

@@ -121,7 +121,7 @@ def resume(
     checkpoint = Checkpoint.load(run.last) if run.last.is_file() else None
     if checkpoint is not None:
         require_same_choices(recipe, checkpoint, run.path, run.config)
-    components = resolve(recipe)
+    components = replace(resolve(recipe), recipe=recipe)  # as it was stated, also where classes have new fields
     task = prepare_task(components, run.path, device, checkpoint, progress)
     state = restore_state(task, checkpoint, run.last, trust_code) if checkpoint else new_state(task)
     _require_agreement(task, state, run)
@@ -178,6 +178,7 @@ def _validate(task: Task, state: TrainState, outputs: _Outputs) -> None:
 def _epoch(task: Task, state: TrainState, outputs: _Outputs, stop: list[int]) -> None:
     recipe, run, owner = task.recipe, outputs.run, task.train.caption_image
     objective = task.objective_of(state.epoch)
+    name = spec_of(objective).partition(":")[0]
     if state.step == 0:
         torch.manual_seed(1_000_003 * recipe.seed + state.epoch)
     state.model.train()
@@ -189,7 +190,6 @@ def _epoch(task: Task, state: TrainState, outputs: _Outputs, stop: list[int]) ->
         factor = loss_factor(recipe, state.epoch, state.step, total)
         row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor)
         state.step += 1
-        name = spec_of(objective).partition(":")[0]
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
         if outputs.progress:
             outputs.progress(f"epoch {state.epoch + 1}/{recipe.epochs}", state.step, total)

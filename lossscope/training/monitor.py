@@ -51,7 +51,10 @@ class ProbeSchedule:
     @classmethod
     def read(cls, path: Path) -> ProbeSchedule:
         """Read TOML. Raises InputError for a file that is not TOML, or has other keys or types."""
-        return decode(cls, read_toml(path, "a TOML file with probes and every"), str(path))
+        values = read_toml(path, "a TOML file with probes and every")
+        if "every" not in values:  # as the class has a default
+            raise InputError(f"{path} must have the keys probes and every; it lacks every")
+        return decode(cls, values, str(path))
 
     def monitor(self, run: Run, objectives: Sequence[Objective], embeddings: bool) -> BatchMonitor:
         """Build what runs the probes.

@@ -60,9 +60,9 @@ def build_optimiser(recipe: Recipe, model: Encoder, more: Sequence[nn.Parameter]
 
 def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step: int, steps: int) -> None:
     """Give every group its rate of a step; groups that are still frozen take no gradient."""
-    rate = learning_rate(recipe, epoch, step, steps)
+    rate, frozen_epochs = learning_rate(recipe, epoch, step, steps), recipe.frozen_epochs
     for group in optimiser.param_groups:
-        frozen = epoch < recipe.frozen_epochs.get(group.get("name", ""), 0)
+        frozen = epoch < frozen_epochs.get(group.get("name", ""), 0)
         group["lr"] = rate * group.get("factor", 1.0)
         if step == 0 or frozen:
             for parameter in group["params"]:

@@ -16,7 +16,10 @@ Schedule = Literal["step", "linear"]
 Optimiser = Literal["adam", "adamw", "ranger"]
 SelectBy = Literal["rsum", "r1_r5", "geometric", "last"]
 _SEEDS = 1 << 40  # each epoch's seed, a million times as large, must fit 64 bits
-_LEAST = {"epochs": 0, "warmup": 0, "lr_step": 1, "min_count": 1, "batch_size": 2, "loss_ramp_epoch": 0, "steps": 0}
+_LEAST = {
+    "epochs": 0, "warmup": 0, "lr_step": 1, "min_count": 1, "batch_size": 2, "loss_ramp_epoch": 0, "steps": 0,
+    "val_images": 0,
+}  # fmt: skip
 
 MODEL, DATA, OBJECTIVE, BATCHES, OPTIMISATION = "Model", "Data", "Objective", "Batches", "Optimisation"
 RENAMED = {"rates": "lr_groups", "ramp": "loss_ramp_epoch", "select": "select_by"}
@@ -98,7 +101,7 @@ class Recipe:
     val_images: Annotated[int, Choice(DATA, "Validate on the first N images; 0: on all.")] = 0
 
     def __post_init__(self) -> None:
-        for name, low in (*_LEAST.items(), ("val_images", 0)):
+        for name, low in _LEAST.items():
             if getattr(self, name) < low:
                 raise InputError(f"{name.replace('_', '-')} must be at least {low}; got {getattr(self, name)}")
         finite = math.isfinite(self.lr) and math.isfinite(self.clip) and math.isfinite(self.lr_gamma)

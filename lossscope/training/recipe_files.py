@@ -47,11 +47,6 @@ def with_todays_names(values: Mapping[str, Any]) -> dict[str, Any]:
     return {renamed.get(name, name): value for name, value in values.items()}
 
 
-def plain_values(recipe: Recipe) -> dict[str, Any]:
-    """Return the choices as plain values that a checkpoint can hold."""
-    return {k: str(v) if isinstance(v, Path) else v for k, v in dataclasses.asdict(recipe).items()}
-
-
 def printed_choices(recipe: Mapping[str, Any]) -> dict[str, str]:
     """Return every choice of a stored recipe but its seed as it is printed: specs without what is default.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -16,7 +16,6 @@ from lossscope.spec import Spec
 
 from .learnt_scale import LearntScale, learnt_scale_of
 from .optimisers import build_optimiser
-from .recipe_files import plain_values
 from .sync_batch_norm import sync_batch_norms
 from .task import Task
 
@@ -96,7 +95,7 @@ def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkp
         step=state.step,
         metrics=metrics,
         weights={name: tensor.detach().cpu() for name, tensor in state.model.state_dict().items()},
-        training={**plain_values(task.recipe), **files},
+        training={**asdict(task.recipe), **files},
         optimiser=optimisers,
         rng=rng,
         objective_state=None if learnt is None else {n: x.detach().cpu() for n, x in learnt.state_dict().items()},

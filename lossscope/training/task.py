@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from .components import Components, require_trainable
 from .inputs import fingerprints_of, read_candidates, read_info
 from .offline_candidates import HardCandidates
 from .recipe import Recipe
-from .recipe_files import plain_values, with_todays_names
+from .recipe_files import with_todays_names
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def require_same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Path, conf
         run: its folder.
         config: its config.toml.
     """
-    now = plain_values(recipe)
-    then = {**plain_values(Recipe()), **with_todays_names(checkpoint.training)}  # older files lack newer choices
+    now = asdict(recipe)
+    then = {**asdict(Recipe()), **with_todays_names(checkpoint.training)}  # older files lack newer choices
     changed = [f"{k} = {v!r} (was {then.get(k)!r})" for k, v in now.items() if k != "epochs" and v != then.get(k)]
     if changed:
         listed = ", ".join(changed)

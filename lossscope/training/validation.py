@@ -39,15 +39,17 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     metrics = metric_values(both, task.val.caption_image)
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
+    score = selection_score(task.recipe.select_by, metrics, state.epoch)
+    is_best = state.epoch > 0 and score > state.best
+    if is_best:
+        state.best = score
     checkpoint = snapshot(task, state, metrics)
     if state.epoch:
         checkpoint.without_training_state().save(run.epoch(state.epoch))
-        score = selection_score(task.recipe.select_by, metrics, state.epoch)
-        if score > state.best:
-            state.best = score
-            checkpoint.without_training_state().save(run.best)
+    if is_best:
+        checkpoint.without_training_state().save(run.best)
     run.append(run.metrics, [row])
-    snapshot(task, state, metrics).save(run.last)
+    checkpoint.save(run.last)
     return row
 
 

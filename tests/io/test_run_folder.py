@@ -44,8 +44,7 @@ def test_tables_grow_under_one_header(tmp_path: Path) -> None:
 
 def test_truncating_drops_what_is_later_than_the_checkpoint(tmp_path: Path) -> None:
     run = filled(tmp_path)
-    kept = run.truncate(2, 1)
-    assert [(row["epoch"], row["step"]) for row in kept] == [("2", "1")]
+    run.truncate(2, 1)
     assert run.trajectory.read_text() == "epoch,step,loss\n1,1,1.25\n1,2,1.5\n2,1,2.25\n"
     assert run.metrics.read_text() == "epoch,loss,rsum\n0,0.5,0.0\n1,0.5,10.0\n"
 
@@ -62,7 +61,7 @@ def test_truncating_drops_an_incomplete_header_so_that_it_is_written_again(tmp_p
     run = filled(tmp_path)
     run.metrics.write_text("epoch,lo")
     run.trajectory.write_text("")
-    assert run.truncate(1, 0) == []
+    run.truncate(1, 0)
     run.append(run.metrics, [{"epoch": 0, "loss": 1.0}])
     assert run.metrics.read_text() == "epoch,loss\n0,1.0\n"
 
@@ -71,7 +70,8 @@ def test_truncating_to_nothing_keeps_the_header(tmp_path: Path) -> None:
     run = filled(tmp_path)
     run.truncate(0, 0)
     assert run.metrics.read_text() == "epoch,loss,rsum\n"
-    assert Run(tmp_path / "new").truncate(0, 0) == []
+    Run(tmp_path / "new").truncate(0, 0)
+    assert not (tmp_path / "new").exists()
 
 
 def test_events_are_lines_of_json(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically, write_text
-from lossscope.io.json_files import expect, member
+from lossscope.io.json_files import expect, member, shorten
 from lossscope.io.pickles.unpickler import read_pickle
 
-from .text_checks import require_file_name, require_id, require_text, shorten
+from .text_checks import require_file_name, require_id, require_text
 
 SPLITS = ("train", "val", "test")
 _Images = dict[str, dict[str, Any]]  # file name -> entry of Karpathy's list

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import write_text
-from lossscope.io.json_files import expect
+from lossscope.io.json_files import expect, shorten
 from lossscope.io.pickles.unpickler import read_pickle
 
 from ..formats.ragged import RowsByName, write_ragged
-from .text_checks import require_text, shorten
+from .text_checks import require_text
 
 Kind = Literal["expert", "words", "captions", "chosen"]
 _Array = npt.NDArray[Any]

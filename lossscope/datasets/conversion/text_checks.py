@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 _BITS = 63
 _LONGEST = 200  # bytes of a file name; with the suffix of a temporary file it must fit into 255
@@ -17,14 +18,6 @@ def require_text(value: object, where: str) -> str:
     except UnicodeEncodeError as problem:
         raise InputError(f"{where} must be text that UTF-8 can write; got {shorten(value)}") from problem
     return value
-
-
-def shorten(value: object) -> str:
-    """Return a value as text for a message: 60 characters, or its type where it is too large or too deep to print."""
-    try:
-        return ascii(value)[:60]
-    except (ValueError, RecursionError):
-        return type(value).__name__
 
 
 def require_id(value: object, where: str) -> int | str:

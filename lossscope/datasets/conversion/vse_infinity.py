@@ -8,10 +8,8 @@ import numpy as np
 
 from lossscope.errors import InputError
 from lossscope.io.files import require_file, write_atomically
-from lossscope.io.json_files import expect, member
+from lossscope.io.json_files import expect, member, shorten
 from lossscope.io.pickles.unpickler import read_stream
-
-from .text_checks import shorten
 
 _PER_IMAGE = 5
 

@@ -70,5 +70,5 @@ def _describe_reduction(objective: Any, seed: int, evidence: str) -> str:
     kind = "averages over the batch" if abs(ratio - 0.5) < 0.1 else "sums over the batch"
     if not (abs(ratio - 0.5) < 0.1 or abs(ratio - 1) < 0.2):
         kind = "neither sums over the batch nor averages over it"
-    shrinkage = f"with {SIZE} far-away pairs more its gradient on the first {SIZE} is {ratio:.3g} times what it was"
+    shrinkage = f"with {SIZE} more far-away pairs, its gradient on the first {SIZE} is {ratio:.3g} times what it was"
     return f"the loss {kind}: {shrinkage}. W is given as that of a sum: {evidence}"
