@@ -72,6 +72,12 @@ EncoderOptions = Annotated[
     list[str] | None,
     typer.Option("--encoder-option", help="KEY=VALUE to change in the encoder's spec, e.g. score=itm; repeat."),
 ]
+AcceptOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--accept-option", help="Option of an original file, unknown here, that leaves the model as it is; repeat."
+    ),
+]
 CaptionImage = Annotated[
     Path | None,
     typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),

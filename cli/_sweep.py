@@ -11,6 +11,7 @@ import typer
 
 from . import _processes
 from ._options import (
+    AcceptOptions,
     CaptionImage,
     DataSpec,
     Debug,
@@ -91,6 +92,7 @@ class SweepArguments:
     vocabulary: VocabularyFile = None
     caption_image: CaptionImage = None
     encoder_option: EncoderOptions = None
+    accept_option: AcceptOptions = None
     trust_code: TrustCode = False
     quiet: Quiet = False
     verbose: Verbose = False
@@ -112,7 +114,7 @@ class SweepArguments:
         return {
             "data": self.data, "split": self.split, "cache": not self.no_cache, "trust_code": self.trust_code,
             "vocabulary": self.vocabulary, "caption_image": self.caption_image,
-            "encoder": tuple(self.encoder_option or ()),
+            "encoder": tuple(self.encoder_option or ()), "accepted_options": tuple(self.accept_option or ()),
         }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import typer
 from lossscope.stats.metric_names import METRICS
 
 from ._options import (
+    AcceptOptions,
     CaptionImage,
     DataSpec,
     Debug,
@@ -70,6 +71,7 @@ def compare(
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
     encoder_option: EncoderOptions = None,
+    accept_option: AcceptOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -102,6 +104,7 @@ def compare(
     request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
+        "accepted_options": tuple(accept_option or ()),
     }  # fmt: skip
     with progress(quiet) as report:
         queries = _queries(runs, report, quiet, device, request)

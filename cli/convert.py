@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ._options import DataSpec, Debug, Quiet, VocabularyFile, usage
+from ._options import AcceptOptions, DataSpec, Debug, EncoderOptions, Quiet, VocabularyFile, usage
 from ._output import notice
 from .app import command
 
@@ -21,6 +21,8 @@ def convert(
     old_pickle: Annotated[
         bool, typer.Option("--old-pickle", help="Read with our restricted unpickler: files of Python 2 torch refuses.")
     ] = False,
+    encoder_option: EncoderOptions = None,
+    accept_option: AcceptOptions = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -43,7 +45,11 @@ def convert(
     if out.exists() and not force:
         raise usage(f"OUT must be a new file; {out} exists. Choose another, or pass --force")
     spec = "" if data is None else spec_of(build("datasets", data))
-    checkpoint, notices = open_released(foreign, vocabulary, spec, old_pickle)
+    checkpoint, notices = open_released(
+        foreign, vocabulary, spec, old_pickle, encoder_option or (), accept_option or ()
+    )
+    if encoder_option:
+        checkpoint = checkpoint.with_encoder(encoder_option)
     checkpoint.save(out)
     for text in notices:
         notice(f"Note: {text}.", quiet)

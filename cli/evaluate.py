@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ._options import (
+    AcceptOptions,
     CaptionImage,
     DataSpec,
     Debug,
@@ -52,6 +53,7 @@ def evaluate(
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
     encoder_option: EncoderOptions = None,
+    accept_option: AcceptOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -82,6 +84,7 @@ def evaluate(
     request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
         "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
+        "accepted_options": tuple(accept_option or ()),
     }  # fmt: skip
     with progress(quiet) as report:
         loaded = [load_source(source, report, quiet, device, **request) for source in sources]

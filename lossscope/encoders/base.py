@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -17,6 +17,7 @@ from lossscope.text.vocabulary import Vocabulary
 from .layers.chunked_scores import score_in_chunks
 from .layers.state_dict import require_finite as require_finite
 from .layers.state_dict import require_fit as require_fit
+from .released.option_table import OptionTable
 from .types import EncodedBatch, Items, ItemShape
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def _former_name(cls: type, name: str) -> SpecError:
 
 class EncoderSpec:
     """Base class of the public frozen dataclass of an encoder file, whose fields are the encoder's options."""
+
+    released_options: ClassVar[OptionTable] = OptionTable()
+    """What becomes of each option in the files that from_released opens; one in no list is refused."""
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a newly initialised encoder for items of that shape. Raises InputError when they do not fit."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
-from lossscope.spec import Spec
 
 from ._inputs import input_keys
 from .base import Request
@@ -51,7 +49,7 @@ def embed_checkpoint(
     """
     require_trusted(request.data or checkpoint.data, request.trust_code)
     if request.encoder:
-        checkpoint = replace(checkpoint, encoder=str(Spec.parse(checkpoint.encoder).with_values(request.encoder)))
+        checkpoint = checkpoint.with_encoder(request.encoder)
         origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint)

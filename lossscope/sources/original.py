@@ -33,7 +33,13 @@ class OriginalFile:
         return looks_released(path, FORMAT)
 
     def read(self, request: Request) -> SplitEmbeddings:
-        checkpoint, notices = open_released(self.path, request.vocabulary, request.data or "")
+        checkpoint, notices = open_released(
+            self.path,
+            request.vocabulary,
+            request.data or "",
+            choices=request.encoder,
+            accepted_options=request.accepted_options,
+        )
         if self.path.is_dir() and request.data is None:
             checkpoint = replace(checkpoint, data=_built_in_data(checkpoint))
             notices += (f"{self.path} names no data: using the built-in {checkpoint.data}; --data names others",)

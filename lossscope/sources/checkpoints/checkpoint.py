@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
+from lossscope.spec import Spec
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
@@ -100,6 +101,12 @@ class Checkpoint:
         if isinstance(self.item_shape, dict):
             return {name: tuple(shape) for name, shape in self.item_shape.items()}
         return tuple(self.item_shape)
+
+    def with_encoder(self, changes: Iterable[str]) -> Checkpoint:
+        """Return a copy whose encoder's spec has other values, each `key=value`. Raises SpecError for unknown ones."""
+        changed = replace(self, encoder=str(Spec.parse(self.encoder).with_values(changes)))
+        encoder_spec(changed.encoder)
+        return changed
 
     def without_training_state(self) -> Checkpoint:
         """Return a copy for probing only, without optimiser and random states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import load, names, spec_of
+from lossscope.spec import Spec
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary, read_vocabulary
@@ -22,7 +23,12 @@ from .checkpoint import Checkpoint, stored_shape, stored_tokens
 
 
 def open_released(
-    path: Path | str, vocabulary: Path | None = None, data: str = "", old_pickle: bool = False
+    path: Path | str,
+    vocabulary: Path | None = None,
+    data: str = "",
+    old_pickle: bool = False,
+    choices: Sequence[str] = (),
+    accepted_options: Sequence[str] = (),
 ) -> tuple[Checkpoint, tuple[str, ...]]:
     """Convert a released file or folder to a checkpoint, and return it with notices for the user.
 
@@ -32,12 +38,15 @@ def open_released(
             given, it is looked for beside the file and in `vocab/` there.
         data: spec to store.
         old_pickle: whether to read it with the restricted unpickler, for files of Python 2 that torch refuses.
+        choices: KEY=VALUE, what the user says of the model where the file does not.
+        accepted_options: names of options in the file, unknown here, that the user takes to be without effect.
 
     Raises:
         InputError: a file of no known family, weights that do not fit, no vocabulary, or one of another size.
     """
-    released = read_released(path, old_pickle)
+    released = replace(read_released(path, old_pickle), choices=_parse_choices(choices))
     model = _open_family(released)
+    type(model.encoder).released_options.require_known(released.options, accepted_options, released.path)
     tokeniser = _limit_length(_find_tokeniser(released, model, vocabulary), model.context_length)
     _require_vocabulary_size(released, model, tokeniser)
     kept = dict(model.stored_files)
@@ -148,3 +157,8 @@ def describe(checkpoint: Checkpoint) -> Mapping[str, str]:
         "items": str(checkpoint.shape),
         "tensors": f"{len(checkpoint.weights)} with {number:,} numbers",
     }
+
+
+def _parse_choices(choices: Sequence[str]) -> dict[str, str]:
+    """Return KEY=VALUE pairs as a dict. Raises SpecError for any other form."""
+    return dict(Spec("a released file", {}).with_values(choices).values)
