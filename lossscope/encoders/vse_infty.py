@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -74,7 +74,9 @@ class VSEInfty(EncoderSpec):
 
     def prepare(self, tokeniser: Tokeniser) -> Tokeniser:
         """Return a vocabulary with `<mask>` behind its words, for bigru; tokenisers unchanged."""
-        return Vocabulary((*tokeniser.words, "<mask>")) if isinstance(tokeniser, Vocabulary) else tokeniser
+        if not isinstance(tokeniser, Vocabulary):
+            return tokeniser
+        return replace(tokeniser, words=(*tokeniser.words, "<mask>"))
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         """Return words and `<mask>`, the tokeniser of a folder, or one learnt. Raises InputError without a folder."""

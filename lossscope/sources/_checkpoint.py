@@ -14,11 +14,14 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
+from lossscope.text.unknown_tokens import count_unknown
+from lossscope.text.vocabulary import SPECIAL
+from lossscope.text.word_tokenisers import has_punkt
 
 from ._inputs import input_keys
 from .base import Request
 from .checkpoints.captions import CaptionBatcher
-from .checkpoints.checkpoint import Checkpoint, stored_shape
+from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
 from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.pair_scores import PairScorer
@@ -52,7 +55,8 @@ def embed_checkpoint(
         checkpoint = checkpoint.with_encoder(request.encoder)
         origin = fingerprint_of(origin, checkpoint.encoder)
     split = _split(checkpoint, request, path)
-    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint)
+    checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
+    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
     cached = cache_folder() / f"{key}.safetensors" if request.cache else None
     vectors, scorer = read_cache(cached), None
     load_model = partial(_load_model, checkpoint, split, request)
@@ -94,19 +98,36 @@ def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
     if not data:
         raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
     split: Split = build("datasets", data).split(request.split)
-    if stored_shape(split.images.shape) != checkpoint.item_shape:
-        raise InputError(
-            f"items must have the shape {path} was trained on, {checkpoint.shape}; got {split.images.shape}"
-        )
     return split
 
 
 def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
-    notices = []
+    notices = list(split.notices)
     same_data = bool(checkpoint.data_fingerprint) and request.data is None
     if same_data and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
         notices.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
+    notices.extend(_word_notices(checkpoint, split))
     skipped = getattr(split, "skipped", ())
     if skipped:
         notices.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
     return tuple(notices)
+
+
+def _words_key(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """Return what the ids of captions depend on beside the file: whether nltk splits them into sentences."""
+    if checkpoint.tokeniser is not None or checkpoint.word_tokeniser != "treebank":
+        return ()
+    return ("treebank and punkt" if has_punkt() else "treebank",)
+
+
+def _word_notices(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]:
+    """Return what the user of a released model should know of how its captions are cut."""
+    if "converted_from" not in checkpoint.training or split.tokens is not None or split.words is not None:
+        return ()
+    if len(checkpoint.vocabulary) > len(SPECIAL) and checkpoint.word_tokeniser == "words":
+        return (
+            "WARNING: it was converted by an earlier lossscope, which cut captions otherwise than the authors' code: "
+            "convert the released file again",
+        )
+    unknown = count_unknown(checkpoint.words(), split.captions)
+    return () if unknown is None else unknown.notices()

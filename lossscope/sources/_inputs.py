@@ -11,7 +11,7 @@ import numpy as np
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split
-from lossscope.text.vocabulary import tokenise
+from lossscope.text.word_tokenisers import tokenise
 
 _BLOCK = 128  # images read at a time
 

@@ -1,10 +1,8 @@
-"""Words -> ids: a vocabulary and tokeniser, and readers for the vocabulary files of released models."""
+"""Words -> ids: a vocabulary with the way captions are cut, and readers of released vocabulary files."""
 
 from __future__ import annotations
 
 import functools
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +16,9 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
 from lossscope.io.pickles.unpickler import read_stream
 
+from .word_tokenisers import WORD_TOKENISERS, WordTokeniser, require_word_tokeniser, tokenise
+
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|(?<=[^\W\d_])'[^\W\d_]+")
 _KEYS = ("word2idx", "idx2word", "idx")
 
 
@@ -35,6 +34,7 @@ class Vocabulary:
     """
 
     words: tuple[str, ...]  # by id, special words included
+    word_tokeniser: WordTokeniser = "words"  # how captions are cut
 
     def __post_init__(self) -> None:
         for word, count in Counter(self.words).most_common(1):
@@ -43,6 +43,7 @@ class Vocabulary:
         missing = [word for word in SPECIAL if word not in self.ids]
         if missing:
             raise InputError(f"a vocabulary must hold {', '.join(SPECIAL)}; got none of {', '.join(missing)}")
+        require_word_tokeniser(self.word_tokeniser)
 
     @classmethod
     def build(cls, captions: Iterable[str], min_count: int = 4) -> Vocabulary:
@@ -57,9 +58,9 @@ class Vocabulary:
         return cls((*SPECIAL, *(word for _, word in kept)))
 
     @classmethod
-    def from_list(cls, words: Sequence[str]) -> Vocabulary:
-        """Return the vocabulary that `to_list` wrote."""
-        return cls(tuple(words))
+    def from_list(cls, words: Sequence[str], word_tokeniser: str = "words") -> Vocabulary:
+        """Return the vocabulary that `to_list` wrote. Raises InputError for a tokeniser that is not known."""
+        return cls(tuple(words), require_word_tokeniser(word_tokeniser))
 
     def to_list(self) -> list[str]:
         """Return the words by id as a list, for JSON and checkpoints."""
@@ -73,23 +74,15 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    def tokenise(self, caption: str) -> list[str]:
+        """Return the words of a caption, known and unknown ones."""
+        return WORD_TOKENISERS[self.word_tokeniser](caption)
+
     def encode(self, caption: str) -> list[int]:
         """Return [start] + ids of the caption's tokens + [end]; unknown words become `<unk>`."""
-        return self.encode_tokens(tokenise(caption))
-
-    def encode_tokens(self, tokens: Iterable[str]) -> list[int]:
-        """Return [start] + ids + [end] of tokens cut by another tokeniser, as for released vocabularies (nltk)."""
         unknown = self.ids["<unk>"]
-        return [self.ids["<start>"], *(self.ids.get(word, unknown) for word in tokens), self.ids["<end>"]]
-
-
-def tokenise(text: str) -> list[str]:
-    """Return lower-case words, numbers and apostrophe parts; everything else (punctuation, `_`) separates.
-
-    >>> tokenise("The dog's 2 balls, 1,000.5 m away; it's RED-hot!")
-    ['the', 'dog', "'s", '2', 'balls', '1,000.5', 'm', 'away', 'it', "'s", 'red', 'hot']
-    """
-    return _TOKEN.findall(unicodedata.normalize("NFC", text).lower().replace("’", "'"))
+        words = (self.ids.get(word, unknown) for word in self.tokenise(caption))
+        return [self.ids["<start>"], *words, self.ids["<end>"]]
 
 
 def pad(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -108,6 +101,7 @@ def pad(rows: Sequence[Sequence[int]], fill: int = 0) -> tuple[npt.NDArray[np.in
 def read_vocabulary(path: Path | str) -> Vocabulary:
     """Return the vocabulary of a released `.pkl` or `.json` file, with its ids; no code in the file is run.
 
+    All released vocabularies were cut by nltk: the vocabulary cuts captions so too, word_tokeniser="treebank".
     Raises InputError when the file is missing, cut off, names any Python global but its own Vocabulary class, lacks
     word2idx, idx2word or idx, or when ids have gaps or duplicates.
     """
@@ -121,7 +115,7 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
     words = _words_by_id(fields["word2idx"], path)
     _require_inverse(words, fields["idx2word"], fields["idx"], path)
     try:
-        return Vocabulary(words)
+        return Vocabulary(words, "treebank")
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.text.vocabulary import SPECIAL, Vocabulary, pad, read_vocabulary, tokenise
+from lossscope.text.vocabulary import SPECIAL, Vocabulary, pad, read_vocabulary
+from lossscope.text.word_tokenisers import tokenise
 
 WORDS = ("<pad>", "<start>", "<end>", "<unk>", "dog", "a")
 texts = st.text(max_size=40)

@@ -14,7 +14,7 @@ import numpy as np
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
-from lossscope.text.vocabulary import tokenise
+from lossscope.text.word_tokenisers import tokenise
 
 from ..formats.ragged import Floats, RowsByName, write_ragged
 

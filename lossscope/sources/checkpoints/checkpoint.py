@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
-from lossscope.encoders.types import ItemShape
+from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.versions import versions
@@ -46,6 +46,7 @@ class Checkpoint:
     versions: dict[str, str] = field(default_factory=lambda: versions())  # of libraries
     objective_state: dict[str, Tensor] | None = None  # learnt by the objective; None for most, absent in older files
     tokeniser: str | None = None  # a subword tokeniser as JSON, where it reads the captions
+    word_tokeniser: str = "words"  # how a vocabulary cuts captions (lossscope.text.word_tokenisers)
     kept: dict[str, str] = field(default_factory=dict)  # content of other files that the encoder needs, by name
 
     def save(self, path: Path | str) -> None:
@@ -93,7 +94,18 @@ class Checkpoint:
 
     def words(self) -> Tokeniser:
         """Return the vocabulary, or the subword tokeniser, that the model was trained with."""
-        return Vocabulary.from_list(self.vocabulary) if self.tokeniser is None else Subwords.from_json(self.tokeniser)
+        if self.tokeniser is not None:
+            return Subwords.from_json(self.tokeniser)
+        return Vocabulary.from_list(self.vocabulary, self.word_tokeniser)
+
+    def for_items(self, shape: ItemShape, what: str) -> Checkpoint:
+        """Return a copy for items of that shape, which decides the numbers that a released file leaves open.
+
+        Raises InputError when the model takes other items; `what` names the file and what was done with it.
+        """
+        if not fits_shape(shape, self.shape):
+            raise InputError(f"items must have the shape {what}, {describe_shape(self.shape)}; got {shape}")
+        return replace(self, item_shape=stored_shape(shape))
 
     @property
     def shape(self) -> ItemShape:
@@ -148,9 +160,14 @@ def stored_shape(shape: ItemShape) -> list[int] | dict[str, list[int]]:
     return {name: list(sizes) for name, sizes in shape.items()} if isinstance(shape, Mapping) else list(shape)
 
 
+def describe_shape(shape: ItemShape) -> str:
+    """Return the shape of an item as text, `any` for a number that the data decide."""
+    return str(shape).replace(str(ANY_NUMBER), "any")
+
+
 def stored_tokens(words: Tokeniser) -> dict[str, Any]:
-    """Return the two fields of a checkpoint that store its tokeniser."""
+    """Return the fields of a checkpoint that store its tokeniser."""
     if isinstance(words, Subwords):
         return {"vocabulary": [], "tokeniser": words.to_json()}
     assert isinstance(words, Vocabulary)
-    return {"vocabulary": words.to_list(), "tokeniser": None}
+    return {"vocabulary": words.to_list(), "tokeniser": None, "word_tokeniser": words.word_tokeniser}

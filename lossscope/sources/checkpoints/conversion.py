@@ -19,7 +19,7 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 
-from .checkpoint import Checkpoint, stored_shape, stored_tokens
+from .checkpoint import Checkpoint, describe_shape, stored_shape, stored_tokens
 
 
 def open_released(
@@ -154,7 +154,7 @@ def describe(checkpoint: Checkpoint) -> Mapping[str, str]:
         "encoder": checkpoint.encoder,
         "objective": checkpoint.objective,
         "vocabulary": f"{len(checkpoint.words())}",
-        "items": str(checkpoint.shape),
+        "items": describe_shape(checkpoint.shape),
         "tensors": f"{len(checkpoint.weights)} with {number:,} numbers",
     }
 

@@ -22,7 +22,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "data_fingerprint": str, "epoch": int, "step": int,
     "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
     "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
-    "tokeniser": (str, _NONE), "kept": dict,
+    "tokeniser": (str, _NONE), "word_tokeniser": str, "kept": dict,
 }  # fmt: skip
 _ITEM_TYPES: dict[str, type | tuple[type, ...]] = {  # of the items of lists and the values of dicts
     "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str,
@@ -49,7 +49,7 @@ def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any
         raise InputError(
             f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
         )
-    content = {"objective_state": None, "tokeniser": None, "kept": {}, **content}
+    content = {"objective_state": None, "tokeniser": None, "word_tokeniser": "words", "kept": {}, **content}
     missing = [name for name in keys if name not in content]
     if missing:
         raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")

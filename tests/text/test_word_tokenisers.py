@@ -1,0 +1,56 @@
+"""Captions are cut into words as nltk's word_tokenize cuts them, where a released vocabulary needs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.text import word_tokenisers
+from lossscope.text.vocabulary import Vocabulary
+from lossscope.text.word_tokenisers import has_punkt, may_hold_sentences, tokenise_treebank
+
+ANSWERS = json.loads(Path("tests/data/authors/words.json").read_text(encoding="utf-8"))["rows"]
+
+
+@pytest.fixture
+def no_punkt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_tokenisers, "has_punkt", lambda: False)
+
+
+@pytest.mark.parametrize("row", ANSWERS, ids=lambda row: row["caption"][:20])
+def test_tokens_are_those_of_word_tokenize(row: dict[str, list[str]]) -> None:
+    caption, tokens = str(row["caption"]), row["tokens"]
+    if may_hold_sentences(caption) and not has_punkt():
+        pytest.skip("needs nltk's punkt_tab, which splits sentences")
+    assert tokenise_treebank(caption) == tokens
+
+
+@pytest.mark.usefixtures("no_punkt")
+def test_without_punkt_a_caption_is_one_sentence() -> None:
+    assert tokenise_treebank("A dog runs. It is wet.") == ["a", "dog", "runs.", "it", "is", "wet", "."]
+
+
+def test_sentences_are_those_of_punkt_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halves:
+        def tokenize(self, text: str) -> list[str]:
+            return text.split("| ")
+
+    monkeypatch.setattr(word_tokenisers, "has_punkt", lambda: True)
+    monkeypatch.setattr(word_tokenisers, "_punkt", Halves)
+    assert tokenise_treebank("A dog runs.| It is wet.") == ["a", "dog", "runs", ".", "it", "is", "wet", "."]
+
+
+@pytest.mark.parametrize(
+    ("text", "doubtful"),
+    [("A dog. A cat", True), ('"A dog." A cat', True), ("A dog.", False), ("3.5 m", False), ("A dog? A cat", False)],
+)
+def test_a_full_stop_inside_is_in_doubt(text: str, doubtful: bool) -> None:
+    assert may_hold_sentences(text) is doubtful
+
+
+def test_an_unknown_tokeniser_is_refused() -> None:
+    with pytest.raises(InputError, match=r"word_tokeniser must be one of words, treebank; got 'spacy'"):
+        Vocabulary.from_list(["<pad>", "<start>", "<end>", "<unk>"], "spacy")
