@@ -57,6 +57,7 @@ class Split:
     tokens: Sequence[Sequence[int]] | None = field(default=None, kw_only=True)
     # vectors of the words of M captions, where the data set has those
     words: CaptionVectors | None = field(default=None, kw_only=True)
+    notices: tuple[str, ...] = field(default=(), kw_only=True)  # what the user should know of how it was read
 
     def __post_init__(self) -> None:
         images, captions = len(self.images), len(self.captions)

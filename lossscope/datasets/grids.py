@@ -10,7 +10,8 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import member, read_json
 
 from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
-from .formats.feature_rows import ALIASES, PER_IMAGE, SPLITS, read_lines
+from .formats.feature_rows import ALIASES, SPLITS, read_lines
+from .formats.redundant_rows import PER_IMAGE
 
 
 @dataclass(frozen=True)

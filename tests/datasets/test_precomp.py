@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.datasets.base import Dataset
+from lossscope.datasets.formats.redundant_rows import Redundant
 from lossscope.datasets.precomp import Precomp
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
@@ -178,3 +179,47 @@ def test_specs_round_trip() -> None:
     assert build("datasets", spec_of(data)) == data
     with pytest.raises(InputError, match="precomp:dev_first must be"):
         Precomp(Path(), -1)
+
+
+def write_in_fives(root: Path, images: int = 3, shape: tuple[int, ...] = (4,)) -> Path:
+    write(root, images=5 * images, captions=5 * images, shape=shape)
+    rows = np.load(root / "train_ims.npy")
+    np.save(root / "train_ims.npy", np.repeat(rows[:images], 5, axis=0))
+    return root
+
+
+@pytest.mark.parametrize("redundant", ["auto", "true"])
+def test_rows_that_are_equal_in_fives_are_one_image(redundant: Redundant, tmp_path: Path) -> None:
+    split = Precomp(write_in_fives(tmp_path), redundant=redundant).split("train")
+    assert split.caption_image.tolist() == [row // 5 for row in range(15)]
+    assert split.images.take(np.array([1, 2])).tolist() == [[4, 5, 6, 7], [8, 9, 10, 11]]
+    assert split.notices == (
+        "train_ims.npy holds each image 5 times, once per caption: merged to 3 images with 5 captions each, as the "
+        "authors evaluate it; redundant=false keeps 15",
+    )
+
+
+def test_rows_in_fives_are_kept_when_asked(tmp_path: Path) -> None:
+    split = Precomp(write_in_fives(tmp_path), redundant="false").split("train")
+    assert split.caption_image.tolist() == list(range(15))
+    assert split.notices == ()
+
+
+def test_one_row_that_differs_keeps_all_of_them(tmp_path: Path) -> None:
+    rows = np.load(write_in_fives(tmp_path) / "train_ims.npy")
+    rows[9, 0] += 1
+    np.save(tmp_path / "train_ims.npy", rows)
+    assert len(Precomp(tmp_path).split("train").images) == 15
+    with pytest.raises(InputError, match=r"each image 5 times in a row, once per caption; rows 5 to 9 are not"):
+        Precomp(tmp_path, redundant="true").split("train")
+
+
+def test_rows_of_other_numbers_cannot_be_redundant(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"once per caption; 4 rows and 20 captions"):
+        Precomp(write(tmp_path), redundant="true").split("train")
+
+
+def test_ids_of_rows_in_fives_are_one_a_image_or_a_caption(tmp_path: Path) -> None:
+    write_in_fives(tmp_path)
+    (tmp_path / "train_ids.txt").write_text("".join(f"{row // 5}\n" for row in range(15)))
+    assert Precomp(tmp_path).split("train").image_ids == ["0", "1", "2"]

@@ -17,7 +17,8 @@ from lossscope.io.json_files import read_json
 
 from ..base import Dataset, Split
 from ..features.base import Backbone, Extract
-from ..formats.feature_rows import PER_IMAGE, SPLITS, open_npy
+from ..formats.feature_rows import SPLITS, open_npy
+from ..formats.redundant_rows import PER_IMAGE
 
 SCHEMA = "lossscope.features/1"
 PART = 256  # pictures of a part, the most that are done again after an interruption

@@ -13,8 +13,8 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
 from ..base import Split
+from .redundant_rows import PER_IMAGE, Redundant, merge_rows
 
-PER_IMAGE = 5
 SPLITS = ("train", "dev", "val", "test", "testall")
 ALIASES = {"val": "dev", "dev": "val"}  # two names of one split
 _FINGERPRINT_ROWS = 16
@@ -102,6 +102,7 @@ def read_feature_split(
     captions: list[str],
     first: int = 0,
     tokens: Sequence[Sequence[int]] | None = None,
+    redundant: Redundant = "false",
 ) -> Split:
     """Read the split of `{stem}_ims.npy` and captions, one or five for each row of features.
 
@@ -112,12 +113,13 @@ def read_feature_split(
         captions: texts, in the order of the rows.
         first: number of captions to keep; 0: all.
         tokens: captions as ids, where the data set has them.
+        redundant: whether the file holds each image once per caption (merge_rows).
 
     Raises:
         InputError: a file is missing or damaged, or the numbers of rows, captions and ids do not fit.
     """
     file = stem.with_name(f"{stem.name}_ims.npy")
-    features = read_features(file)
+    features, notice = merge_rows(read_features(file), len(captions), redundant, file)
     per_image = _captions_per_image(len(features), len(captions), file, captions_file)
     ids = _read_ids(stem.with_name(f"{stem.name}_ids.txt"), name, len(features), per_image)
     kept = captions[: first or None]
@@ -133,6 +135,7 @@ def read_feature_split(
         caption_ids=[f"{ids[owner]}-{line % per_image}" for line, owner in enumerate(owners.tolist())],
         fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *token_texts]),
         tokens=None if tokens is None else tokens[: len(kept)],
+        notices=(notice,) if notice else (),
     )
 
 

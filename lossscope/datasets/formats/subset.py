@@ -29,6 +29,7 @@ def first_images(split: Split, number: int) -> Split:
         fingerprint_of(split.fingerprint, f"first {number}"),
         tokens=tokens,
         words=words,
+        notices=split.notices,
     )
 
 

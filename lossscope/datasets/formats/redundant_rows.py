@@ -1,0 +1,58 @@
+"""Feature files that hold each image five times, once per caption, as the first ones of VSE++ do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.errors import InputError
+
+PER_IMAGE = 5
+Redundant = Literal["auto", "true", "false"]
+_MAX_GROUPS = 1000  # groups of five that are compared, spread over the file
+
+
+def merge_rows(
+    features: npt.NDArray[Any], captions: int, redundant: Redundant, file: Path
+) -> tuple[npt.NDArray[Any], str]:
+    """Return one row per image, and what the user should know of it; all rows where each is an image of its own.
+
+    The authors evaluate a file of 5 N rows and 5 N captions as N images with five captions each.
+
+    Args:
+        features: (n, ...) rows of the file, left on disk.
+        captions: number of captions.
+        redundant: `auto` merges rows in fives that are equal; `true` insists on it; `false` never does.
+        file: for messages.
+
+    Raises:
+        InputError: `true`, and the rows are not as many as the captions, or not equal in fives.
+    """
+    if redundant == "false":
+        return features, ""
+    in_fives = captions == len(features) and not captions % PER_IMAGE
+    unequal = _first_unequal_group(features) if in_fives else 0
+    if redundant == "true" and unequal is not None:
+        rows = f"rows {PER_IMAGE * unequal} to {PER_IMAGE * (unequal + 1) - 1} are not"
+        got = rows if in_fives else f"{len(features)} rows and {captions} captions"
+        raise InputError(f"{file} must hold each image {PER_IMAGE} times in a row, once per caption; {got}")
+    if unequal is not None:
+        return features, ""
+    notice = (
+        f"{file.name} holds each image {PER_IMAGE} times, once per caption: merged to {len(features) // PER_IMAGE} "
+        f"images with {PER_IMAGE} captions each, as the authors evaluate it; redundant=false keeps {len(features)}"
+    )
+    return features[::PER_IMAGE], notice
+
+
+def _first_unequal_group(features: npt.NDArray[Any]) -> int | None:
+    """Return the first of the compared groups of five rows whose rows differ; None when all are equal."""
+    groups = len(features) // PER_IMAGE
+    for group in np.unique(np.linspace(0, groups - 1, min(groups, _MAX_GROUPS)).astype(np.int64)).tolist():
+        rows = np.asarray(features[PER_IMAGE * group : PER_IMAGE * (group + 1)])
+        if not np.array_equal(rows[1:], np.broadcast_to(rows[:1], rows[1:].shape), equal_nan=True):
+            return int(group)
+    return None
