@@ -11,8 +11,9 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
-from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
+from lossscope.io.pickles.legacy_torch import is_torchscript, read_legacy_torch, refuse_torchscript
 from lossscope.io.pickles.stubs import SAFE_GLOBALS
+from lossscope.io.pickles.texts import texts_of
 
 from ..types import ReleasedFile
 from .payload import (
@@ -26,7 +27,6 @@ from .payload import (
 )
 
 _STATE_KEYS = ("model", "state_dict")
-_HEAD_BYTES = 1 << 18  # first bytes of a torch file, which contain its keys
 
 
 def read_released(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
@@ -62,14 +62,10 @@ def looks_released(path: Path, own: str) -> bool:
     """Return whether a torch file seems to be of another program: it names e.g. `state_dict`, and not `own`."""
     if path.suffix not in (".tar", ".pth", ".pt", ".bin", ".th"):
         return False
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
+    texts = texts_of(path)
+    if not texts or own in texts:
         return False
-    if head[:1] not in (b"P", b"\x80") or own.encode() in head:
-        return False
-    return path.suffix == ".tar" or any(key in head for key in _MARKS)
+    return path.suffix == ".tar" or is_torchscript(path) or any(mark in text for text in texts for mark in _MARKS)
 
 
 def _extract_towers(content: Mapping[Any, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
@@ -120,5 +116,6 @@ def _require_all_shards(path: Path, tower: Mapping[str, Tensor]) -> None:
 
 
 _MARKS = (
-    b"state_dict", b"Eiters", b"best_rsum", b"text_encoder.", b"vision_model.", b"visual.", b"vid_bert.", b"config",
+    "state_dict", "Eiters", "best_rsum", "text_encoder.", "vision_model.", "visual.", "vid_bert.", "config",
+    "argparse Namespace",
 )  # fmt: skip

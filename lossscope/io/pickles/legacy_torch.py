@@ -66,17 +66,22 @@ def read_legacy_torch(path: Path | str) -> dict[Any, Any]:
 
 
 def refuse_torchscript(path: Path) -> None:
-    """Raise InputError when a file is a TorchScript archive, which holds a program beside the weights."""
+    """Raise InputError when a file is a TorchScript archive."""
+    if is_torchscript(path):
+        what = f"it is a TorchScript program, {_NEVER_RUN}. Save its state_dict with torch.save"
+        raise InputError(f"{path} must hold plain data; {what}")
+
+
+def is_torchscript(path: Path) -> bool:
+    """Return whether a file is a TorchScript archive, which holds a program beside the weights."""
     if not zipfile.is_zipfile(path):
-        return
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             parts = [name.split("/") for name in archive.namelist()]
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        return  # the reader says what is damaged
-    if any(part[-1] == "constants.pkl" or "code" in part[:-1] for part in parts):
-        what = f"it is a TorchScript program, {_NEVER_RUN}. Save its state_dict with torch.save"
-        raise InputError(f"{path} must hold plain data; {what}")
+        return False  # the reader says what is damaged
+    return any(part[-1] == "constants.pkl" or "code" in part[:-1] for part in parts)
 
 
 class _Storages:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import pickle
 import sys
+import tarfile
 import types
+import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path, PosixPath
@@ -154,7 +156,7 @@ def test_which_files_look_released(tmp_path: Path, zipped: bool) -> None:
     assert looks_released(write(tmp_path / "a.pth.tar", zipped), "lossscope.checkpoint")
     torch.save({"format": "lossscope.checkpoint", "state_dict": {}}, tmp_path / "own.pt")
     assert not looks_released(tmp_path / "own.pt", "lossscope.checkpoint")
-    torch.save({"x": options()}, tmp_path / "other.pt")
+    torch.save({"x": 1}, tmp_path / "other.pt")
     assert not looks_released(tmp_path / "other.pt", "lossscope.checkpoint")
     (tmp_path / "text.pt").write_text("state_dict")
     assert not looks_released(tmp_path / "text.pt", "lossscope.checkpoint")
@@ -267,3 +269,27 @@ def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: tor
     torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
     with pytest.raises(InputError, match=r"odd of .* must be an ordinary tensor with its numbers"):
         read_released(tmp_path / "a.pth")
+
+
+@both
+def test_a_released_file_is_seen_by_its_structure_however_long_its_names_are(tmp_path: Path, zipped: bool) -> None:
+    tower = {f"layer{row}.{'x' * 200}": torch.zeros(1) for row in range(2000)}
+    content = {"model": [tower], "epoch": 1, "best_rsum": 1.0, "opt": argparse.Namespace(margin=0.2)}
+    path = tmp_path / "model_best.pth"
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    assert path.read_bytes().find(b"best_rsum") > 1 << 18
+    assert looks_released(path, "lossscope.checkpoint")
+
+
+def test_a_torchscript_archive_is_taken_to_be_released_so_that_every_command_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "ViT-B-32.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("clip/constants.pkl", pickle.dumps(()))
+        archive.writestr("clip/data.pkl", pickle.dumps("a module", protocol=2))
+    assert looks_released(path, "lossscope.checkpoint")
+
+
+def test_a_tape_archive_is_not_released(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "shard-0000.tar", "w") as archive:
+        archive.add(__file__, "state_dict")
+    assert not looks_released(tmp_path / "shard-0000.tar", "lossscope.checkpoint")
