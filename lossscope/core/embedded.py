@@ -45,6 +45,7 @@ class SplitEmbeddings:
     # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe
+    floors_median_rank: bool = True  # whether its authors round the median rank down
 
     def __repr__(self) -> str:
         """Show the name, the size and the training objective in one line."""

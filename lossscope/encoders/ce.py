@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -38,6 +38,8 @@ class CE(EncoderSpec):
 
     Source: Liu et al. 2019.
     """
+
+    floors_median_rank: ClassVar[bool] = False
 
     dim: int = 768  # joint width
     clusters: str = "audio=8+ocr=43+speech=19"  # experts pooled by NetVLAD, with their numbers of clusters

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +42,8 @@ class MMT(EncoderSpec):
 
     Source: Gabeur et al. 2020.
     """
+
+    floors_median_rank: ClassVar[bool] = False
 
     dim: int = 512  # joint width
     layers: int = 4  # of the video transformer

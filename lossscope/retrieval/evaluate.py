@@ -39,7 +39,8 @@ def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Prog
         if not same or not np.array_equal(other.caption_image, first.caption_image):
             raise InputError(f"sources of an ensemble must hold the same items; {first.name} and {other.name} differ")
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
-    statistics = [_statistics(i2t, t2i) for i2t, t2i in _retrieve_folds(embedded, folds, progress)]
+    floor = first.floors_median_rank
+    statistics = [_statistics(i2t, t2i, floor) for i2t, t2i in _retrieve_folds(embedded, folds, progress)]
     seed = first.seed if len(embedded) == 1 else None
     rows = []
     for direction, statistic in statistics[0]:
@@ -72,16 +73,22 @@ def retrieve_both(
     return retrieve(embedded.similarities(images, captions), owner)
 
 
-def metric_values(S: Pair[Tensor], caption_image: Rows) -> dict[str, float]:
-    """Return `i2t_R@1` ... `t2i_ties` and `rsum` of S: what training validates with after each epoch."""
-    values = _statistics(*retrieve(S, caption_image))
+def metric_values(S: Pair[Tensor], caption_image: Rows, floor_median: bool = True) -> dict[str, float]:
+    """Return `i2t_R@1` ... `t2i_ties` and `rsum` of S: what training validates with after each epoch.
+
+    Args:
+        S: similarities of each direction, queries as rows.
+        caption_image: (M,) row of the image that each caption describes.
+        floor_median: whether the median rank is rounded down.
+    """
+    values = _statistics(*retrieve(S, caption_image), floor_median)
     return {name if direction == "both" else f"{direction}_{name}": v for (direction, name), v in values.items()}
 
 
-def _statistics(i2t: Retrieval, t2i: Retrieval) -> dict[tuple[str, str], float]:
+def _statistics(i2t: Retrieval, t2i: Retrieval, floor_median: bool) -> dict[tuple[str, str], float]:
     """Return (direction, statistic) -> value, rsum included."""
-    values = {("i2t", k): v for k, v in i2t.statistics().items()}
-    values |= {("t2i", k): v for k, v in t2i.statistics().items()}
+    values = {("i2t", k): v for k, v in i2t.statistics(floor_median).items()}
+    values |= {("t2i", k): v for k, v in t2i.statistics(floor_median).items()}
     values["both", "rsum"] = sum(values[d, f"R@{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10))
     return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,11 +59,16 @@ class Retrieval:
         precisions: npt.NDArray[np.float64] = sums / np.maximum(divisors, 1)
         return precisions
 
-    def statistics(self) -> dict[str, float]:
-        """R@k; medr = floor(median) + 1 and meanr = mean + 1, as published; MRR of the best positive, mAP@5, ties."""
+    def statistics(self, floor_median: bool = True) -> dict[str, float]:
+        """R@k; medr = floor(median) + 1 and meanr = mean + 1, as published; MRR of the best positive, mAP@5, ties.
+
+        Args:
+            floor_median: round the median down, as the authors of image-text models do; those of MMT and CE do not.
+        """
+        median = float(np.median(self.ranks))
         return {
             **{f"R@{k}": self.recall(k) for k in (1, 5, 10)},
-            "medr": float(np.floor(np.median(self.ranks)) + 1),
+            "medr": (math.floor(median) if floor_median else median) + 1.0,
             "meanr": float(self.ranks.mean() + 1),
             "MRR": float((1 / (self.ranks + 1)).mean()),
             "mAP@5": self.average_precision(5),

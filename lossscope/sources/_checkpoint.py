@@ -9,7 +9,7 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import Encoder
+from lossscope.encoders.base import Encoder, encoder_spec
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.versions import versions
@@ -84,6 +84,7 @@ def embed_checkpoint(
         read_input_keys=partial(input_keys, split, request.progress),
         layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
         recipe=checkpoint.training,
+        floors_median_rank=encoder_spec(checkpoint.encoder).floors_median_rank,
     )
 
 

@@ -36,7 +36,7 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
     match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
     S, mask = drop_unscored(both.i2t, Mask(match, torch.ones_like(match)))
-    metrics = metric_values(both, task.val.caption_image)
+    metrics = metric_values(both, task.val.caption_image, task.encoder.floors_median_rank)
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch)

@@ -141,6 +141,7 @@ def test_medians_and_means_of_ranks_count_from_one() -> None:
     retrieval = Retrieval(np.array([0, 1, 4, 8]), np.zeros(4, np.int64), np.zeros((4, 10), bool), np.ones(4, np.int64))
     statistics = retrieval.statistics()
     assert (statistics["medr"], statistics["meanr"]) == (3.0, 4.25)
+    assert retrieval.statistics(floor_median=False)["medr"] == 3.5
     assert statistics["MRR"] == pytest.approx((1 + 1 / 2 + 1 / 5 + 1 / 9) / 4)
     assert (retrieval.recall(1), retrieval.recall(5), retrieval.recall(10)) == (25.0, 75.0, 100.0)
 
@@ -281,3 +282,13 @@ def test_recall_is_zero_where_no_positive_was_scored() -> None:
             "R@1": 0, "R@5": 0, "R@10": 0, "medr": 30, "meanr": 30, "MRR": pytest.approx(1 / 30), "mAP@5": 0,
             "mAP@5_hits": 0, "ties": 0,
         }  # fmt: skip
+
+
+@pytest.mark.parametrize(("floors", "medr"), [(True, 1.0), (False, 1.5)])
+def test_a_source_says_whether_its_median_rank_is_rounded(floors: bool, medr: float) -> None:
+    S = torch.tensor([[0.9, 0.1], [0.8, 0.7]])  # captions of rank 1 and 1, images of rank 1 and 2
+    embedded = SplitEmbeddings(
+        "s", None, None, S, np.array([0, 1]), ["a", "b"], ["c", "d"], "f", floors_median_rank=floors
+    )
+    rows = evaluate([embedded]).set_index(["direction", "statistic"])["mean"]
+    assert rows["i2t", "medr"] == medr

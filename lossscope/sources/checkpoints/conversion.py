@@ -21,6 +21,8 @@ from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 
 from .checkpoint import Checkpoint, describe_shape, stored_shape, stored_tokens
 
+_SHOWN = 5  # names in a notice
+
 
 def open_released(
     path: Path | str,
@@ -66,8 +68,7 @@ def open_released(
         training={"converted_from": released.path.name, "ignored": list(model.ignored)},
         kept=kept,
     )
-    ignored = f"left out on purpose: {', '.join(model.ignored)}" if model.ignored else ""
-    return checkpoint, (_objective_notice(model.objective), *model.notices, *([ignored] if ignored else []))
+    return checkpoint, (_objective_notice(model.objective), *model.notices, *_ignored_notices(model.ignored))
 
 
 def _objective_notice(objective: str) -> str:
@@ -75,6 +76,15 @@ def _objective_notice(objective: str) -> str:
     if not objective:
         return "the file does not name the objective it was trained with: give it by --objective"
     return f"taken as trained with {objective}, as the file's options say; --objective names another"
+
+
+def _ignored_notices(ignored: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a notice that names some of the tensors that are left out, and how many they are."""
+    if not ignored:
+        return ()
+    shown = ", ".join(ignored[:_SHOWN])
+    more = f" and {len(ignored) - _SHOWN} more, all in `training.ignored` of the converted file"
+    return (f"left out on purpose: {shown}{more if len(ignored) > _SHOWN else ''}",)
 
 
 def _open_family(released: ReleasedFile) -> OpenedModel:

@@ -16,7 +16,7 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources.checkpoints.conversion import open_released
+from lossscope.sources.checkpoints.conversion import _ignored_notices, open_released
 from lossscope.text.subwords import Subwords
 
 pytest.importorskip("transformers")
@@ -128,3 +128,10 @@ def test_a_missing_and_a_surplus_tensor_are_refused_by_name(tmp_path: Path, conf
     torch.save(content, path)
     with pytest.raises(InputError, match=r"extra\.weight"):
         open_released(path)
+
+
+def test_a_notice_names_a_few_of_many_tensors_that_are_left_out() -> None:
+    (notice,) = _ignored_notices(tuple(f"bbox_head.{row}" for row in range(600)))
+    assert notice.startswith("left out on purpose: bbox_head.0, bbox_head.1, ")
+    assert notice.endswith("bbox_head.4 and 595 more, all in `training.ignored` of the converted file")
+    assert _ignored_notices(("a", "b")) == ("left out on purpose: a, b",)
