@@ -18,6 +18,8 @@ from .layers.expert_inputs import expert_widths, frame_mask, module_keys, requir
 from .layers.netvlad import NetVLAD
 from .released.ce import open_ce
 from .released.expert_config import parse_counts
+from .released.known_options.ce import OPTIONS
+from .released.option_table import OptionTable
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 
@@ -39,6 +41,7 @@ class CE(EncoderSpec):
     Source: Liu et al. 2019.
     """
 
+    released_options: ClassVar[OptionTable] = OPTIONS
     floors_median_rank: ClassVar[bool] = False
 
     dim: int = 768  # joint width

@@ -22,7 +22,9 @@ from .layers.expert_inputs import expert_widths, frame_mask, module_keys, requir
 from .layers.gated_units import GatedEmbeddingUnit, UnitLinear
 from .layers.video_transformer import VideoTransformer, VideoTransformerConfig, time_codes
 from .released.bert_folder import load_bert_folder
+from .released.known_options.mmt import OPTIONS
 from .released.mmt import expert_types, open_mmt
+from .released.option_table import OptionTable
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 
@@ -43,6 +45,7 @@ class MMT(EncoderSpec):
     Source: Gabeur et al. 2020.
     """
 
+    released_options: ClassVar[OptionTable] = OPTIONS
     floors_median_rank: ClassVar[bool] = False
 
     dim: int = 512  # joint width

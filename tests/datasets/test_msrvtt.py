@@ -341,3 +341,25 @@ def test_specs_round_trip(root: Path) -> None:
     data = build("datasets", f"msrvtt:root={root},lists=full,experts=face+rgb,layout=mult-h5,words={root}/words")
     assert data == MSRVTT(root, lists="full", experts="face+rgb", layout="mult-h5", words=root / "words")
     assert build("datasets", spec_of(data)) == data
+
+
+def test_the_lists_of_mmt_are_read_where_those_of_ce_are_not_there(tmp_path: Path) -> None:
+    arrays(annotate(tmp_path))
+    (tmp_path / "train_list_miech.txt").write_text("video0\nvideo1\n")
+    (tmp_path / "test_list_miech.txt").write_text("video5\n")
+    (tmp_path / "test_list.txt").write_text("video3\n")
+    (tmp_path / "train_list_full.txt").write_text("video1\n")
+    (tmp_path / "train_list.txt").write_text("video0\n")
+    assert MSRVTT(tmp_path, "1k-b", held=0).split("test").image_ids == ["video5"]
+    assert MSRVTT(tmp_path, "full").split("test").image_ids == ["video3"]
+    assert MSRVTT(tmp_path, "full").split("train").image_ids == ["video1"]
+
+
+def test_stored_times_of_experts_without_times_are_not_read(tmp_path: Path) -> None:
+    mult_h5(annotate(tmp_path))
+    with h5py.File(tmp_path / "mult" / "v" / "i" / "d" / "video4.h5", "a") as file:
+        file["features_t.rgb"], file["features_t.face"] = np.full((5, 2), 7.0), np.full((2, 2), 7.0)
+    taken = MSRVTT(tmp_path, "full", "mult-h5", "mult").split("train").images.take(np.array([4]))
+    assert isinstance(taken, dict)
+    assert taken["rgb.time"][0, :5] == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9])
+    assert np.isnan(taken["face.time"]).all()

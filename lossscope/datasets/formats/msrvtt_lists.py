@@ -60,10 +60,11 @@ class Annotations:
 class OfficialLists:
     """The official lists in a folder.
 
-    - full: `{split}_list_full.txt`, or the splits that the annotations state.
+    - full: `{split}_list_full.txt` (CE) or `{split}_list.txt` (MMT), or the splits that the annotations state.
     - 1k-a: MSRVTT_JSFUSION_test.csv with its own captions, or `val_list_jsfusion.txt` with
       `jsfusion_val_caption_idx.json`; train is `train_list_jsfusion.txt`, or every other video.
-    - 1k-b: `train_list_miech.txt` and `val_list_miech.txt`, the latter with the first caption of each video.
+    - 1k-b: `train_list_miech.txt` and `val_list_miech.txt` (CE) or `test_list_miech.txt` (MMT), the latter with the
+      first caption of each video.
     """
 
     root: Path  # the folder
@@ -116,7 +117,11 @@ class OfficialLists:
         return {video: (captions[video][k],) for video, k in numbers.items()}
 
     def _list(self, split: str) -> Path:
-        return self.root / f"{split}_list_{_FILES[self.lists]}.txt"
+        """Return the list of a split under CE's name, or under MMT's where only that exists."""
+        file = self.root / f"{split}_list_{_FILES[self.lists]}.txt"
+        by_mmt = {"full": f"{split}_list.txt", "1k-b": "test_list_miech.txt" if split == "val" else file.name}
+        other = self.root / by_mmt.get(self.lists, file.name)
+        return other if other.is_file() and not file.is_file() else file
 
     def _with_captions(self, videos: Sequence[str]) -> dict[str, CaptionPairs]:
         missing = [video for video in videos if video not in self.annotations.captions]

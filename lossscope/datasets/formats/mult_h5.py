@@ -17,7 +17,8 @@ from lossscope.io.files import fingerprint_of
 from .ragged import Floats
 
 T = TypeVar("T")
-_STEPS = {"rgb": 0.2, "scene": 1.0}  # seconds per feature, of experts whose times are never stored
+_STEPS = {"rgb": 0.2, "scene": 1.0, "s3d": 1.0, "vggish": 1.0}  # seconds per feature, where no times are stored
+_UNTIMED = frozenset({"rgb", "scene", "face", "ocr", "speech"})  # whose stored times the original does not read
 _FEATURES, _TIMES, _CAPTION = "features.", "features_t.", "raw_captions."
 
 
@@ -27,6 +28,8 @@ class MultH5:
 
     Each file may have `features.{expert}` (T, d), `features_t.{expert}` (T, 2) from and to in seconds, and
     `raw_captions.{i}`, words as bytes. An expert is missing when it is absent, empty, or its first number is NaN.
+    As in the original, stored times count for s3d and vggish (and experts it does not have); rgb has five features a
+    second, scene one, and face, ocr and speech have no times.
     Raises InputError without h5py.
     Source: Gabeur et al. 2020 (MMT).
     """
@@ -67,7 +70,7 @@ class MultH5:
         """
         path, widths = self.file(video), self.widths
         arrays = _read_file(
-            path, lambda file: {e: (_read_array(file, _FEATURES + e), _read_array(file, _TIMES + e)) for e in widths}
+            path, lambda file: {e: (_read_array(file, _FEATURES + e), _read_spans(file, e)) for e in widths}
         )
         return {e: self._check(path, e, values, spans) for e, (values, spans) in arrays.items()}
 
@@ -115,6 +118,11 @@ def _read_file(path: Path, read: Callable[[Any], T]) -> T:
 
 def _read_array(file: Any, key: str) -> Floats | None:
     return np.asarray(file[key][()], dtype=np.float32) if key in file else None
+
+
+def _read_spans(file: Any, expert: str) -> Floats | None:
+    """Return the stored times of an expert, (T, 2) seconds; None where there are none, or the original ignores them."""
+    return None if expert in _UNTIMED else _read_array(file, _TIMES + expert)
 
 
 def _read_widths(file: Any) -> dict[str, int]:

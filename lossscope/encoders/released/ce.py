@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 
 from ..layers.expert_inputs import item_shape_of, module_keys
 from ..types import OpenedModel, ReleasedFile
-from .expert_config import nested_options, read_count, read_margin, require_settings
+from .expert_config import nested_options, read_count, read_margin
 from .options import fit_weights, read_flag, require_tensor
 
 _EXPERTS: Mapping[str, int] = MappingProxyType({
@@ -21,11 +21,6 @@ _EXPERTS: Mapping[str, int] = MappingProxyType({
 })  # fmt: skip
 _ROWS: Mapping[str, int] = MappingProxyType({"audio": 29, "ocr": 49, "speech": 32})
 _WORDS = 37
-_ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
-    "use_ce": "pairwise", "use_mish": True, "use_bn_reason": True, "include_self": True, "num_g_layers": 3,
-    "num_h_layers": 0, "l2renorm": False, "freeze_weights": False, "concat_experts": False,
-    "concat_mix_experts": False, "randomise_feats": "",
-})  # fmt: skip
 
 
 def open_ce(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel | None:
@@ -37,7 +32,6 @@ def open_ce(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel 
     if len(released.towers) != 1 or "ce.moe_fc.weight" not in tower:
         return None
     arch = nested_options(released.options, "arch", "args")
-    require_settings(arch, _ARCHITECTURE)
     max_tokens = nested_options(released.options, "data_loader", "args", "max_tokens")
     clusters = _infer_clusters(tower)
     rows = {name: read_count(max_tokens, name, _ROWS.get(name, 1)) for name in clusters}

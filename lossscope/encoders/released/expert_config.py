@@ -26,13 +26,6 @@ def read_count(options: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-def require_settings(options: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise InputError when an option without any trace in the weights says that the file is of another model."""
-    for name, expected in settings.items():
-        if name in options and options[name] != expected:
-            raise InputError(f"option {name} of the file must be {expected!r} to be opened; got {options[name]!r}")
-
-
 def parse_counts(option: str, text: str) -> dict[str, int]:
     """Return `audio=8+ocr=43` as a dict, {} for an empty text. Raises InputError for any other text.
 

@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 from ..layers.bert import HEAD_WIDTH
 from ..layers.expert_inputs import item_shape_of
 from ..types import OpenedModel, ReleasedFile
-from .expert_config import nested_options, read_count, read_margin, require_settings
+from .expert_config import nested_options, read_count, read_margin
 from .options import fit_weights, read_flag, read_number, read_text, require_tensor
 
 _TYPES: Mapping[str, int] = MappingProxyType(
@@ -24,10 +24,6 @@ _TYPES: Mapping[str, int] = MappingProxyType(
 _FIRST_NEW_TYPE = 10  # type of the first expert that the original does not have
 _ROWS, _FRAMES, _LENGTH = 32, 30, 30
 _IGNORED = frozenset({"txt_bert.embeddings.position_ids"})
-_ARCHITECTURE: Mapping[str, Any] = MappingProxyType({
-    "vid_cont": "bert", "vid_inp": "both", "out_tok": "mxp", "pos_enc": "tint", "txt_wgh": "emb", "vid_wgh": "none",
-    "txt_pro": "gbn", "l2renorm": False, "normalize_experts": True,
-})  # fmt: skip
 
 
 def expert_types(experts: Sequence[str], types: int) -> list[int]:
@@ -54,7 +50,7 @@ def open_mmt(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel
         return None
     arch = nested_options(released.options, "arch", "args")
     video_options = nested_options(arch, "vid_bert_params")
-    _require_architecture(arch, video_options)
+    _require_first_state(arch)
     ignored = tuple(sorted(_IGNORED & tower.keys()))
     tower = {name: tensor for name, tensor in tower.items() if name not in _IGNORED}
     tower, notices = _pad_positions(tower, read_count(video_options, "max_position_embeddings", _ROWS))
@@ -74,10 +70,8 @@ def open_mmt(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel
     )
 
 
-def _require_architecture(arch: Mapping[str, Any], video_options: Mapping[str, Any]) -> None:
-    """Raise InputError when the configuration is of another model."""
-    require_settings(arch, _ARCHITECTURE)
-    require_settings(video_options, {"hidden_act": "gelu", "layer_norm_eps": 1e-12})
+def _require_first_state(arch: Mapping[str, Any]) -> None:
+    """Raise InputError unless the caption is BERT's first state."""
     text_output = read_text(arch, "txt_agg", "bertftn")
     if not re.fullmatch(r"bert(ftn|frz)\d*(cls)?", text_output):
         raise InputError(f"option txt_agg of the file must be a BERT's first state (bertftn); got {text_output!r}")
