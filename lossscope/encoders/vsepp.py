@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
-import torch
 from torch import Tensor, nn
 
-from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 
 from .base import Encoder, EncoderSpec
 from .layers.image_augmentation import augment_or_crop
-from .layers.pooled_resnet import DEPTHS, Resnet, identify_resnet, require_weights
+from .layers.pooled_resnet import DEPTHS, Resnet, require_weights
+from .layers.vector_scores import PAIRS_PER_CHUNK, Measure, finish_vectors, order_scores, score_range
 from .layers.vgg import Vgg19
 from .layers.vit import VITS, Vit
 from .layers.vse_towers import BatchNorms, CnnTower, GruTower, LinearTower, SmallCNN
-from .released.options import fit_weights, read_flag, read_text, require_tensor, triplet_spec
+from .released.known_options.vsepp import OPTIONS
+from .released.option_table import OptionTable
+from .released.options import fit_weights, read_flag, require_agreement, require_tensor
+from .released.scan_family import count_layers
+from .released.vse_options import read_vector_options, training_objective
+from .released.vsepp import infer_batch_norms, infer_network, is_vsepp, rename, require_images
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _Images = Literal[
@@ -45,8 +49,9 @@ class VSEPP(EncoderSpec):
     original's validation every 500 steps, after which it stayed in eval mode until the next epoch
     (vse_towers.CnnTower).
 
-    measure=order is S = −|max(0, t − v)|. Originals: dim 1024, words 300, word_init 0.1. Captions that a Python 3 port
-    read as bytes (`b'...'`) concern the data set, not this model.
+    measure=order is S = −|max(0, t − v)|; t has unit length whatever no_imgnorm is, and use_abs is taken last.
+    Originals: dim 1024, words 300, word_init 0.1. Captions that a Python 3 port read as bytes (`b'...'`) concern the
+    data set, not this model.
 
     Source: Faghri et al. 2018; Vendrov et al. 2016 (order); Li et al. 2022, B.1.1.
     """
@@ -64,13 +69,18 @@ class VSEPP(EncoderSpec):
     crop: int = 0  # side of a random resized crop, flipped half the time; in eval of the middle; 0 for none
     unit_input: bool = False  # scale features to unit length first
     bn_mode: BatchNorms = "frozen"  # batch norm and dropout of a frozen network in training
-    measure: Literal["cosine", "order"] = "cosine"  # score of two vectors
+    measure: Measure = "cosine"  # score of two vectors
     use_abs: bool = False  # take absolute values of the vectors
     no_imgnorm: bool = False  # do not scale v to unit length
+    layers: int = 1  # of the GRU
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     def __post_init__(self) -> None:
         if min(self.dim, self.words, self.width) < 1:
             raise InputError(f"dim, words and width must be at least 1; got {self.dim}, {self.words}, {self.width}")
+        if self.layers < 1:
+            raise InputError(f"layers must be at least 1; got {self.layers}")
         if not self.word_init > 0:
             raise InputError(f"word_init must be > 0; got {self.word_init}")
         if self.weights is not None and self.image in ("cnn-small", "linear"):
@@ -90,35 +100,36 @@ class VSEPP(EncoderSpec):
     @classmethod
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
         """Open a file of Faghri et al. or of Bleeker & de Rijke 2022: raw pictures (`cnn.*`) or precomputed vectors."""
-        if len(released.towers) != 2 or not _is_vsepp(released):
+        if len(released.towers) != 2 or not is_vsepp(released):
             return None
         image, text = released.towers
         fc, embed = require_tensor(image, "fc.weight", 2), require_tensor(text, "embed.weight", 2)
         raw = any(name.startswith("cnn.") for name in image)
-        measure = read_text(released.options, "measure", "cosine")
-        if measure not in ("cosine", "order"):
-            raise InputError(f"option measure of the file must be cosine or order; got {measure!r}")
         spec = cls(
-            image=_infer_network(image) if raw else "linear",
+            image=cast("_Images", infer_network(image)) if raw else "linear",
             dim=fc.shape[0],
             words=embed.shape[1],
             word_init=0.1,
             finetune=raw and read_flag(released.options, "finetune", False),
             crop=224 if raw else 0,
-            bn_mode="original" if raw else "frozen",
-            measure=cast('Literal["cosine", "order"]', measure),
-            use_abs=read_flag(released.options, "use_abs", False),
-            no_imgnorm=read_flag(released.options, "no_imgnorm", False),
+            bn_mode=infer_batch_norms(released.options) if raw else "frozen",
+            layers=count_layers(text, "rnn"),
+            **read_vector_options(released.options),
         )
+        require_images(released.options, spec.image)
+        sizes = {"embed_size": spec.dim, "word_dim": spec.words, "num_layers": spec.layers, "vocab_size": len(embed)}
+        require_agreement(released.options, sizes if raw else {**sizes, "img_dim": fc.shape[1]})
         shape = (3, 256, 256) if raw else (fc.shape[1],)
-        weights = {f"image.{_rename(k)}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
-        weights |= CnnTower.initial_counters("image.") if raw else {}
+        weights = {f"image.{rename(k)}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
+        weights |= CnnTower.initial_counters("image.") if spec.bn_mode == "original" else {}
         weights = fit_weights(spec, shape, len(embed), weights)
         notice = ("pictures: short side resized to 256; the middle 224 x 224 is read",) if raw else ()
-        return OpenedModel(spec, weights, shape, len(embed), triplet_spec(released.options), notices=notice)
+        objective = training_objective(released.options)
+        reading = {"fit": "short-side", "resample": "bilinear"} if raw else {}
+        return OpenedModel(spec, weights, shape, len(embed), objective, notices=notice, reading=reading)
 
     def _build_towers(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
-        text = GruTower(vocabulary_size, self.words, self.dim, self.word_init)
+        text = GruTower(vocabulary_size, self.words, self.dim, self.word_init, self.layers)
         return _Towers(self._build_image_tower(item_shape), text, self)
 
     def _build_image_tower(self, shape: ItemShape) -> nn.Module:
@@ -149,49 +160,20 @@ class _Towers(Encoder):
         self.text = text
         self.spec = spec
         self.pairwise = spec.measure == "order"
-        self.pairs_per_chunk = 1 << 14
+        self.pairs_per_chunk = PAIRS_PER_CHUNK
         self.is_cosine = spec.measure == "cosine" and not spec.no_imgnorm
-        if not self.is_cosine:
-            self.score_min = -2.0 if self.pairwise and not spec.no_imgnorm else -float("inf")
-            self.score_max = 0.0 if self.pairwise else float("inf")
+        self.score_min, self.score_max = score_range(spec.measure, not spec.no_imgnorm)
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         return {"backbone": list(self.image.cnn.parameters())} if isinstance(self.image, CnnTower) else {}
 
     def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
-        vectors = self.image(augment_or_crop(images, self.spec.crop, self.training)).float()
-        return EncodedBatch(self._take_abs(vectors if self.spec.no_imgnorm else normalise(vectors)))
+        vectors = self.image(augment_or_crop(images, self.spec.crop, self.training))
+        return EncodedBatch(finish_vectors(vectors, not self.spec.no_imgnorm, self.spec.use_abs))
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return EncodedBatch(self._take_abs(normalise(self.text(ids, lengths).float())))
+        return EncodedBatch(finish_vectors(self.text(ids, lengths), True, self.spec.use_abs))
 
     def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
-        """−|max(0, t − v)|, (n, m); its slope is 0 where no coordinate of t is above v's."""
-        above = (texts.vectors[None, :, :] - images.vectors[:, None, :]).relu()
-        return -torch.linalg.vector_norm(above, dim=2)  # type: ignore[no-any-return]
-
-    def _take_abs(self, vectors: Tensor) -> Tensor:
-        return vectors.abs() if self.spec.use_abs else vectors
-
-
-def _is_vsepp(released: ReleasedFile) -> bool:
-    """Return whether a file of two towers is of this family."""
-    image, text = released.towers
-    if "rnn.weight_ih_l0" not in text or any(name.endswith("_reverse") for name in text):
-        return False
-    precomputed = all(name.startswith("fc.") for name in image) and "fc.weight_v" not in image
-    other_families = {"cross_attn", "focal_type"} & released.options.keys()
-    return any(name.startswith("cnn.") for name in image) or (precomputed and not other_families)
-
-
-def _infer_network(image: Mapping[str, Tensor]) -> _Images:
-    if any(name.startswith("cnn.features.") for name in image):
-        return "vgg19"
-    return cast("_Images", identify_resnet(name for name in image if name.startswith("cnn.")))
-
-
-def _rename(name: str) -> str:
-    """Return a name of the image tower without data-parallel prefixes, and with today's indices of vgg's layers."""
-    name = name.replace("cnn.module.", "cnn.").replace("cnn.features.module.", "cnn.features.")
-    return name.replace("cnn.classifier.1.", "cnn.classifier.0.").replace("cnn.classifier.4.", "cnn.classifier.3.")
+        return order_scores(images.vectors, texts.vectors)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.similarity import Mask, normalise
+from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from .base import Encoder, EncoderSpec
 from .layers.captioning import Captioning
 from .layers.initialisation import init_xavier
+from .layers.vector_scores import PAIRS_PER_CHUNK, Measure, finish_vectors, order_scores, score_range
 from .layers.vse_towers import GruTower
-from .released.options import fit_weights, read_text, require_tensor, triplet_spec
-from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
+from .released.known_options.vsrn import OPTIONS
+from .released.option_table import OptionTable
+from .released.options import fit_weights, read_text, require_agreement, require_tensor
+from .released.scan_family import count_layers
+from .released.vse_options import read_vector_options, training_objective
+from .types import ANY_NUMBER, EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
-_REGIONS = 36  # of the authors' feature files; the model itself takes any number
+_FLICKR = "f30k_precomp"  # the one data set whose model the authors built otherwise
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class VSRN(EncoderSpec):
     starts as the identity. region_norm_axis=channels scales each region to unit length, which is sound; `regions`
     scales each channel over the regions, as the original's code does. captions=true adds the caption branch, whose
     loss, −log p of a batch's captions summed and divided by their number, is added to the objective's in training with
-    weight 1; released files have no branch.
+    weight 1; released files have no branch. measure, use_abs and no_imgnorm are VSE++'s.
 
     Not reproduced: the original lists the parameters of the branch and of the towers twice, so that Adam steps twice
     with them and clipping counts them twice.
@@ -47,10 +52,18 @@ class VSRN(EncoderSpec):
     final_bn: bool = True  # batch norm on the GRU's state (the original on Flickr30k; Bleeker & de Rijke always)
     captions: bool = False  # train the caption branch too
     longest: int = 60  # ids of a caption that the branch learns at most
+    measure: Measure = "cosine"  # score of two vectors
+    use_abs: bool = False  # take absolute values of the vectors
+    no_imgnorm: bool = False  # do not scale v to unit length
+    layers: int = 1  # of the GRU over words
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     def __post_init__(self) -> None:
         if min(self.dim, self.words, self.blocks) < 1:
             raise InputError(f"dim, words and blocks must be at least 1; got {self.dim}, {self.words}, {self.blocks}")
+        if self.layers < 1:
+            raise InputError(f"layers must be at least 1; got {self.layers}")
         if not self.word_init > 0 or self.longest < 3:
             raise InputError(f"word_init must be > 0 and longest >= 3; got {self.word_init} and {self.longest}")
 
@@ -67,26 +80,39 @@ class VSRN(EncoderSpec):
             return None
         image, text = released.towers
         fc, embed = require_tensor(image, "fc.weight", 2), require_tensor(text, "embed.weight", 2)
+        data = read_text(released.options, "data_name")
+        if not data.endswith("_precomp"):
+            raise InputError(f"option data_name of the file must end in _precomp, as VSRN reads regions; got {data!r}")
         spec = cls(
             dim=fc.shape[0],
             words=embed.shape[1],
             blocks=len({name.partition(".")[0] for name in image if name.startswith("Rs_GCN_")}),
             region_norm_axis="regions",
-            fc_norm=read_text(released.options, "data_name") != "f30k_precomp",
-            final_bn="bn.weight" in image,
+            fc_norm=data != _FLICKR,
+            final_bn=data == _FLICKR or "bn.weight" in image,
+            layers=count_layers(text, "rnn"),
+            **read_vector_options(released.options),
         )
-        shape = (_REGIONS, fc.shape[1])
+        sizes = {"embed_size": spec.dim, "word_dim": spec.words, "num_layers": spec.layers}
+        require_agreement(released.options, {**sizes, "vocab_size": len(embed), "img_dim": fc.shape[1]})
+        shape = (ANY_NUMBER, fc.shape[1])
         weights = {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
         weights = fit_weights(spec, shape, len(embed), weights)
         notice = "files of this family do not hold the caption branch: training continues without it (captions=false)"
-        return OpenedModel(spec, weights, shape, len(embed), triplet_spec(released.options), notices=(notice,))
+        objective = training_objective(released.options)
+        return OpenedModel(spec, weights, shape, len(embed), objective, notices=(notice,))
 
 
 class _VSRN(Encoder):
     def __init__(self, spec: VSRN, width: int, vocabulary_size: int) -> None:
         super().__init__()
+        self.spec = spec
+        self.pairwise = spec.measure == "order"
+        self.pairs_per_chunk = PAIRS_PER_CHUNK
+        self.is_cosine = spec.measure == "cosine" and not spec.no_imgnorm
+        self.score_min, self.score_max = score_range(spec.measure, not spec.no_imgnorm)
         self.image = _Regions(spec, width)
-        self.text = GruTower(vocabulary_size, spec.words, spec.dim, spec.word_init)
+        self.text = GruTower(vocabulary_size, spec.words, spec.dim, spec.word_init, spec.layers)
         if spec.captions:
             self.captioning = Captioning(spec.dim, vocabulary_size, spec.words, spec.longest)
 
@@ -94,10 +120,13 @@ class _VSRN(Encoder):
         assert isinstance(images, Tensor)
         vectors, regions = self.image(images.float())
         extra = {"regions": regions.float()} if self.training and hasattr(self, "captioning") else {}
-        return EncodedBatch(normalise(vectors.float()), extra=extra)
+        return EncodedBatch(finish_vectors(vectors, not self.spec.no_imgnorm, self.spec.use_abs), extra=extra)
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return EncodedBatch(normalise(self.text(ids, lengths).float()))
+        return EncodedBatch(finish_vectors(self.text(ids, lengths), True, self.spec.use_abs))
+
+    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
+        return order_scores(images.vectors, texts.vectors)
 
     def extra_loss(
         self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor

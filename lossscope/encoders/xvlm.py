@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
@@ -18,6 +18,8 @@ from .layers.cross_encoder import HEAD_WIDTH, CrossEncoderConfig
 from .layers.swin import HEAD_WIDTH as SWIN_HEAD
 from .layers.swin import SwinConfig
 from .released.checkpoint_file import read_released
+from .released.known_options.xvlm import OPTIONS
+from .released.option_table import OptionTable
 from .released.options import fit_weights
 from .released.xvlm import infer_image_size, infer_sizes, is_xvlm, read_whole_number, resize_bias_tables, select_weights
 from .types import ItemShape, OpenedModel, ReleasedFile
@@ -28,7 +30,8 @@ class XVLM(EncoderSpec):
     """v = norm(W_v mean(Swin(image))), t = norm(W_t [CLS]); itc: S = v · t; itm: S = logit of a match, fused [CLS].
 
     score=itm: training scores all pairs of a batch; eval scores each query's k_test best by v · t and leaves the rest
-    unscored, so that the two directions differ (the original fills in −100).
+    unscored, so that the two directions differ. The original fills in −100 and ranks these by their place: below
+    k_test=10 its R@10 counts them, where here a positive that is not scored has the last rank.
 
     itm_loss=true adds itm_weight times the two-class loss of B positive pairs and 2 B hard negatives, drawn at `temp`
     among what is neither positive nor masked (same-image=mask excludes captions of the same picture, as the original
@@ -43,6 +46,8 @@ class XVLM(EncoderSpec):
 
     Source: Zeng et al. 2022.
     """
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     score: Literal["itc", "itm"] = "itc"  # cosine of the two vectors, or logit of a match
     k_test: int = 128  # candidates of a query that itm scores in eval
@@ -135,7 +140,7 @@ class XVLM(EncoderSpec):
         if not is_xvlm(released):
             return None
         weights, ignored = select_weights(released)
-        defaults = {"k_test": 128, "max_words": 30, "max_tokens": 40}
+        defaults = {"k_test": 128, "max_tokens": 40}
         options: dict[str, Any] = {
             name: read_whole_number(released.options, name, default) for name, default in defaults.items()
         }
@@ -149,6 +154,6 @@ class XVLM(EncoderSpec):
         return OpenedModel(
             spec, fitted, (3, side, side), size, f"infonce:tau={tau:.9g},learn=false",
             ignored=ignored, context_length=spec.max_tokens,
-            notices=(f"pictures: the whole picture squeezed to {side} x {side}",
-                     "S is the cosine of the two vectors; score=itm re-ranks the best"),
+            notices=("S is the cosine of the two vectors; score=itm re-ranks the best",),
+            reading={"fit": "squeeze", "resample": "bicubic", "size": str(side)},
         )  # fmt: skip

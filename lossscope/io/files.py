@@ -66,6 +66,9 @@ def fingerprint_of(*parts: bytes | str) -> str:
     return digest.hexdigest()
 
 
+_PYTHON_2_OPCODES = r"Unsupported operand (73|76|83|84)\b"  # torch's words for INT, LONG, STRING and BINSTRING
+
+
 def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
     """Read a `.pt` file with weights_only: tensors and plain containers, never code.
 
@@ -84,6 +87,9 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(list(inert)):
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        if re.search(_PYTHON_2_OPCODES, str(error)):
+            what = "it has texts or numbers as Python 2 wrote them; convert it with --old-pickle"
+            raise InputError(f"{path} must hold plain data of Python 3; {what}") from error
         match = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it holds {match[1]} objects" if match else "it is damaged, or holds objects of other kinds"
         raise InputError(

@@ -17,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 Floats = npt.NDArray[np.float32]
+_DRAWN = (1 << 18) - 5  # a prime, so that rows of repeated numbers differ
 
 
 def weights_by_rule(shapes: Mapping[str, Sequence[int]], seed: int = 0, scale: float = 0.3) -> dict[str, Tensor]:
@@ -25,6 +26,15 @@ def weights_by_rule(shapes: Mapping[str, Sequence[int]], seed: int = 0, scale: f
     Those named running_var, weight_g and logit_scale are positive; num_batches_tracked is a whole number.
     """
     return {name: _tensor(name, tuple(shape), seed, scale) for name, shape in shapes.items()}
+
+
+def network_by_rule(shapes: Mapping[str, Sequence[int]], seed: int = 0) -> dict[str, Tensor]:
+    """Return tensors for a deep network of pictures, whose activations stay near 1: deviation √(2 / fan in).
+
+    Batch norms are near the identity, but for `bn3`, the last one of a block, at 0.5. At most 2¹⁸ numbers are drawn for
+    a tensor and repeated, as large ones would take seconds.
+    """
+    return {name: _network_tensor(name, tuple(shape), seed) for name, shape in shapes.items()}
 
 
 def features_by_rule(shape: Sequence[int], seed: int = 0) -> Floats:
@@ -43,6 +53,21 @@ def write_pictures(folder: Path, sizes: Sequence[tuple[int, int]], seed: int = 0
         paths.append(folder / f"{number}.png")
         Image.fromarray(np.clip(smooth + noise, 0, 255).astype(np.uint8)).save(paths[-1])
     return paths
+
+
+def _network_tensor(name: str, shape: tuple[int, ...], seed: int) -> Tensor:
+    if name.endswith("num_batches_tracked"):
+        return torch.tensor(7)
+    size = int(np.prod(shape))
+    drawn = np.random.RandomState((zlib.crc32(name.encode()) + seed) % (1 << 32)).standard_normal(min(size, _DRAWN))
+    values = np.resize(drawn.astype(np.float32), shape)
+    if len(shape) > 1:
+        return torch.from_numpy(values * np.float32((2 * shape[0] / size) ** 0.5))
+    if name.endswith("running_var"):
+        return torch.from_numpy(1 + np.float32(0.1) * np.abs(values))
+    if name.endswith("weight"):
+        return torch.from_numpy(np.float32(0.5 if "bn3" in name else 1.0) * (1 + np.float32(0.1) * values))
+    return torch.from_numpy(np.float32(0.02) * values)
 
 
 def _tensor(name: str, shape: tuple[int, ...], seed: int, scale: float) -> Tensor:

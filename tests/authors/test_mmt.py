@@ -13,7 +13,7 @@ import torch
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from tests.authors.expert_videos import EXPERTS, WORDS, write_mmt_videos
-from tests.authors.rule import weights_by_rule
+from tests.authors.rule import network_by_rule
 
 pytest.importorskip("transformers")
 DATA = Path("tests/data/authors")
@@ -30,7 +30,7 @@ def write_file(folder: Path, keep: bool) -> Path:
         "train_sets": [{"type": "ExpertDataLoader", "args": {"mix": [mix]}}],
         "loss": {"type": "MaxMarginRankingLoss", "args": {"margin": 0.05, "fix_norm": True}},
     }
-    weights = weights_by_rule(MADE["shapes"], scale=MADE["scale"])
+    weights = network_by_rule(MADE["shapes"])
     content = {"arch": "CENet", "epoch": 3, "state_dict": weights, "config": config}
     torch.save(content, folder / "trained_model.pth")
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", "utf-8")

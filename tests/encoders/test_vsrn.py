@@ -149,6 +149,7 @@ def test_names_of_the_caption_branch_stand_apart() -> None:
         ("vsrn:dim=0", "dim, words and blocks must be at least 1; got 0"),
         ("vsrn:word_init=0", "word_init must be > 0 and longest >= 3; got 0"),
         ("vsrn:longest=2", "got 0.1 and 2"),
+        ("vsrn:layers=0", "layers must be at least 1; got 0"),
     ],
 )
 def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:

@@ -144,13 +144,13 @@ class CnnTower(nn.Module):
 class GruTower(nn.Module):
     """GRU(words) at the last token of each caption: (n, L) ids, (n,) lengths -> (n, dim).
 
-    Word vectors start uniform in ±word_init. Source: Faghri et al. 2018.
+    Word vectors start uniform in ±word_init; of several layers the last one's state counts. Source: Faghri et al. 2018.
     """
 
-    def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float) -> None:
+    def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float, layers: int = 1) -> None:
         super().__init__()
         self.embed = build_embedding(vocabulary_size, words, word_init)
-        self.rnn = nn.GRU(words, dim, batch_first=True)
+        self.rnn = nn.GRU(words, dim, layers, batch_first=True)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         states, _ = self.rnn(self.embed(ids))

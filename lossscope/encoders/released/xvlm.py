@@ -85,13 +85,17 @@ def read_whole_number(options: Mapping[str, Any], name: str, default: int) -> in
 
 
 def infer_image_size(released: ReleasedFile, patch: int, stages: int, window: int) -> int:
-    """Return the side of the pictures, from the mask of the first stage's windows.
+    """Return the side of the pictures, from the mask of the first stage's windows, or from the option image_res.
 
-    Without that mask, the last stage is taken to be a single window.
+    Without either, the last stage is taken to be a single window. Raises InputError when the two differ.
     """
     mask = released.towers[0].get("vision_encoder.layers.0.blocks.1.attn_mask")
     across = math.isqrt(mask.shape[0]) if mask is not None and mask.ndim == 3 else 1 << (stages - 1)
-    return across * window * patch
+    side = across * window * patch
+    stated = read_whole_number(released.options, "image_res", side)
+    if mask is not None and stated != side:
+        raise InputError(f"option image_res of the file must be {side}, as its windows are; got {stated}")
+    return stated
 
 
 def resize_bias_tables(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:

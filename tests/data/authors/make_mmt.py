@@ -22,9 +22,9 @@ import transformers
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.authors.expert_videos import CAPTIONS, EXPERTS, WORDS, write_mmt_videos
-from tests.authors.rule import weights_by_rule
+from tests.authors.rule import network_by_rule
 
-FRAMES, LENGTH, POSITIONS, SCALE = 5, 12, 8, 0.5
+FRAMES, LENGTH, POSITIONS = 5, 12, 8
 VIDEO_BERT = {
     "vocab_size_or_config_json_file": 10, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 24, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1,
@@ -86,7 +86,7 @@ def main() -> None:
     file = Path(__file__).with_suffix("").with_name("mmt")
     np.savez_compressed(file.with_suffix(".npz"), **answers)
     content = {
-        "frames": FRAMES, "length": LENGTH, "scale": SCALE, "arch": {"type": "CENet", "args": ARCHITECTURE},
+        "frames": FRAMES, "length": LENGTH, "arch": {"type": "CENet", "args": ARCHITECTURE},
         "shapes": shapes, "metrics": metrics,
     }  # fmt: skip
     file.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
@@ -105,7 +105,7 @@ def score(root: Path, architecture: dict[str, Any]) -> tuple[Any, dict[str, list
     model = CENet(expert_dims=dims, tokenizer=tokenizer, **architecture).eval()
     state = model.state_dict()
     floats = {name: list(tensor.shape) for name, tensor in state.items() if tensor.is_floating_point()}
-    model.load_state_dict({**state, **weights_by_rule(floats, scale=SCALE)})
+    model.load_state_dict({**state, **network_by_rule(floats)})
     data = MSRVTT(
         cut_name="jsfusion", split_name="test", data_dir=str(root / "feats"), raw_input_dims=EXPERTS,
         max_text_words=LENGTH, max_expert_tokens=FRAMES, tokenizer=tokenizer, training=False, loaded_data={},
