@@ -37,16 +37,14 @@ def convert(
 
     Every tensor must find its place, or nothing is written. Nothing in the file but data is ever built.
     """
-    from lossscope.registry import build, spec_of
     from lossscope.sources.checkpoints.conversion import describe, open_released
 
     if out.suffix not in (".pt", ".safetensors"):
         raise usage(f"OUT must end in .pt or .safetensors; got {out}")
     if out.exists() and not force:
         raise usage(f"OUT must be a new file; {out} exists. Choose another, or pass --force")
-    spec = "" if data is None else spec_of(build("datasets", data))
     checkpoint, notices = open_released(
-        foreign, vocabulary, spec, old_pickle, encoder_option or (), accept_option or ()
+        foreign, vocabulary, data or "", old_pickle, encoder_option or (), accept_option or ()
     )
     if encoder_option:
         checkpoint = checkpoint.with_encoder(encoder_option)

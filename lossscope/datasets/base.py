@@ -21,12 +21,13 @@ class Images(Protocol):
 
     @property
     def shape(self) -> ItemShape:
-        """Shape of one item: (3, H, W) uint8 pixels, (d,) / (R, d) float32 features, or several shapes by name."""
+        """Shape of one item: (3, H, W) pixels, (d,) / (R, d) float32 features, or several shapes by name."""
 
     def __len__(self) -> int: ...
 
     def take(self, rows: Rows) -> Items:
-        """Return the items of `rows`: (n, 3, H, W) uint8, (n, d) or (n, R, d) float32, or several arrays by name."""
+        """Return the items of `rows`: pixels, (n, 3, H, W) uint8 or float32 in 0..1; features, (n, d) or (n, R, d)
+        float32; or several arrays by name."""
 
 
 class CaptionVectors(Protocol):

@@ -12,11 +12,13 @@ from lossscope.io.json_files import identifier, member, read_json
 
 from .formats.captioned import (
     CaptionedPicture,
+    Fit,
     OnError,
     PictureSplit,
     Resample,
     build_picture_split,
     check_options,
+    choose_fit,
     split_by_hash,
 )
 
@@ -43,6 +45,7 @@ class Coco:
     crop: bool = True  # cut out the middle square, instead of squeezing the picture
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
+    fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
 
     def __post_init__(self) -> None:
         check_options("coco", self.size, self.captions)
@@ -70,7 +73,8 @@ class Coco:
         if not items:
             got = f"none in {name!r} of {Path(self.root) / self.file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
-        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        fit = choose_fit(self.fit, self.crop)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import member, read_json
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options, choose_fit
 from .formats.feature_rows import ALIASES, SPLITS, read_lines
+from .formats.linear_pictures import LinearPictures
+from .formats.pictures import PictureFiles
 from .formats.redundant_rows import PER_IMAGE
 
 
@@ -20,6 +24,9 @@ class Grids:
 
     `precomp/{split}_caps.txt` has five captions for each picture; there is one id a picture or one a caption. `val`
     means `dev`, as in precomp. Raises InputError for anything missing or malformed.
+
+    The original resizes by cv2, whose linear filter does not average over the pixels that it skips: resample=cv2 gives
+    its pixels, as floats. Pillow's bilinear filter, the default, averages over them.
     Source: Chen et al. 2021 (VSE-infinity).
     """
 
@@ -27,11 +34,14 @@ class Grids:
     folder: str = "images"  # folder of the pictures, below root: images for COCO, flickr30k-images for Flickr30k
     size: int = 512  # pixels of a side
     squeeze: bool = True  # keep the whole picture, its aspect ratio lost, as the original; else cut out the middle
+    resample: Literal["bilinear", "cv2"] = "bilinear"  # filter: Pillow's, or the original's
     dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
 
     def __post_init__(self) -> None:
         check_options("grids", self.size, self.dev_first)
+        if self.resample == "cv2" and not self.squeeze:
+            raise InputError("grids:squeeze must be true for resample=cv2, which resizes the whole picture; got false")
 
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits that have ids and captions, train first."""
@@ -46,7 +56,8 @@ class Grids:
         items = _read_items(*self._files(stem), _read_mapping(Path(self.root) / "id_mapping.json"), self._pictures)
         if self.dev_first and stem in ALIASES:
             items = items[: -(-self.dev_first // PER_IMAGE)]
-        return build_picture_split(name, items, self.size, 0, not self.squeeze, self.on_error)
+        split = build_picture_split(name, items, self.size, 0, choose_fit(None, not self.squeeze), self.on_error)
+        return split if self.resample == "bilinear" else _interpolate(split, self.size)
 
     @property
     def _pictures(self) -> Path:
@@ -55,6 +66,13 @@ class Grids:
     def _files(self, name: str) -> tuple[Path, Path]:
         folder = Path(self.root) / "precomp"
         return folder / f"{name}_ids.txt", folder / f"{name}_caps.txt"
+
+
+def _interpolate(split: PictureSplit, size: int) -> PictureSplit:
+    """Return the split with pictures resized as cv2 does."""
+    assert isinstance(split.images, PictureFiles)
+    images = LinearPictures(split.images.paths, size)
+    return replace(split, images=images, fingerprint=fingerprint_of(split.fingerprint, "cv2"))
 
 
 def _read_mapping(file: Path) -> Mapping[str, str]:

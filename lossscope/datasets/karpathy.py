@@ -11,7 +11,16 @@ from typing import Any
 from lossscope.errors import InputError
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, Resample, build_picture_split, check_options
+from .formats.captioned import (
+    CaptionedPicture,
+    Fit,
+    OnError,
+    PictureSplit,
+    Resample,
+    build_picture_split,
+    check_options,
+    choose_fit,
+)
 
 _ORDER = ("train", "val", "test", "restval")
 _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name}-images/{file}")
@@ -34,6 +43,7 @@ class Karpathy:
     crop: bool = True  # cut out the middle square, instead of squeezing the picture
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read (decodes all pictures first)
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
+    fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
 
     def __post_init__(self) -> None:
         check_options("karpathy", self.size, self.captions)
@@ -51,7 +61,8 @@ class Karpathy:
         entries = self._entries[name]
         layout = self._find_layout([(folder, item.id) for folder, item in entries])
         items = [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
-        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        fit = choose_fit(self.fit, self.crop)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     @property
     def _file(self) -> Path:

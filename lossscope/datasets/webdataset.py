@@ -16,11 +16,13 @@ from lossscope.io.json_files import expect
 
 from .formats.captioned import (
     CaptionedPicture,
+    Fit,
     OnError,
     PictureSplit,
     Resample,
     build_picture_split,
     check_options,
+    choose_fit,
     split_by_hash,
 )
 from .formats.tar_index import TarMember, list_members
@@ -46,6 +48,7 @@ class WebDataset:
     crop: bool = True  # cut out the middle square, instead of squeezing the picture
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
+    fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
 
     def __post_init__(self) -> None:
         check_options("webdataset", self.size, self.captions)
@@ -67,7 +70,8 @@ class WebDataset:
             items = [item for path in self._paths if _split_in_name(path) == name for item in _read_samples(path)]
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
-        return build_picture_split(name, items, self.size, self.captions, self.crop, self.on_error, self.resample)
+        fit = choose_fit(self.fit, self.crop)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     @property
     def _paths(self) -> list[Path]:

@@ -10,7 +10,16 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import expect, identifier, member, read_json_value
 from lossscope.text.xvlm_captions import clean_caption
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
+from .formats.captioned import (
+    CaptionedPicture,
+    Fit,
+    OnError,
+    PictureSplit,
+    Resample,
+    build_picture_split,
+    check_options,
+    choose_fit,
+)
 
 _SPLITS = ("train", "val", "test")
 
@@ -20,8 +29,8 @@ class XVLM:
     """The pictures and captions of `{root}/{name}_{split}.json`.
 
     A file is a list of records: `image`, a path below the folder of pictures, and `caption`, one text (train, a record
-    per caption, records of one picture having the same `image_id`) or several (val, test). Pictures are resampled
-    bicubically. Raises InputError for anything missing or malformed.
+    per caption, records of one picture having the same `image_id`) or several (val, test).
+    Raises InputError for anything missing or malformed.
     Source: Zeng et al. 2022 (X-VLM).
     """
 
@@ -33,6 +42,8 @@ class XVLM:
     captions: int = 0  # number of captions of each picture, the first ones; 0: all
     words: int = 0  # clean captions (lower case, no punctuation) and keep this many words, 30 in the original; 0: as is
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
+    resample: Resample = "bicubic"  # bicubic as the original, or bilinear
+    fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as squeeze says
 
     def __post_init__(self) -> None:
         check_options("xvlm", self.size, self.captions)
@@ -49,7 +60,8 @@ class XVLM:
             splits = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
             raise InputError(f"split of xvlm must be one of {splits}; got {name!r}")
         items = _read(self._file(name), Path(self.root) / self.folder, self.words)
-        return build_picture_split(name, items, self.size, self.captions, not self.squeeze, self.on_error, "bicubic")
+        fit = choose_fit(self.fit, not self.squeeze)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"

@@ -118,6 +118,8 @@ class EncoderSpec:
 
     released_options: ClassVar[OptionTable] = OptionTable()
     """What becomes of each option in the files that from_released opens; one in no list is refused."""
+    floors_median_rank: ClassVar[bool] = True
+    """Whether the authors round the median rank down."""
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a newly initialised encoder for items of that shape. Raises InputError when they do not fit."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from .layers.cross_attention import (
     mean_over_queries,
     vector_lengths,
 )
+from .layers.focal_attention import EXACT_TIE, Focal, focus_attention, threshold_of
 from .layers.scan_towers import (
     RegionTower,
     WordTower,
@@ -26,20 +28,21 @@ from .layers.scan_towers import (
     require_region_shape,
     word_batch,
 )
+from .released.known_options.bfan import OPTIONS
+from .released.option_table import OptionTable
 from .released.options import read_number
 from .released.scan_family import (
-    REGIONS,
     has_region_and_word_towers,
-    matrix_shape,
     open_model,
     prefixed_weights,
+    read_towers,
+    read_weight_norm,
+    region_width,
     translate_option,
 )
-from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
+from .types import ANY_NUMBER, EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
-Focal = Literal["equal", "prob"]
 _FOCAL: dict[str, Focal] = {"equal": "equal", "prob": "prob"}
-TIE = 1e-5  # relative difference of attention that rounding can cause
 _NOTICE = (
     "BFAN was trained on files of word ids, and it is not known whether they hold <start> and <end>. Compare its "
     "recalls with the published ones before relying on it"
@@ -53,18 +56,28 @@ class BFAN(EncoderSpec):
     a is SCAN's attention with clipped, l2-normalised similarities and λ = lambda_softmax. H keeps context element j of
     query i if it is more relevant than the others: `equal` a_ij > 1/L, `prob` a_ij > Σ_k a_ik^1.5 / Σ_k a_ik^0.5. H is
     constant in the gradient. Where it keeps nothing (equal attention, or one word only) the original divides 0 by 0;
-    here a stays unchanged. S lies in [−2, 2], and the margin is on that scale. Source: Liu et al. 2019.
+    here a stays unchanged. S lies in [−2, 2], and the margin is on that scale.
+
+    In evaluation H of attention near the threshold is decided in float64, in which the original evaluates; in training
+    what float32 cannot tell from the threshold is dropped. Source: Liu et al. 2019.
     """
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     focal: Focal = "equal"  # condition of H for a context element to be kept
     lambda_softmax: float = 20.0  # λ of the attention's softmax
     clip: Clip = "leaky"  # negative similarities, as in scan: hard sets them to 0, leaky to a tenth
+    layers: int = 1  # number of GRUs, one over the states of the other
+    weight_norm: bool = False  # the map of regions as g V / |V|
+    no_imgnorm: bool = False  # do not scale vectors of regions to unit length
+    no_txtnorm: bool = False  # do not scale vectors of words to unit length
     dim: int = 1024  # joint width
     words: int = 300  # width of a word vector
     word_init: float = 0.1  # word vectors start uniform in ±word_init
 
     def __post_init__(self) -> None:
         require_positive(dim=self.dim, words=self.words, word_init=self.word_init, lambda_softmax=self.lambda_softmax)
+        require_positive(layers=self.layers)
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a new model for images of (regions, d). Raises InputError for other items."""
@@ -77,14 +90,13 @@ class BFAN(EncoderSpec):
         if "focal_type" not in options or not has_region_and_word_towers(released):
             return None
         weights = prefixed_weights(released)
-        dim, width = matrix_shape(weights, "image.fc.weight")
         spec = cls(
             focal=translate_option(options, "focal_type", _FOCAL, "equal"),
             lambda_softmax=read_number(options, "lambda_softmax", 20.0),
-            dim=dim,
-            words=matrix_shape(weights, "text.embed.weight")[1],
+            weight_norm=read_weight_norm(weights, options),
+            **read_towers(weights, options, "text.rnn"),
         )
-        return open_model(spec, weights, (REGIONS, width), options, [_NOTICE])
+        return open_model(spec, weights, (ANY_NUMBER, region_width(weights)), options, [_NOTICE])
 
 
 class _Bfan(Encoder):
@@ -96,8 +108,8 @@ class _Bfan(Encoder):
     def __init__(self, spec: BFAN, shape: tuple[int, int], vocabulary_size: int) -> None:
         super().__init__()
         self.spec = spec
-        self.image = RegionTower(shape[1], spec.dim)
-        self.text = WordTower(vocabulary_size, spec.words, spec.dim, True, spec.word_init)
+        self.image = RegionTower(shape[1], spec.dim, spec.weight_norm, spec.no_imgnorm)
+        self.text = WordTower(vocabulary_size, spec.words, spec.dim, True, spec.word_init, spec.layers, spec.no_txtnorm)
 
     def encode_images(self, images: Items) -> EncodedBatch:
         return encode_regions(self.image, images)
@@ -114,14 +126,32 @@ class _Bfan(Encoder):
     def _mean(self, s: Tensor, context: EncodedBatch, queries: EncodedBatch) -> Tensor:
         """Return the mean of r over the queries, (k, q), from s (k, C, Q, q)."""
         assert context.local is not None and queries.local is not None
-        a = attention_weights(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, context.mask)
+        a = self._attend(s, context.mask)
+        decide = partial(self._decide, context, queries) if self._in_float64 else None
         r = attended_cosines(
-            focus_attention(a, self.spec.focal, _context_sizes(context)),
+            focus_attention(a, self.spec.focal, _context_sizes(context), queries.mask, decide),
             s,
             gram_matrices(context.local),
             vector_lengths(queries.local),
         )
         return mean_over_queries(r, queries.mask)
+
+    def _attend(self, s: Tensor, present_context: Tensor | None) -> Tensor:
+        return attention_weights(s, self.spec.lambda_softmax, "clipped_l2norm", self.spec.clip, present_context)
+
+    @property
+    def _in_float64(self) -> bool:
+        """Whether attention near the threshold is decided in float64: in eval mode, where the device has it."""
+        return not self.training and next(self.parameters()).device.type != "mps"
+
+    def _decide(self, context: EncodedBatch, queries: EncodedBatch, items: Tensor, columns: Tensor) -> Tensor:
+        """Return H of pairs of a context item and a query item, (p,) each, in float64: (p, C, Q)."""
+        pairs = context.select(items)
+        assert pairs.local is not None and queries.local is not None
+        s = torch.bmm(pairs.local.double(), queries.local[columns].double().transpose(1, 2))
+        a = self._attend(s[..., None], pairs.mask)
+        threshold = threshold_of(a, self.spec.focal, _context_sizes(pairs))
+        return (a > threshold * (1 + EXACT_TIE))[..., 0]
 
 
 def _context_sizes(batch: EncodedBatch) -> Tensor:
@@ -130,26 +160,3 @@ def _context_sizes(batch: EncodedBatch) -> Tensor:
     if batch.mask is None:
         return torch.full(batch.local.shape[:1], batch.local.shape[1], device=batch.local.device)
     return batch.lengths
-
-
-def focus_attention(a: Tensor, focal: Focal, lengths: Tensor) -> Tensor:
-    """a' = H a / Σ_j H a, (k, C, Q, q).
-
-    An element that exceeds the threshold by rounding error only is dropped: with one query, all similarities above 0
-    become 1, and so the attention to several elements becomes equal.
-
-    Args:
-        a: attention, (k, C, Q, q).
-        focal: the condition of H.
-        lengths: (k,) number of present context elements.
-    """
-    with torch.no_grad():
-        if focal == "equal":
-            threshold = (1 / lengths.to(a.dtype))[:, None, None, None]
-        else:
-            root = a.sqrt()
-            threshold = (a * root).sum(1, keepdim=True) / root.sum(1, keepdim=True)
-        keep = a > threshold * (1 + TIE)
-        keep |= ~keep.any(1, keepdim=True)
-    kept = a * keep
-    return kept / kept.sum(1, keepdim=True)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
+from ._clip_model import ClipModel, build_clip_config
 from .base import Encoder, EncoderSpec, require_fit
-from .released.checkpoint_file import read_released
-from .released.clip import ignored_names, is_clip, read_configuration, select_configuration, select_weights
-from .released.transformer_config import build_config, parse_stored_config, read_scalar
-from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
-
-_MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+from .released.clip import has_openai_names, ignored_names, is_clip, select_weights
+from .released.clip_config import read_configuration, sizes_of
+from .released.containers import read_container
+from .released.image_processor import reading_of
+from .released.known_options.clip import OPTIONS
+from .released.open_clip_models import describe_model
+from .released.option_table import OptionTable
+from .released.transformer_config import parse_stored_config, read_scalar
+from .types import ItemShape, OpenedModel, ReleasedFile
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class CLIP(EncoderSpec):
     tokenizer.json), and the sizes are not used. Without it the model is random and its tokeniser is learnt from the
     training captions. Items are pictures of exactly the model's size; they are normalised here. logit_scale is stored
     but not trained: the objective infonce learns the temperature.
+
+    A released file whose configuration does not say them is opened with activation, heads and text_heads, or with the
+    `model` that has these: no tensor shows them.
 
     The extra layers L, dim x dim with bias, follow CLIP's own projection. Their place and start are our choice: the
     paper says one embedding layer of 768 on each tower, and no more. The parameter group `clip` of a recipe's rates and
@@ -46,43 +52,50 @@ class CLIP(EncoderSpec):
     layer: Literal["none", "identity", "xavier"] = "none"  # extra layer; identity starts as plain CLIP
     width: int = 64  # of the states of both towers
     depth: int = 2  # layers of each tower
-    heads: int = 4  # attention heads of a layer
+    heads: int = 4  # attention heads of a layer, of the image tower where text_heads is given
     patch: int = 8  # pixels of a patch's side
     dim: int = 64  # width of the joint space
     context: int = 40  # ids of a caption at most
     subwords: int = 2000  # size of the tokeniser that is learnt
+    text_heads: int | None = None  # attention heads of the text tower; none: heads
+    activation: Literal["gelu", "quick_gelu"] | None = None  # none: as configured, quick_gelu when new
+    model: str | None = None  # open_clip's name of the model in a released file, as ViT-H-14
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     def __post_init__(self) -> None:
         if min(self.width, self.depth, self.heads, self.patch, self.dim) < 1 or self.context < 3:
             raise InputError("width, depth, heads, patch and dim of clip must be at least 1, context at least 3")
-        if self.width % self.heads:
-            raise InputError(f"width must be a multiple of heads; got {self.width} and {self.heads}")
+        for name, heads in (("heads", self.heads), ("text_heads", self.text_heads or self.heads)):
+            if heads < 1 or (name == "heads" and self.width % heads):
+                raise InputError(f"width must be a multiple of {name}; got {self.width} and {heads}")
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a new model, or the folder's. Raises InputError when the items or the folder do not fit."""
+        if self.path is None and self.model is not None:
+            raise InputError(f"model is for released files, which state no heads; got {self.model} for a new CLIP")
         if self.path is None:
-            return _Towers(self._new_config(item_shape, vocabulary_size), self.layer, item_shape)
-        released = read_released(self.path)
-        config, weights = select_configuration(released.options), select_weights(released)
+            return ClipModel(self._new_config(item_shape, vocabulary_size), self.layer, item_shape)
+        config, weights = self._read_folder(self.path)
         with torch.device("meta"):
-            require_fit(_Towers(config, "none", item_shape).state_dict(), weights, f"the folder {self.path}")
-        model = _Towers(config, self.layer, item_shape)
+            require_fit(ClipModel(config, "none", item_shape).state_dict(), weights, f"the folder {self.path}")
+        model = ClipModel(config, self.layer, item_shape)
         model.load_state_dict({**weights, **model.extra_layers_state()})
         return model
 
     def rebuild(self, item_shape: ItemShape, vocabulary_size: int, stored_files: Mapping[str, str]) -> Encoder:
         if "config" not in stored_files:
             return self.build(item_shape, vocabulary_size)
-        return _Towers(parse_stored_config(stored_files, "CLIP"), self.layer, item_shape)
+        config = parse_stored_config(stored_files, "CLIP")
+        self._require_stored(config)
+        return ClipModel(config, self.layer, item_shape)
 
     def stored_files(self) -> Mapping[str, str]:
-        return (
-            {} if self.path is None else {"config": json.dumps(select_configuration(read_released(self.path).options))}
-        )
+        return {} if self.path is None else {"config": json.dumps(self._read_folder(self.path)[0])}
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is not None:
-            text = _build_config(select_configuration(read_released(self.path).options)).text_config
+            text = build_clip_config(self._read_folder(self.path)[0]).text_config
             return Subwords.from_folder(self.path, max_length=text.max_position_embeddings)
         return Subwords.train(captions, self.subwords, max_length=self.context)
 
@@ -90,102 +103,88 @@ class CLIP(EncoderSpec):
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
         if not is_clip(released):
             return None
-        weights, config = select_weights(released), read_configuration(released)
+        weights = select_weights(released)
+        config = read_configuration(released, weights)
         extra: Literal["none", "identity"] = "identity" if "head.img.weight" in weights else "none"
-        settings = _build_config(config)
+        settings = build_clip_config(config)
         side = settings.vision_config.image_size
         with torch.device("meta"):
-            require_fit(_Towers(config, extra, (3, side, side)).state_dict(), weights, f"the CLIP in {released.path}")
+            require_fit(ClipModel(config, extra, (3, side, side)).state_dict(), weights, f"the CLIP in {released.path}")
         return OpenedModel(
-            cls(layer=extra, **_size_options(settings)),
+            cls(layer=extra, **_described_options(settings)),
             weights,
             (3, side, side),
             settings.text_config.vocab_size,
-            objective=f"infonce:tau={math.exp(-read_scalar(weights, 'logit_scale', 0)):.9g},learn=false",
+            objective=_name_objective(released, weights),
             ignored=ignored_names(released),
             stored_files={"config": json.dumps(config)},
             context_length=settings.text_config.max_position_embeddings,
+            reading=reading_of(released.options, side, _READING if has_openai_names(released) else _FOLDER_READING),
+            cleaning="clip" if has_openai_names(released) else "",
         )
+
+    def _read_folder(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return configuration and weights of a folder. Raises InputError for options that are not done here."""
+        released = read_container(path)
+        weights = select_weights(released)
+        config = read_configuration(released, weights)
+        OPTIONS.require_known(released.options, (), path)
+        return config, weights
+
+    def _require_stored(self, config: Mapping[str, Any]) -> None:
+        """Raise InputError where an option that is given differs from the stored configuration; sizes are not used."""
+        stored = _size_options(build_clip_config(config))
+        stated: dict[str, Any] = {"activation": self.activation, "text_heads": self.text_heads}
+        if self.model is not None:
+            heads, activation = describe_model(self.model, sizes_of(config))
+            stated = {"activation": activation, "heads": heads.image, "text_heads": heads.text}
+        for name, value in stated.items():
+            if value not in (None, stored[name]):
+                raise InputError(f"{name} of the CLIP in this file is {stored[name]} and stays so; got {value}")
 
     def _new_config(self, shape: ItemShape, vocabulary: int) -> dict[str, Any]:
         side = shape[1] if isinstance(shape, tuple) and len(shape) == 3 else 0
         if side % self.patch:
             raise InputError(f"patch must divide the pictures' side, {side}; got {self.patch}")
-        shared = {
+        shared: dict[str, Any] = {
             "hidden_size": self.width, "intermediate_size": 4 * self.width, "num_hidden_layers": self.depth,
-            "num_attention_heads": self.heads,
+            "num_attention_heads": self.heads, "hidden_act": self.activation or "quick_gelu",
         }  # fmt: skip
         ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}  # as Subwords numbers them
         text = {**shared, **ends, "vocab_size": vocabulary, "max_position_embeddings": self.context}
+        text["num_attention_heads"] = self.text_heads or self.heads
         vision = {**shared, "image_size": side, "patch_size": self.patch}
         return {"text_config": text, "vision_config": vision, "projection_dim": self.dim}
 
 
-class _Towers(Encoder):
-    def __init__(self, config: Mapping[str, Any], layer: str, shape: ItemShape) -> None:
-        super().__init__()
-        from transformers import CLIPModel
+_READING = {"fit": "short-side", "resample": "bicubic"}  # of OpenAI and open_clip
+_FOLDER_READING = {"fit": "short-side-floor", "resample": "bicubic"}  # of transformers, where the folder says nothing
 
-        model: Any = CLIPModel(_build_config(config))
-        side = model.config.vision_config.image_size
-        if shape != (3, side, side):
-            raise InputError(f"pictures must be (3, {side}, {side}) for this CLIP; the data set has {shape}")
-        self.vision_model, self.text_model = model.vision_model, model.text_model
-        self.visual_projection, self.text_projection = model.visual_projection, model.text_projection
-        self.logit_scale = nn.Parameter(model.logit_scale.detach().clone(), requires_grad=False)
-        width = self.visual_projection.out_features
-        self.head = nn.ModuleDict(
-            {"img": _build_layer(width, layer), "txt": _build_layer(width, layer)} if layer != "none" else {}
-        )
 
-    def encode_images(self, images: Items) -> EncodedBatch:
-        assert isinstance(images, Tensor)
-        pixels = images.float() / 255 if images.dtype == torch.uint8 else images
-        mean, deviation = (pixels.new_tensor(x)[:, None, None] for x in (_MEAN, _DEVIATION))
-        pooled = self.vision_model(pixel_values=(pixels - mean) / deviation).pooler_output
-        return EncodedBatch(normalise(self._project("img", self.visual_projection(pooled))))
-
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        present = torch.arange(ids.shape[1], device=ids.device)[None] < lengths.to(ids.device)[:, None]
-        pooled = self.text_model(input_ids=ids, attention_mask=present.long()).pooler_output
-        return EncodedBatch(normalise(self._project("txt", self.text_projection(pooled))))
-
-    def parameter_groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
-        return {"clip": [p for name, p in self.named_parameters() if not name.startswith("head.")]}
-
-    def extra_layers_state(self) -> dict[str, Tensor]:
-        """Return the state of the extra layers, which no folder has."""
-        return {name: tensor for name, tensor in self.state_dict().items() if name.startswith("head.")}
-
-    def _project(self, tower: str, projected: Tensor) -> Tensor:
-        return self.head[tower](projected).float() if len(self.head) else projected.float()
+def _name_objective(released: ReleasedFile, weights: Mapping[str, Tensor]) -> str:
+    """Return the spec of the loss at the scale in the file: the sigmoid loss where it has a bias too."""
+    scale = read_scalar(weights, "logit_scale", 0)
+    if "logit_bias" in released.towers[0]:
+        bias = read_scalar(released.towers[0], "logit_bias", 0)
+        return f"siglip:scale={math.exp(scale):.9g},bias={bias:.9g},learn=false"
+    return f"infonce:tau={math.exp(-scale):.9g},learn=false"
 
 
 def _size_options(settings: Any) -> dict[str, Any]:
-    """Return the options that describe an opened model; it is built from its stored configuration."""
-    vision = settings.vision_config
+    """Return the options that describe a model which is built from its stored configuration."""
+    vision, text = settings.vision_config, settings.text_config
     return {
         "width": vision.hidden_size, "depth": vision.num_hidden_layers, "heads": vision.num_attention_heads,
         "patch": vision.patch_size, "dim": settings.projection_dim,
-        "context": settings.text_config.max_position_embeddings,
+        "context": text.max_position_embeddings, "text_heads": text.num_attention_heads,
+        "activation": vision.hidden_act,
     }  # fmt: skip
 
 
-def _build_layer(width: int, start: str) -> nn.Linear:
-    """Return an extra layer."""
-    layer = nn.Linear(width, width)
-    nn.init.zeros_(layer.bias)
-    if start == "identity":
-        nn.init.eye_(layer.weight)
-    else:
-        nn.init.xavier_uniform_(layer.weight)
-    return layer
-
-
-def _build_config(config: Mapping[str, Any]) -> Any:
-    """Return the configuration with all defaults. Raises InputError without transformers, or for an invalid one."""
-    try:
-        from transformers import CLIPConfig
-    except ImportError as error:
-        raise InputError("clip needs transformers; install lossscope[hf]") from error
-    return build_config(CLIPConfig, select_configuration(config), "CLIP")
+def _described_options(settings: Any) -> dict[str, Any]:
+    """Return the options of an opened model's spec: those that differ from what the others imply."""
+    options = _size_options(settings)
+    del options["activation"]
+    if options["text_heads"] == options["heads"]:
+        del options["text_heads"]
+    return options

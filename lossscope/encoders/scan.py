@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,21 +28,25 @@ from .layers.scan_towers import (
     require_region_shape,
     word_batch,
 )
+from .released.known_options.scan import OPTIONS
+from .released.option_table import OptionTable
 from .released.options import read_number
 from .released.scan_family import (
-    REGIONS,
     has_region_and_word_towers,
-    matrix_shape,
+    is_bidirectional,
     open_model,
     prefixed_weights,
+    read_towers,
+    read_weight_norm,
+    region_width,
     translate_option,
 )
-from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
+from .types import ANY_NUMBER, EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 Direction = Literal["t2i", "i2t"]
 Pool = Literal["avg", "lse", "sum", "max"]
 _DEFAULT_LAMBDA = {"t2i": 9.0, "i2t": 4.0}
-_NORMS: tuple[Norm, ...] = ("clipped_l2norm", "l2norm", "clipped_l1norm", "l1norm", "clipped", "softmax", "no_norm")
+_NORMS: tuple[Norm, ...] = ("clipped_l2norm", "l2norm", "clipped", "softmax", "no_norm")  # all that run there
 _POOLS: dict[str, Pool] = {"LogSumExp": "lse", "Mean": "avg", "Max": "max", "Sum": "sum"}
 _DIRECTIONS: dict[str, Direction] = {"t2i": "t2i", "i2t": "i2t"}
 
@@ -60,6 +64,8 @@ class SCAN(EncoderSpec):
     Source: Lee et al. 2018.
     """
 
+    released_options: ClassVar[OptionTable] = OPTIONS
+
     direction: Direction = "t2i"  # t2i: words attend to regions; i2t: regions attend to words
     pool: Pool = "avg"  # how the cosines of a pair become one score
     lambda_softmax: float | None = None  # λ of the attention; none for the original's 9 (t2i) or 4 (i2t)
@@ -67,14 +73,17 @@ class SCAN(EncoderSpec):
     norm: Norm = "clipped_l2norm"  # normalisation of similarities before the attention
     clip: Clip = "leaky"  # negative similarities: hard sets them to 0, leaky to a tenth
     bi_gru: bool = True  # read words in both directions, as in all published runs
+    layers: int = 1  # number of GRUs, one over the states of the other
     weight_norm: bool = False  # the map of regions as g V / |V|
+    no_imgnorm: bool = False  # do not scale vectors of regions to unit length
+    no_txtnorm: bool = False  # do not scale vectors of words to unit length
     dim: int = 1024  # joint width
     words: int = 300  # width of a word vector
     word_init: float = 0.1  # word vectors start uniform in ±word_init
 
     def __post_init__(self) -> None:
         require_positive(dim=self.dim, words=self.words, word_init=self.word_init, lambda_lse=self.lambda_lse)
-        require_positive(lambda_softmax=self.sharpness)
+        require_positive(lambda_softmax=self.sharpness, layers=self.layers)
 
     @property
     def sharpness(self) -> float:
@@ -92,20 +101,17 @@ class SCAN(EncoderSpec):
         if "cross_attn" not in options or "focal_type" in options or not has_region_and_word_towers(released):
             return None
         weights = prefixed_weights(released)
-        weight_norm = "image.fc.weight_v" in weights
-        dim, width = matrix_shape(weights, "image.fc.weight_v" if weight_norm else "image.fc.weight")
         spec = cls(
             direction=translate_option(options, "cross_attn", _DIRECTIONS, "t2i"),
             pool=translate_option(options, "agg_func", _POOLS, "LogSumExp"),
             lambda_softmax=read_number(options, "lambda_softmax", 9.0),
             lambda_lse=read_number(options, "lambda_lse", 6.0),
             norm=translate_option(options, "raw_feature_norm", {norm: norm for norm in _NORMS}, "clipped_l2norm"),
-            bi_gru="text.rnn.weight_ih_l0_reverse" in weights,
-            weight_norm=weight_norm,
-            dim=dim,
-            words=matrix_shape(weights, "text.embed.weight")[1],
+            bi_gru=is_bidirectional(weights, "text.rnn"),
+            weight_norm=read_weight_norm(weights, options),
+            **read_towers(weights, options, "text.rnn"),
         )
-        return open_model(spec, weights, (REGIONS, width), options)
+        return open_model(spec, weights, (ANY_NUMBER, region_width(weights)), options)
 
 
 class _Scan(Encoder):
@@ -114,8 +120,10 @@ class _Scan(Encoder):
     def __init__(self, spec: SCAN, shape: tuple[int, int], vocabulary_size: int) -> None:
         super().__init__()
         self.spec = spec
-        self.image = RegionTower(shape[1], spec.dim, spec.weight_norm)
-        self.text = WordTower(vocabulary_size, spec.words, spec.dim, spec.bi_gru, spec.word_init)
+        self.image = RegionTower(shape[1], spec.dim, spec.weight_norm, spec.no_imgnorm)
+        self.text = WordTower(
+            vocabulary_size, spec.words, spec.dim, spec.bi_gru, spec.word_init, spec.layers, spec.no_txtnorm
+        )
         self.is_cosine = spec.pool in ("avg", "max")
         self.score_min, self.score_max = _score_range(spec, shape[0])
 
@@ -159,7 +167,7 @@ def pool_cosines(r: Tensor, pool: Pool, lambda_lse: float, present_queries: Tens
 
 def _score_range(spec: SCAN, regions: int) -> tuple[float, float]:
     """Return the least and the greatest score; the number of words in a caption has no bound."""
-    queries = regions if spec.direction == "i2t" else math.inf
+    queries = regions if spec.direction == "i2t" and regions != ANY_NUMBER else math.inf
     if spec.pool == "sum":
         return -queries, queries
     return -1.0, 1.0 + (math.log(queries) / spec.lambda_lse if spec.pool == "lse" else 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -28,11 +28,10 @@ from .layers.scan_towers import (
     word_batch,
 )
 from .layers.sgraf_graph import AttentionFiltration, NormStatistics, ReasoningStep, RecordStatistics, reason
-from .released.options import require_tensor
-from .released.scan_family import matrix_shape, open_model, prefixed_weights
+from .released.known_options.sgraf import OPTIONS
+from .released.option_table import OptionTable
+from .released.sgraf import open_sgraf
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
-
-_REGION_SLOTS = "similarity.v_global_w.embedding_local.1.running_mean"  # (regions,)
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,16 @@ class SGRAF(EncoderSpec):
     Source: Diao et al. 2021.
     """
 
+    released_options: ClassVar[OptionTable] = OPTIONS
+
     module: Literal["saf", "sgr"] = "sgr"  # sgr: similarity graph reasoning; saf: similarity attention filtration
     steps: int = 3  # of reasoning, for sgr
     lambda_softmax: float = 9.0  # λ of the attention; always 9 in the original
     clip: Clip = "leaky"  # negative similarities, as in scan: hard sets them to 0, leaky to a tenth
     bi_gru: bool = True  # read words in both directions
+    layers: int = 1  # number of GRUs, one over the states of the other
+    no_imgnorm: bool = False  # do not scale vectors of regions to unit length
+    no_txtnorm: bool = False  # do not scale vectors of words to unit length
     dim: int = 1024  # joint width
     words: int = 300  # width of a word vector
     sim_dim: int = 256  # width of a node
@@ -59,7 +63,7 @@ class SGRAF(EncoderSpec):
     word_init: float = 0.1  # word vectors start uniform in ±word_init
 
     def __post_init__(self) -> None:
-        require_positive(steps=self.steps, dim=self.dim, words=self.words, sim_dim=self.sim_dim)
+        require_positive(steps=self.steps, layers=self.layers, dim=self.dim, words=self.words, sim_dim=self.sim_dim)
         require_positive(word_init=self.word_init, lambda_softmax=self.lambda_softmax)
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout must be in [0, 1); got {self.dropout}")
@@ -71,22 +75,7 @@ class SGRAF(EncoderSpec):
     @classmethod
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
         """Open a file of three towers whose text tower has a `cap_rnn`."""
-        if len(released.towers) != 3 or not any(name.startswith("cap_rnn.") for name in released.towers[1]):
-            return None
-        weights = prefixed_weights(released)
-        dim, width = matrix_shape(weights, "image.fc.weight")
-        steps = {name.split(".")[2] for name in weights if name.startswith("similarity.SGR_module.")}
-        spec = cls(
-            module="sgr" if steps else "saf",
-            steps=len(steps) or cls.steps,
-            bi_gru="text.cap_rnn.weight_ih_l0_reverse" in weights,
-            dim=dim,
-            words=matrix_shape(weights, "text.embed.weight")[1],
-            sim_dim=matrix_shape(weights, "similarity.sim_tranloc_w.weight")[0],
-        )
-        shape = (len(require_tensor(weights, _REGION_SLOTS, 1)), width)
-        options = {"max_violation": True, **released.options}  # true is the default of the authors' code
-        return open_model(spec, weights, shape, options)
+        return open_sgraf(cls, released)
 
 
 class _Sgraf(Encoder):
@@ -99,7 +88,7 @@ class _Sgraf(Encoder):
         super().__init__()
         self.spec = spec
         self.regions = shape[0]
-        self.image = RegionTower(shape[1], spec.dim)
+        self.image = RegionTower(shape[1], spec.dim, raw=spec.no_imgnorm)
         self.text = _Words(spec, vocabulary_size)
         self.similarity = _Similarity(spec, shape[0])
 
@@ -135,10 +124,12 @@ class _Words(nn.Module):
         super().__init__()
         self.embed = build_embedding(vocabulary_size, spec.words, spec.word_init)
         self.dropout = nn.Dropout(spec.dropout)
-        self.cap_rnn = nn.GRU(spec.words, spec.dim, batch_first=True, bidirectional=spec.bi_gru)
+        self.cap_rnn = nn.GRU(spec.words, spec.dim, spec.layers, batch_first=True, bidirectional=spec.bi_gru)
+        self.raw = spec.no_txtnorm
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        return unit(gru_states(self.cap_rnn, self.dropout(self.embed(ids)), lengths))
+        states = gru_states(self.cap_rnn, self.dropout(self.embed(ids)), lengths)
+        return states if self.raw else unit(states)
 
 
 class _Similarity(nn.Module):

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,15 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
 from .base import Encoder, EncoderSpec, require_fit
-from .released.checkpoint_file import read_released
+from .released.containers import read_container
+from .released.image_processor import PROCESSOR, normalisation_of, reading_of
+from .released.known_options.siglip import OPTIONS
+from .released.option_table import OptionTable
 from .released.transformer_config import build_config, parse_stored_config, read_scalar, select_configs
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _POSITION_IDS = ".position_ids"
+_READING = {"fit": "squeeze", "resample": "bicubic"}  # of transformers, where the folder says nothing
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,13 @@ class SigLIP(EncoderSpec):
 
     path: Path | None = None  # Hugging Face folder; none in a converted checkpoint, which holds its configuration
 
+    released_options: ClassVar[OptionTable] = OPTIONS
+
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return the folder's model. Raises InputError for items of another size, or a folder that does not fit."""
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        released = read_released(self.path)
+        released = read_container(self.path)
         settings, weights = _build_config(released.options), _select_weights(released)
         with torch.device("meta"):
             require_fit(_Towers(settings, item_shape).state_dict(), weights, f"the folder {self.path}")
@@ -58,13 +64,13 @@ class SigLIP(EncoderSpec):
         return (
             {}
             if self.path is None
-            else {"config": json.dumps(select_configs(read_released(self.path).options, "SigLIP"))}
+            else {"config": json.dumps(select_configs(read_container(self.path).options, "SigLIP"))}
         )
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        context = _build_config(read_released(self.path).options).text_config.max_position_embeddings
+        context = _build_config(read_container(self.path).options).text_config.max_position_embeddings
         return Subwords.from_folder(self.path, max_length=context)
 
     @classmethod
@@ -87,6 +93,7 @@ class SigLIP(EncoderSpec):
             ignored=tuple(name for name in tower if name.endswith(_POSITION_IDS)),
             stored_files={"config": json.dumps(config)},
             context_length=settings.text_config.max_position_embeddings,
+            reading=_read_reading(released, side),
         )
 
 
@@ -119,6 +126,17 @@ class _Towers(Encoder):
 
     def parameter_groups(self) -> Mapping[str, Iterable[nn.Parameter]]:
         return {"siglip": self.parameters()}
+
+
+def _read_reading(released: ReleasedFile, side: int) -> dict[str, str]:
+    """Return how pictures are read. Raises InputError for another scale than -1..1, which the model has built in."""
+    stated = released.options.get(PROCESSOR)
+    half = [0.5, 0.5, 0.5]
+    if isinstance(stated, Mapping):
+        got = normalisation_of({PROCESSOR: {"image_mean": half, "image_std": half, **stated}})
+        if got != {"image_mean": half, "image_std": half}:
+            raise InputError(f"image_mean and image_std of a SigLIP must be 0.5; got {got}")
+    return reading_of(released.options, side, _READING)
 
 
 def _select_weights(released: ReleasedFile) -> dict[str, Tensor]:

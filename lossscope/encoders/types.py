@@ -11,6 +11,10 @@ import torch
 from torch import Tensor
 
 from lossscope.core.types import ItemShape as ItemShape
+from lossscope.text.word_tokenisers import WordTokeniser
+
+ANY_NUMBER = -1
+"""In the shape of an item: a number that the data decide, such as that of the regions a released model reads."""
 
 Items = Tensor | Mapping[str, Tensor]
 """A batch of images, videos or features: one tensor, or several by name."""
@@ -66,6 +70,18 @@ def on_device(items: Any, device: torch.device) -> Items:
     return torch.from_numpy(items).to(device)
 
 
+def fits_shape(shape: ItemShape, expected: ItemShape) -> bool:
+    """Return whether items have the expected shape, in which ANY_NUMBER stands for any one.
+
+    >>> fits_shape((10, 7), (ANY_NUMBER, 7)), fits_shape((10, 7), (36, 7))
+    (True, False)
+    """
+    if isinstance(shape, Mapping) or isinstance(expected, Mapping):
+        return shape == expected
+    pairs = zip(shape, expected, strict=False)
+    return len(shape) == len(expected) and all(size in (given, ANY_NUMBER) for given, size in pairs)
+
+
 @dataclass(frozen=True)
 class ReleasedFile:
     """The contents of a file released by a model's authors.
@@ -94,3 +110,6 @@ class OpenedModel:
     notices: tuple[str, ...] = ()  # what its user should know
     stored_files: Mapping[str, str] = field(default_factory=dict)  # what a checkpoint of it must store
     context_length: int = 0  # ids of the longest caption it takes; 0 for any
+    reading: Mapping[str, str] = field(default_factory=dict)  # how its pictures are read: fit, resample of data sets
+    word_tokeniser: WordTokeniser = "treebank"  # how a vocabulary beside it cuts captions
+    cleaning: str = ""  # how captions are cleaned before its tokeniser of parts of words (caption_cleaning.CLEANINGS)

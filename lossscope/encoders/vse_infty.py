@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, cast
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -15,19 +15,22 @@ from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
 
 from .base import Encoder, EncoderSpec
-from .layers.bert import HEAD_WIDTH, bert_configuration, build_bert, parse_size, stored_configuration
-from .layers.grid_backbone import Backbone, drop_duplicate_backbone, identify_backbone
+from .layers.bert import bert_configuration, build_bert, parse_size, stored_configuration
+from .layers.grid_backbone import Backbone
 from .layers.pooled_regions import PooledGrid, PooledRegions
 from .layers.pooled_resnet import require_weights
 from .layers.pooled_words import MaskingIds, PooledBertWords, PooledGruWords
 from .layers.scan_towers import unit
 from .released.bert_folder import load_bert_folder
-from .released.options import fit_weights, read_flag, read_number, read_text, require_tensor, triplet_spec
+from .released.known_options.vse_infty import OPTIONS
+from .released.option_table import OptionTable
+from .released.vse_infty import open_vse_infty, split_special_tokens
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
-_REGIONS = 36  # in the authors' feature files; the model takes any number
-_PIXELS = 256  # side of their pictures, times their option input_scale_factor
-_Backbones = Literal["detector", "resnet50", "resnet101", "resnet152", "resnext101"]
+_Backbones = Literal[
+    "detector", "resnet50", "resnet101", "resnet152", "resnext101", "resnet50_caffe", "resnet101_caffe",
+    "resnet152_caffe",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,10 @@ class VSEInfty(EncoderSpec):
 
     image=regions reads items (R, d). image=grid reads pixels (3, H, W) through `backbone`, without the MLP; `weights`
     names the backbone's file, which a new model must have (Instagram's and ImageNet's ResNeXt-101 32x8d are both
-    resnext101). text=bigru is a bidirectional GRU, whose vocabulary ends with `<mask>`. bert=base has the size of
-    bert-base-uncased without its weights, small has 4 layers of width 256.
+    resnext101). detector and the names with _caffe stride in the first convolution of a block and pool without padding,
+    as the original does in all networks but ResNeXt; the other names are torchvision's networks. text=bigru is a
+    bidirectional GRU, whose vocabulary ends with `<mask>`. bert=base has the size of bert-base-uncased without its
+    weights, small has 4 layers of width 256.
 
     In training each region is left out with probability `drop`, each grid cell with less, and each word is masked,
     replaced or deleted (size_augmentation.py). Words of several parts are changed together, but not with bert=small, of
@@ -48,6 +53,8 @@ class VSEInfty(EncoderSpec):
 
     Source: Chen et al. 2021; Lee et al. 2018 for the loss.
     """
+
+    released_options: ClassVar[OptionTable] = OPTIONS
 
     image: Literal["regions", "grid"] = "regions"  # kind of items
     text: Literal["bert", "bigru"] = "bert"  # encoder of words
@@ -61,11 +68,14 @@ class VSEInfty(EncoderSpec):
     weights: Path | None = None  # file of the backbone's weights
     drop: float = 0.2  # probability of size augmentation in training, 0 for none
     bn_ignore_padding: bool = True  # batch norm of the MLP ignores regions that were left out
+    layers: int = 1  # number of GRUs of bigru, one over the states of the other
+    no_imgnorm: bool = False  # do not scale v to unit length
+    no_txtnorm: bool = False  # do not scale t to unit length
 
     def __post_init__(self) -> None:
-        if self.dim < 2 or min(self.words, self.pieces) < 1 or not self.word_init > 0:
-            got = f"{self.dim}, {self.words}, {self.pieces} and {self.word_init}"
-            raise InputError(f"dim must be at least 2, words and pieces at least 1, word_init > 0; got {got}")
+        if self.dim < 2 or min(self.words, self.pieces, self.layers) < 1 or not self.word_init > 0:
+            got = f"{self.dim}, {self.words}, {self.pieces}, {self.layers} and {self.word_init}"
+            raise InputError(f"dim must be at least 2, words, pieces and layers at least 1, word_init > 0; got {got}")
         if not 0 <= self.drop < 1:
             raise InputError(f"drop must be in [0, 1); got {self.drop}")
         if self.weights is not None and self.image != "grid":
@@ -73,15 +83,15 @@ class VSEInfty(EncoderSpec):
         parse_size(self.bert)
 
     def prepare(self, tokeniser: Tokeniser) -> Tokeniser:
-        """Return a vocabulary with `<mask>` behind its words, for bigru; tokenisers unchanged."""
-        if not isinstance(tokeniser, Vocabulary):
-            return tokeniser
-        return replace(tokeniser, words=(*tokeniser.words, "<mask>"))
+        """Return a vocabulary with `<mask>` behind its words, for bigru; BERT's tokeniser as the original calls it."""
+        if isinstance(tokeniser, Subwords):
+            return split_special_tokens(tokeniser)
+        return self._with_mask(tokeniser) if isinstance(tokeniser, Vocabulary) else tokeniser
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         """Return words and `<mask>`, the tokeniser of a folder, or one learnt. Raises InputError without a folder."""
         if self.text == "bigru":
-            return self.prepare(Vocabulary.build(captions, min_count))
+            return self._with_mask(Vocabulary.build(captions, min_count))
         return self._subwords() or Subwords.train(captions, self.pieces)
 
     def stored_files(self) -> Mapping[str, str]:
@@ -109,10 +119,12 @@ class VSEInfty(EncoderSpec):
     ) -> Encoder:
         image = self._image_tower(item_shape, weights)
         if self.text == "bigru":
-            return _Towers(image, PooledGruWords(vocabulary_size, self.words, self.dim, self.word_init, self.drop))
+            words = PooledGruWords(vocabulary_size, self.words, self.dim, self.word_init, self.drop, self.layers)
+            return _Towers(self, image, words)
         options = bert_configuration(self.bert, vocabulary_size, stored_files.get("bert"))
         width, size = int(options["hidden_size"]), int(options["vocab_size"])
         return _Towers(
+            self,
             image,
             PooledBertWords(build_bert(options), width, size, self.dim, self.drop, self._masking_ids(stored_files)),
         )
@@ -120,34 +132,10 @@ class VSEInfty(EncoderSpec):
     @classmethod
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
         """Open a file of Chen et al.: gpool in the first of two state dicts, with a BERT or a GRU in the second."""
-        if len(released.towers) != 2 or not any("gpool." in name for name in released.towers[0]):
-            return None
-        image, text = released.towers
-        for name in ("no_imgnorm", "no_txtnorm"):
-            if read_flag(released.options, name, False):
-                raise InputError(f"option {name} of the file must be false; vectors of this encoder have unit length")
-        grid = any(name.startswith("backbone.") for name in image)
-        image, ignored = drop_duplicate_backbone(image) if grid else (image, ())
-        unused = {"bert.embeddings.position_ids"} & text.keys()
-        text = {name: tensor for name, tensor in text.items() if name not in unused}
-        spec, rows = _infer_text_options(text)
-        fc = require_tensor(image, "image_encoder.fc.weight" if grid else "fc.weight", 2)
-        source = read_text(released.options, "backbone_source", "detector")
-        side = int(_PIXELS * read_number(released.options, "input_scale_factor", 1.0))
-        encoder = cls(
-            image="grid" if grid else "regions",
-            dim=fc.shape[0],
-            backbone=cast(_Backbones, identify_backbone(image, source)) if grid else "detector",
-            bn_ignore_padding=False,
-            **spec,  # type: ignore[arg-type]
-        )
-        shape = (3, side, side) if grid else (_REGIONS, fc.shape[1])
-        weights = {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
-        weights = fit_weights(encoder, shape, rows, weights)
-        notices = (f"pictures: resized to {side} x {side}, not cropped",) if grid else ()
-        return OpenedModel(
-            encoder, weights, shape, rows, triplet_spec(released.options), (*ignored, *sorted(unused)), notices
-        )
+        return open_vse_infty(cls, released)
+
+    def _with_mask(self, words: Vocabulary) -> Vocabulary:
+        return replace(words, words=(*words.words, "<mask>"))
 
     @property
     def _tokeniser_folder(self) -> Path | None:
@@ -179,32 +167,22 @@ class VSEInfty(EncoderSpec):
 
 
 class _Towers(Encoder):
-    def __init__(self, image: nn.Module, text: nn.Module) -> None:
+    def __init__(self, spec: VSEInfty, image: nn.Module, text: nn.Module) -> None:
         super().__init__()
-        self.image, self.text = image, text
+        self.spec, self.image, self.text = spec, image, text
+        self.is_cosine = not (spec.no_imgnorm or spec.no_txtnorm)
+        if not self.is_cosine:
+            self.score_min, self.score_max = -float("inf"), float("inf")
 
     def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
-        return EncodedBatch(unit(self.image(images).float()))
+        vectors: Tensor = self.image(images).float()
+        return EncodedBatch(vectors if self.spec.no_imgnorm else unit(vectors))
 
     def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return EncodedBatch(unit(self.text(ids, lengths).float()))
+        vectors: Tensor = self.text(ids, lengths).float()
+        return EncodedBatch(vectors if self.spec.no_txtnorm else unit(vectors))
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         modules = {"bert": getattr(self.text, "bert", None), "backbone": getattr(self.image, "backbone", None)}
         return {name: list(module.parameters()) for name, module in modules.items() if module is not None}
-
-
-def _infer_text_options(text: Mapping[str, Tensor]) -> tuple[dict[str, object], int]:
-    """Return the options that follow from a text tower's tensors, and the rows of its embedding."""
-    if not any(name.startswith("bert.") for name in text):
-        embed = require_tensor(text, "embed.weight", 2)
-        return {"text": "bigru", "words": embed.shape[1]}, len(embed)
-    embed = require_tensor(text, "bert.embeddings.word_embeddings.weight", 2)
-    layers = len({name.split(".")[3] for name in text if name.startswith("bert.encoder.layer.")})
-    if embed.shape[1] % HEAD_WIDTH or not layers:
-        raise InputError(
-            f"the BERT must have layers, and a width that is a multiple of {HEAD_WIDTH}; got {embed.shape[1]}"
-        )
-    size = f"{layers}x{embed.shape[1]}"
-    return {"text": "bert", "bert": "base" if size == "12x768" else size}, len(embed)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
+from lossscope.text.word_tokenisers import WordTokeniser
 
 from .base import Encoder, EncoderSpec
 from .layers.captioning import Captioning
@@ -100,7 +101,8 @@ class VSRN(EncoderSpec):
         weights = fit_weights(spec, shape, len(embed), weights)
         notice = "files of this family do not hold the caption branch: training continues without it (captions=false)"
         objective = training_objective(released.options)
-        return OpenedModel(spec, weights, shape, len(embed), objective, notices=(notice,))
+        words: WordTokeniser = "treebank" if "criterion" in released.options else "treebank-ascii"  # Bleeker; Li
+        return OpenedModel(spec, weights, shape, len(embed), objective, notices=(notice,), word_tokeniser=words)
 
 
 class _VSRN(Encoder):

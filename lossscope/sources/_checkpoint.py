@@ -25,6 +25,7 @@ from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
 from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.pair_scores import PairScorer
+from .checkpoints.reading import complete_data
 
 
 def embed_checkpoint(
@@ -54,7 +55,7 @@ def embed_checkpoint(
     if request.encoder:
         checkpoint = checkpoint.with_encoder(request.encoder)
         origin = fingerprint_of(origin, checkpoint.encoder)
-    split = _split(checkpoint, request, path)
+    split, reading_notices = _split(checkpoint, request, path)
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
     cached = cache_folder() / f"{key}.safetensors" if request.cache else None
@@ -79,7 +80,7 @@ def embed_checkpoint(
         objective=objective,
         seed=checkpoint.training.get("seed"),
         split=split.name,
-        notices=(*notices, *_notices(checkpoint, split, request)),
+        notices=(*notices, *reading_notices, *_notices(checkpoint, split, request)),
         pair_scorer=scorer,
         read_input_keys=partial(input_keys, split, request.progress),
         layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
@@ -94,12 +95,13 @@ def _load_model(checkpoint: Checkpoint, split: Split, request: Request) -> tuple
     return model, CaptionBatcher(split, checkpoint.words())
 
 
-def _split(checkpoint: Checkpoint, request: Request, path: Path) -> Split:
-    data = request.data or checkpoint.data
+def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split, tuple[str, ...]]:
+    """Return the split, and notices on how its pictures are read."""
+    data, notices = complete_data(request.data or checkpoint.data, checkpoint.reading)
     if not data:
         raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
     split: Split = build("datasets", data).split(request.split)
-    return split
+    return split, notices
 
 
 def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[str, ...]:
@@ -115,10 +117,11 @@ def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[st
 
 
 def _words_key(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Return what the ids of captions depend on beside the file: whether nltk splits them into sentences."""
-    if checkpoint.tokeniser is not None or checkpoint.word_tokeniser != "treebank":
+    """Return what the ids of captions depend on beside the file: a vocabulary elsewhere, and nltk's data."""
+    if "converted_from" not in checkpoint.training and checkpoint.word_tokeniser == "words":
         return ()
-    return ("treebank and punkt" if has_punkt() else "treebank",)
+    tokens = (*checkpoint.vocabulary, checkpoint.tokeniser or "", checkpoint.word_tokeniser)
+    return (fingerprint_of(*tokens), "punkt" if checkpoint.tokeniser is None and has_punkt() else "")
 
 
 def _word_notices(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.encoders.released.checkpoint_file import looks_released
+from lossscope.encoders.released.containers import content_files, is_configured
 from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.pickles.torchscript import is_torchscript
 
 from ._checkpoint import embed_checkpoint
 from .base import Request
@@ -18,9 +20,10 @@ from .checkpoints.schema import FORMAT
 
 @dataclass(frozen=True)
 class OriginalFile:
-    """a checkpoint of the papers' authors (.pth.tar, .pth, .pt), or a Hugging Face folder (config.json and weights)
+    """a checkpoint of the papers' authors (.pth.tar, .pth, .pt), or a folder of Hugging Face or open_clip
 
-    --data names the data to evaluate on; a folder without it is evaluated on the built-in scenes. --vocabulary names
+    A folder holds a configuration (config.json, open_clip_config.json) and weights. --data names the data to evaluate
+    on; a folder without it is evaluated on the built-in scenes. --vocabulary names
     the vocabulary it was trained with, when that is not beside it. No code in the file is run.
     """
 
@@ -28,15 +31,14 @@ class OriginalFile:
 
     @classmethod
     def accepts(cls, path: Path) -> bool:
-        if path.is_dir():
-            return (path / "config.json").is_file() and not (path / "modules.json").is_file()
-        return looks_released(path, FORMAT)
+        if is_configured(path):
+            return not (path / "modules.json").is_file()
+        return path.is_file() and (is_torchscript(path) or looks_released(path, FORMAT))
 
     def read(self, request: Request) -> SplitEmbeddings:
         checkpoint, notices = open_released(
             self.path,
             request.vocabulary,
-            request.data or "",
             choices=request.encoder,
             accepted_options=request.accepted_options,
         )
@@ -55,10 +57,7 @@ class OriginalFile:
 
     def _fingerprint(self, request: Request) -> str:
         vocabulary = [] if request.vocabulary is None else [str(request.vocabulary)]
-        if self.path.is_file():
-            return fingerprint_of(fingerprint(self.path), *vocabulary)
-        files = sorted(file for file in self.path.iterdir() if file.suffix in (".json", ".safetensors", ".bin", ".txt"))
-        return fingerprint_of(*(fingerprint(file) for file in files), *vocabulary)
+        return fingerprint_of(*(fingerprint(file) for file in content_files(self.path)), *vocabulary)
 
 
 def _built_in_data(checkpoint: Checkpoint) -> str:

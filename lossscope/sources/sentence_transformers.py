@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.registry import build, load
 
+from ._sentence_modules import read_modules, require_cosine, require_plain_clip
 from .base import Request
 
 _DATA = "scenes"
@@ -26,6 +26,9 @@ _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by
 @dataclass(frozen=True)
 class SentenceTransformersFolder:
     """a sentence-transformers folder (modules.json; extra [st] for text models)
+
+    The library encodes captions, with the folder's modules and default prompt. S is the cosine; a folder whose
+    similarity is another one is refused, as is a CLIP with further modules but Normalize.
 
     A text model has no images: the first caption of each image takes the place of the image, the other captions are the
     candidates. Its objective is the loss it is usually trained with, the library's multiple negatives ranking loss at
@@ -39,11 +42,13 @@ class SentenceTransformersFolder:
         return path.is_dir() and (path / "modules.json").is_file()
 
     def read(self, request: Request) -> SplitEmbeddings:
-        modules = self._modules()
+        modules = read_modules(self.path)
         first_module = self.path / str(modules[0].get("path", ""))
         if _has_vision_tower(first_module):
+            require_plain_clip(self.path, modules)
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
             return replace(embedded, name=str(self.path))
+        require_cosine(self.path)
         split: Split = build("datasets", request.data or _DATA).split(request.split)
         first = np.unique(split.caption_image, return_index=True)[1]
         rest = np.setdiff1d(np.arange(len(split.captions)), first)
@@ -68,20 +73,6 @@ class SentenceTransformersFolder:
             split=split.name,
             notices=(*notices, "a text model: the first caption of each image takes its place (rows named i2t)"),
         )
-
-    def _modules(self) -> list[dict[str, Any]]:
-        path = self.path / "modules.json"
-        try:
-            modules = json.loads(path.read_text(encoding="utf-8"))
-            kinds = [module["type"] for module in modules]
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"{path} must be a list of modules with their types; {error!r}") from error
-        for kind in kinds:
-            if not isinstance(kind, str) or not kind.startswith("sentence_transformers."):
-                raise InputError(f"modules of {path} must be sentence_transformers' own; got {kind!r}, not run")
-        if not kinds:
-            raise InputError(f"{path} must name at least one module; it names none")
-        return modules  # type: ignore[no-any-return]
 
     def _encode(self, captions: list[str], request: Request) -> Tensor:
         try:

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from lossscope.errors import InputError
 from lossscope.io.files import require_file
 
+from .byte_pairs import MERGES_FILE, build_from_folder, build_from_merges
+from .caption_cleaning import CLEANINGS, clean
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-_CLIP_ENDS = ("<|startoftext|>", "<|endoftext|>")
-_CLIP_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+TOKENISER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
+_CLIP_LENGTH = 77
 _MAX_MODEL_LENGTH = 1_000_000  # configurations without a limit have a model_max_length far above
 
 
@@ -30,10 +33,13 @@ class Subwords:
 
     content: str  # the library's JSON
     max_length: int | None = None  # ids of the longest caption, start and end included; the rest is cut off
+    cleaning: str = ""  # of captions before they are cut into parts, one of CLEANINGS
 
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 3:
             raise InputError(f"max_length must be at least 3; got {self.max_length}")
+        if self.cleaning not in CLEANINGS:
+            raise InputError(f"cleaning of a tokeniser must be one of {CLEANINGS}; got {self.cleaning!r}")
         if not self.encode("a"):
             raise InputError("a tokeniser must give at least one id for a caption; this one gives none for 'a'")
 
@@ -55,9 +61,8 @@ class Subwords:
             stored_length if isinstance(stored_length, int) and 2 < stored_length < _MAX_MODEL_LENGTH else None
         )
         if (folder / "tokenizer.json").is_file():
-            return cls(
-                require_file(folder / "tokenizer.json").read_text(encoding="utf-8"), max_length or default_length
-            )
+            content = require_file(folder / "tokenizer.json").read_text(encoding="utf-8")
+            return cls(content, max_length or default_length, _find_cleaning(settings, folder))
         if (folder / "vocab.txt").is_file():
             rows = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
             lower_case = lower if lower is not None else settings.get("do_lower_case", True) is True
@@ -66,10 +71,17 @@ class Subwords:
                 max_length or default_length or 512,
             )
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-            return cls(_build_byte_pairs(folder), max_length or default_length or 77)
+            return cls(build_from_folder(folder, require_tokenizers()), max_length or default_length or _CLIP_LENGTH)
+        if (folder / MERGES_FILE).is_file():
+            return cls.from_merges(folder / MERGES_FILE, max_length)
         raise InputError(
             f"{folder} must hold tokenizer.json, vocab.txt, or vocab.json and merges.txt; got none of them"
         )
+
+    @classmethod
+    def from_merges(cls, path: Path, max_length: int | None = None) -> Subwords:
+        """Return CLIP's tokeniser from its packed merges, bpe_simple_vocab_16e6.txt.gz."""
+        return cls(build_from_merges(path, require_tokenizers()), max_length or _CLIP_LENGTH)
 
     @classmethod
     def train(
@@ -80,8 +92,7 @@ class Subwords:
         tokeniser = library.Tokenizer.from_str(_build_wordpiece({word: row for row, word in enumerate(SPECIAL)}, True))
         captions = list(captions)
         letters = sorted({c for caption in captions for c in tokeniser.normalizer.normalize_str(caption)} - {" "})
-        # without these the library numbers letters inside words in an order that differs between runs, which
-        # decides ties
+        # without these the library numbers letters inside words in another order in each run, which decides ties
         first = [*SPECIAL, *letters, *(f"##{letter}" for letter in letters)]
         trainer = library.trainers.WordPieceTrainer(
             vocab_size=size, min_frequency=min_count, special_tokens=first, show_progress=False
@@ -96,23 +107,24 @@ class Subwords:
         """Return the tokeniser that `to_json` wrote. Raises InputError for anything else."""
         try:
             stored = json.loads(text)
-            content, max_length = stored["tokeniser"], stored["max_length"]
+            content, max_length, cleaning = stored["tokeniser"], stored["max_length"], stored.get("cleaning", "")
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"a stored tokeniser must be JSON with tokeniser and max_length; got {error!r}") from error
         if not isinstance(content, str) or not (max_length is None or type(max_length) is int):
             raise InputError("a stored tokeniser must hold text, and a whole number or null as max_length")
-        return cls(content, max_length)
+        return cls(content, max_length, cleaning)
 
     def to_json(self) -> str:
-        """Return the content and max_length as text, for checkpoints."""
-        return json.dumps({"tokeniser": self.content, "max_length": self.max_length})
+        """Return the content, max_length and cleaning as text, for checkpoints."""
+        cleaning = {"cleaning": self.cleaning} if self.cleaning else {}
+        return json.dumps({"tokeniser": self.content, "max_length": self.max_length, **cleaning})
 
     def __len__(self) -> int:
         return int(self._tokeniser.get_vocab_size())
 
     def encode(self, caption: str) -> list[int]:
         """Return the ids of a caption, start and end included, cut to max_length before the end."""
-        return list(self._tokeniser.encode(caption).ids)
+        return list(self._tokeniser.encode(clean(caption, self.cleaning)).ids)
 
     def id_of(self, token: str) -> int | None:
         """Return the id of a token, None when there is no such token."""
@@ -133,6 +145,8 @@ class Subwords:
             tokeniser: Tokenizer = library.Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises plain Exception
             raise InputError(f"a tokeniser must be the tokenizers library's JSON; {error}") from error
+        if self.cleaning == "clip":
+            tokeniser.normalizer = library.normalizers.Sequence([])  # captions are clean, and normalised no further
         tokeniser.no_padding()
         tokeniser.no_truncation()
         if self.max_length is not None:
@@ -152,6 +166,15 @@ def _read_configuration(folder: Path) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
+def _find_cleaning(settings: dict[str, Any], folder: Path) -> str:
+    """Return how the folder's tokeniser cleans captions outside of tokenizer.json: SigLIP's does."""
+    if settings.get("tokenizer_class") not in ("SiglipTokenizer", "SiglipTokenizerFast"):
+        return ""
+    if settings.get("do_lower_case", True) is not True:
+        raise InputError(f"do_lower_case of {folder / 'tokenizer_config.json'} must be true to be read; it is not")
+    return "siglip"
+
+
 def _build_wordpiece(vocabulary: dict[str, int], lower: bool) -> str:
     """Return BERT's tokeniser with these parts, as JSON."""
     missing = [token for token in SPECIAL if token not in vocabulary]
@@ -164,30 +187,6 @@ def _build_wordpiece(vocabulary: dict[str, int], lower: bool) -> str:
     ends = [(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")]
     tokeniser.post_processor = library.processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
     tokeniser.add_special_tokens(list(SPECIAL))
-    return str(tokeniser.to_str())
-
-
-def _build_byte_pairs(folder: Path) -> str:
-    """Return CLIP's tokeniser from its two files, as JSON."""
-    library = require_tokenizers()
-    try:
-        model = library.models.BPE.from_file(
-            str(folder / "vocab.json"), str(folder / "merges.txt"), unk_token=_CLIP_ENDS[1], end_of_word_suffix="</w>"
-        )
-    except Exception as error:  # the library raises plain Exception
-        raise InputError(f"{folder} must hold a readable vocab.json and merges.txt; {error}") from error
-    tokeniser = library.Tokenizer(model)
-    names, splitters = library.normalizers, library.pre_tokenizers
-    spaces = names.Replace(library.Regex(r"\s+"), " ")
-    tokeniser.normalizer = names.Sequence([names.NFC(), spaces, names.Lowercase()])
-    words = splitters.Split(library.Regex(_CLIP_WORDS), behavior="removed", invert=True)
-    tokeniser.pre_tokenizer = splitters.Sequence([words, splitters.ByteLevel(add_prefix_space=False)])
-    ends = [(token, tokeniser.token_to_id(token)) for token in _CLIP_ENDS]
-    if None in dict(ends).values():
-        raise InputError(f"{folder / 'vocab.json'} must hold {' and '.join(_CLIP_ENDS)}")
-    single = f"{_CLIP_ENDS[0]} $A {_CLIP_ENDS[1]}"
-    tokeniser.post_processor = library.processors.TemplateProcessing(single=single, special_tokens=ends)
-    tokeniser.add_special_tokens(list(_CLIP_ENDS))
     return str(tokeniser.to_str())
 
 

@@ -57,7 +57,7 @@ def count_unknown(tokeniser: Tokeniser, captions: Iterable[str]) -> UnknownToken
 
 def _count_words(vocabulary: Vocabulary, captions: Iterable[str]) -> UnknownTokens:
     known = vocabulary.ids.keys() - set(SPECIAL)
-    needs_punkt = vocabulary.word_tokeniser == "treebank" and not has_punkt()
+    needs_punkt = vocabulary.word_tokeniser != "words" and not has_punkt()
     total, doubt, unknown = 0, 0, Counter[str]()
     for caption in captions:
         tokens = vocabulary.tokenise(caption)

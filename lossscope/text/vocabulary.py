@@ -120,6 +120,14 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
         raise InputError(f"{path}: {error}") from None
 
 
+def is_vocabulary(path: Path) -> bool:
+    """Return whether a `.json` file names word2idx, as those of words do and those of byte pairs do not."""
+    try:
+        return path.suffix == ".json" and b'"word2idx"' in path.read_bytes()
+    except OSError:
+        return False
+
+
 def _words_by_id(word2idx: object, path: Path) -> tuple[str, ...]:
     """Return the words in the order of their ids. Raises InputError unless ids are unique and have no gaps."""
     if not isinstance(word2idx, dict) or not all(type(word) is str for word in word2idx):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, Literal, get_args
 
 from lossscope.errors import InputError
 
-WordTokeniser = Literal["words", "treebank"]
-"""How captions are cut: `words` by our rule (tokenise), `treebank` by nltk's (tokenise_treebank)."""
+WordTokeniser = Literal["words", "treebank", "treebank-ascii"]
+"""How captions are cut: `words` by our rule (tokenise), `treebank` by nltk's (tokenise_treebank), `treebank-ascii` by
+nltk's after A to Z alone are made lower case, as by code that does it to bytes."""
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|(?<=[^\W\d_])'[^\W\d_]+")
 _SENTENCES = re.compile(r"\.['\")\]]*\s+\S")  # a full stop that may end a sentence before the end of the caption
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PUNKT = "tokenizers/punkt_tab/english/"
 
 
@@ -27,16 +30,20 @@ def tokenise(text: str) -> list[str]:
     return _TOKEN.findall(unicodedata.normalize("NFC", text).lower().replace("’", "'"))
 
 
-def tokenise_treebank(text: str) -> list[str]:
+def tokenise_treebank(text: str, only_ascii: bool = False) -> list[str]:
     """Return the tokens of a lower-cased text by nltk's word_tokenize: punctuation and clitics are tokens of their own.
 
     A caption is one sentence unless nltk's punkt_tab is installed (has_punkt): inside it a full stop then stays at its
     word. Source: Bird, Loper & Klein 2009 (nltk).
 
+    Args:
+        text: the caption.
+        only_ascii: make A to Z lower case and leave other capitals as they are.
+
     >>> tokenise_treebank("The dog doesn't like RED-hot t-shirts.")
     ['the', 'dog', 'does', "n't", 'like', 'red-hot', 't-shirts', '.']
     """
-    lower = text.lower()
+    lower = text.translate(_ASCII_LOWER) if only_ascii else text.lower()
     sentences = _punkt().tokenize(lower) if has_punkt() else [lower]
     return [token for sentence in sentences for token in _treebank().tokenize(sentence)]
 
@@ -44,6 +51,7 @@ def tokenise_treebank(text: str) -> list[str]:
 WORD_TOKENISERS: Mapping[WordTokeniser, Callable[[str], list[str]]] = {
     "words": tokenise,
     "treebank": tokenise_treebank,
+    "treebank-ascii": functools.partial(tokenise_treebank, only_ascii=True),
 }
 
 
@@ -60,7 +68,7 @@ def may_hold_sentences(text: str) -> bool:
     return _SENTENCES.search(text) is not None
 
 
-@cache
+@functools.cache
 def has_punkt() -> bool:
     """Return whether the data of nltk's punkt_tab, which splits texts into sentences, is installed."""
     import nltk
@@ -72,14 +80,14 @@ def has_punkt() -> bool:
     return True
 
 
-@cache
+@functools.cache
 def _treebank() -> Any:
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer()
 
 
-@cache
+@functools.cache
 def _punkt() -> Any:
     from nltk.tokenize.punkt import PunktTokenizer
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from lossscope.encoders.base import Encoder, require_fit
+from lossscope.encoders.types import fits_shape
 from lossscope.errors import InputError
 from lossscope.registry import spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
@@ -119,10 +120,10 @@ def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:
     recipe = task.recipe
     if Spec.parse(start.encoder).name != Spec.parse(recipe.encoder).name:
         raise InputError(f"--init must be of the encoder {recipe.encoder}; {recipe.init} is of {start.encoder}")
-    if start.shape != task.train.images.shape:
-        items = task.train.images.shape
+    items = task.train.images.shape
+    if not fits_shape(items, start.shape):
         raise InputError(f"--init must be of items {items}, as {recipe.data} has; {recipe.init} takes {start.shape}")
-    model = task.encoder.rebuild(start.shape, len(task.tokeniser), start.kept)
+    model = task.encoder.rebuild(items, len(task.tokeniser), start.kept)
     own = model.state_dict()
     parts = {name.partition(".")[0] for name in start.weights}
     new = {name: tensor for name, tensor in own.items() if name.partition(".")[0] not in parts}

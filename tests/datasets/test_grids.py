@@ -93,3 +93,14 @@ def test_specs_round_trip(tmp_path: Path) -> None:
     data = build("datasets", f"grids:root={tmp_path},folder=flickr30k-images,size=256")
     assert data == Grids(tmp_path, "flickr30k-images", 256)
     assert build("datasets", spec_of(data)) == data
+
+
+def test_pictures_can_be_those_of_cv2(tmp_path: Path) -> None:
+    write(tmp_path)
+    pillow, cv2 = (Grids(tmp_path, size=4, resample=resample).split("train") for resample in ("bilinear", "cv2"))
+    assert cv2.images.take(np.array([1])).dtype == np.float32
+    assert (cv2.images.shape, len(cv2.images)) == ((3, 4, 4), 3)
+    assert np.allclose(255 * cv2.images.take(np.array([0, 2])), pillow.images.take(np.array([0, 2])), atol=1e-3)
+    assert cv2.fingerprint != pillow.fingerprint
+    with pytest.raises(InputError, match="squeeze must be true for resample=cv2"):
+        Grids(tmp_path, resample="cv2", squeeze=False)

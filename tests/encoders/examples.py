@@ -421,6 +421,7 @@ EXAMPLES: dict[str, list[Example]] = {
         Example(f"vsepp:image=linear,unit_input=true,{SMALL}", "vectors"),
         Example(f"vsepp:image=linear,measure=order,use_abs=true,{SMALL}", score=PAIRS, bounds=(-2.0, 0.0)),
         Example(f"vsepp:image=linear,no_imgnorm=true,pool=mean,{SMALL}", score=PRODUCT, bounds=(-INF, INF)),
+        Example(f"vsepp:image=linear,layers=2,{SMALL}"),
         Example(f"vsepp:image=resnet18,finetune=true,{SMALL}", "pixels", 48, groups=BACKBONE, slow=True),
         Example(
             f"vsepp:image=resnet18,bn_mode=original,weights={{folder}}/net.pth,{SMALL}",
@@ -435,7 +436,15 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "vsrn": [
         Example(f"vsrn:{SMALL}{options}", silent=r"^image\.Rs_GCN_\d\.W\.0\.bias$")
-        for options in ("", ",region_norm_axis=regions,fc_norm=true,final_bn=false", ",captions=true")
+        for options in ("", ",region_norm_axis=regions,fc_norm=true,final_bn=false", ",captions=true", ",layers=2")
+    ]
+    + [
+        Example(f"vsrn:{SMALL}{options}", silent=r"^image\.Rs_GCN_\d\.W\.0\.bias$", score=score, bounds=bounds)
+        for options, score, bounds in (
+            (",measure=order,use_abs=true", PAIRS, (-2.0, 0.0)),
+            (",measure=order,no_imgnorm=true", PAIRS, (-INF, 0.0)),
+            (",no_imgnorm=true,use_abs=true", PRODUCT, (-INF, INF)),
+        )
     ],
     "xvlm": [
         replace(XVLM, frozen=XVLM_FUSED),

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.bfan import BFAN, focus_attention
+from lossscope.encoders.bfan import BFAN
+from lossscope.encoders.layers.focal_attention import focus_attention
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build
@@ -69,13 +70,23 @@ def test_names_and_shapes_are_the_originals() -> None:
 @both_focals
 @pytest.mark.parametrize("clip", ["leaky", "hard"])
 def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, focal: str, clip: str) -> None:
-    encoder = model(f",focal={focal},clip={clip}")
+    encoder = model(f",focal={focal},clip={clip}").train()
     images, texts = sides(encoder)
     assert images.local is not None and texts.local is not None
     captions = [texts.local[j, : len(caption)] for j, caption in enumerate(CAPTIONS)]
     expected = oracle("bfan").scores(images.local, captions, focal, 20.0, clip)
     assert torch.allclose(score(encoder, images, texts), expected, atol=1e-5)
     assert expected.abs().max() <= 2
+
+
+@both_focals
+def test_evaluation_drops_what_float64_drops(oracle: Oracles, focal: str) -> None:
+    encoder = model(f",focal={focal}").eval()
+    images, texts = sides(encoder)
+    assert images.local is not None and texts.local is not None
+    captions = [texts.local[j, : len(caption)].double() for j, caption in enumerate(CAPTIONS)]
+    expected = oracle("bfan").scores(images.local.double(), captions, focal, 20.0, tie=1e-12)
+    assert torch.allclose(score(encoder, images, texts).double(), expected, atol=1e-5)
 
 
 @both_focals

@@ -166,6 +166,31 @@ def test_a_folder_that_lacks_a_weight_or_has_one_too_many_is_refused(folder: Pat
         open_released(folder)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("activation=gelu", "activation of the CLIP in this file is quick_gelu and stays so; got gelu"),
+        ("text_heads=4", "text_heads of the CLIP in this file is 2 and stays so; got 4"),
+        ("model=ViT-H-14", "model=ViT-H-14 must be of the sizes of the file"),
+    ],
+)
+def test_what_a_converted_model_is_cannot_be_changed(folder: Path, change: str, message: str) -> None:
+    checkpoint, _ = open_released(folder)
+    with pytest.raises(InputError, match=message):
+        checkpoint.with_encoder([change]).model()
+    assert checkpoint.with_encoder(["activation=quick_gelu", "text_heads=2"]).model()
+
+
+def test_a_new_model_has_the_activation_and_heads_it_is_given() -> None:
+    spec = "clip:width=16,heads=2,text_heads=4,activation=gelu,patch=8,dim=12,context=12"
+    model: Any = build("encoders", spec).build((3, 16, 16), 20)
+    text, vision = model.text_model.config, model.vision_model.config
+    assert (text.num_attention_heads, vision.num_attention_heads) == (4, 2)
+    assert text.hidden_act == vision.hidden_act == "gelu"
+    with pytest.raises(InputError, match="model is for released files"):
+        build("encoders", "clip:model=ViT-H-14").build((3, 16, 16), 20)
+
+
 def test_pictures_of_another_size_are_refused(folder: Path) -> None:
     with pytest.raises(
         InputError, match=r"pictures must be \(3, 16, 16\) for this CLIP; the data set has \(3, 32, 32\)"

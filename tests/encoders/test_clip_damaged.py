@@ -51,7 +51,8 @@ def family(kind: str) -> type[EncoderSpec]:
 
 def open_with(kind: str, tensors: dict[str, Tensor], options: dict[str, Any] | None = None) -> Any:
     options = OPTIONS[kind] if options is None else options
-    return family(kind).from_released(ReleasedFile(Path("model.safetensors"), (tensors,), options))
+    stated = {} if options else {"activation": "gelu", "heads": "2", "text_heads": "2"}
+    return family(kind).from_released(ReleasedFile(Path("model.safetensors"), (tensors,), options, choices=stated))
 
 
 NUMBERS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")

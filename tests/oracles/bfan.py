@@ -8,18 +8,20 @@ import torch
 from torch import Tensor
 
 
-def scores(images: Tensor, captions: Sequence[Tensor], focal: str, sharpness: float, clip: str = "leaky") -> Tensor:
+def scores(
+    images: Tensor, captions: Sequence[Tensor], focal: str, sharpness: float, clip: str = "leaky", tie: float = 1e-5
+) -> Tensor:
     """S (n, m) from unit vectors: images (n, R, D), each caption (W, D)."""
     S = torch.zeros(len(images), len(captions), dtype=images.dtype)
     for i, image in enumerate(images):
         for j, caption in enumerate(captions):
-            S[i, j] = relevance(caption, image, focal, sharpness, clip) + relevance(
-                image, caption, focal, sharpness, clip
+            S[i, j] = relevance(caption, image, focal, sharpness, clip, tie) + relevance(
+                image, caption, focal, sharpness, clip, tie
             )
     return S
 
 
-def relevance(query: Tensor, context: Tensor, focal: str, sharpness: float, clip: str) -> Tensor:
+def relevance(query: Tensor, context: Tensor, focal: str, sharpness: float, clip: str, tie: float) -> Tensor:
     """Mean cosine of the queries with their final attended vectors."""
     s = query @ context.T
     s = torch.where(s > 0, s, 0 * s if clip == "hard" else 0.1 * s)
@@ -27,7 +29,7 @@ def relevance(query: Tensor, context: Tensor, focal: str, sharpness: float, clip
     total = torch.zeros((), dtype=query.dtype)
     for i in range(len(query)):
         e = (sharpness * s[i]).exp()
-        a = renormalise(e / e.sum(), focal)
+        a = renormalise(e / e.sum(), focal, tie)
         v = (a[:, None] * context).sum(0)
         total = total + (query[i] * v).sum() / (query[i].norm() * v.norm()).clamp(min=1e-8)
     return total / len(query)
@@ -44,7 +46,7 @@ def is_kept(a: Tensor, focal: str, tie: float = 0.0) -> list[bool]:
     return result
 
 
-def renormalise(a: Tensor, focal: str) -> Tensor:
+def renormalise(a: Tensor, focal: str, tie: float) -> Tensor:
     """The attention renormalised over the kept elements; unchanged if none is kept."""
-    H = torch.tensor(is_kept(a, focal, tie=1e-5), dtype=a.dtype)
+    H = torch.tensor(is_kept(a, focal, tie), dtype=a.dtype)
     return a if not H.any() else H * a / (H * a).sum()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.text.vocabulary import SPECIAL, Vocabulary, pad, read_vocabulary
+from lossscope.text.vocabulary import SPECIAL, Vocabulary, is_vocabulary, pad, read_vocabulary
 from lossscope.text.word_tokenisers import tokenise
 
 WORDS = ("<pad>", "<start>", "<end>", "<unk>", "dog", "a")
@@ -251,3 +251,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for name in ("none.pkl", "none.json"):
         with pytest.raises(InputError, match=f"{name} must be a readable file"):
             read_vocabulary(tmp_path / name)
+
+
+def test_words_and_byte_pairs_in_json_are_told_apart(tmp_path: Path) -> None:
+    released = {"word2idx": {"a": 0}, "idx2word": {"0": "a"}, "idx": 1}
+    for name, content in (("vocab.json", released), ("merges.json", {"a</w>": 0})):
+        (tmp_path / name).write_text(json.dumps(content))
+    assert is_vocabulary(tmp_path / "vocab.json")
+    assert not is_vocabulary(tmp_path / "merges.json")
+    assert not is_vocabulary(tmp_path / "none.json")

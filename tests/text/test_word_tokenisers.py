@@ -52,5 +52,11 @@ def test_a_full_stop_inside_is_in_doubt(text: str, doubtful: bool) -> None:
 
 
 def test_an_unknown_tokeniser_is_refused() -> None:
-    with pytest.raises(InputError, match=r"word_tokeniser must be one of words, treebank; got 'spacy'"):
+    with pytest.raises(InputError, match=r"word_tokeniser must be one of words, treebank, treebank-ascii; got 'spacy'"):
         Vocabulary.from_list(["<pad>", "<start>", "<end>", "<unk>"], "spacy")
+
+
+def test_captions_that_are_made_lower_case_as_bytes_keep_other_capitals() -> None:
+    words = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "a", "café", "cafÉ"), "treebank-ascii")
+    assert (words.tokenise("A CAFÉ"), words.encode("A CAFÉ")) == (["a", "cafÉ"], [1, 4, 6, 2])
+    assert Vocabulary(words.words, "treebank").encode("A CAFÉ") == [1, 4, 5, 2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,12 +14,13 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
 from ..base import Split
-from .pictures import PictureFiles, Resample
+from .pictures import Fit, PictureFiles, Resample
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
 __all__ = [
-    "CaptionedPicture", "OnError", "PictureSplit", "Resample", "build_picture_split", "check_options", "split_by_hash",
+    "CaptionedPicture", "Fit", "OnError", "PictureSplit", "Resample", "build_picture_split", "check_options",
+    "choose_fit", "split_by_hash",
 ]  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def build_picture_split(
     items: Sequence[CaptionedPicture],
     size: int,
     captions: int,
-    crop: bool,
+    fit: Fit,
     on_error: OnError,
     resample: Resample = "bilinear",
 ) -> PictureSplit:
@@ -57,7 +58,7 @@ def build_picture_split(
         items: the pictures, in the order of the split.
         size: pixels of a side.
         captions: number of captions of each picture, the first ones; 0: all.
-        crop: cut out the middle square, instead of squeezing the picture.
+        fit: how a picture becomes a square.
         on_error: `raise` raises for a missing file now, and for a file that cannot be decoded when it is used; `skip`
             decodes all files now and leaves out those that fail.
         resample: bilinear or bicubic.
@@ -68,7 +69,7 @@ def build_picture_split(
     for item in items:
         if not item.captions:
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
-    kept, images = _open_pictures(items, size, crop, on_error, resample)
+    kept, images = _open_pictures(items, size, fit, on_error, resample)
     if not kept:
         raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
     pairs_of = [item.captions[: captions or None] for item in kept]
@@ -76,7 +77,7 @@ def build_picture_split(
     texts = [text for pairs in pairs_of for _, text in pairs]
     _require_unique("image ids", name, [item.id for item in kept])
     _require_unique("caption ids", name, ids)
-    options = f"{size} {crop}{_resample_text(resample)}"
+    options = f"{size} {_FIT_TEXTS.get(fit, fit)}{_resample_text(resample)}"
     return PictureSplit(
         name=name,
         images=images,
@@ -87,6 +88,17 @@ def build_picture_split(
         fingerprint=fingerprint_of(name, options, *_describe_files(kept), *ids, *texts),
         skipped=tuple(sorted({str(item.path) for item in items} - {str(item.path) for item in kept})),
     )
+
+
+_FIT_TEXTS: Mapping[Fit, str] = {"square": "True", "squeeze": "False"}
+"""Fit -> its text in fingerprints, so that those from before there were others stay valid."""
+
+
+def choose_fit(fit: Fit | None, crop: bool) -> Fit:
+    """Return how pictures become squares: as `fit` says, else their middle squares or the whole of them."""
+    if fit is not None:
+        return fit
+    return "square" if crop else "squeeze"
 
 
 def _resample_text(resample: Resample) -> str:
@@ -103,10 +115,10 @@ def check_options(dataset: str, size: int, captions: int) -> None:
 
 
 def _open_pictures(
-    items: Sequence[CaptionedPicture], size: int, crop: bool, on_error: OnError, resample: Resample
+    items: Sequence[CaptionedPicture], size: int, fit: Fit, on_error: OnError, resample: Resample
 ) -> tuple[Sequence[CaptionedPicture], PictureFiles]:
     """Return the pictures that are kept, and their files."""
-    images = PictureFiles([item.path for item in items], size, crop, resample=resample)
+    images = PictureFiles([item.path for item in items], size, fit, resample=resample)
     if on_error == "raise":
         return items, images
     rows = images.readable_rows()

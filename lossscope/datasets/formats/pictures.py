@@ -21,6 +21,9 @@ T = TypeVar("T")
 Pixels = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.int64]
 Resample = Literal["bilinear", "bicubic"]
+Fit = Literal["square", "short-side", "short-side-floor", "squeeze"]
+"""How a picture becomes a square: its middle square resized; its short side resized, then the middle cut out (at a
+rounded offset as torchvision, or at one rounded down as transformers); or the whole of it squeezed."""
 _KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _CACHE_BYTES = 2 << 30
 _CHUNK = 256  # files decoded between two calls of progress
@@ -32,7 +35,7 @@ class PictureFiles:
     Args:
         paths: the files, or members of tar files.
         size: pixels of a side.
-        crop: cut out the largest square in the middle first; otherwise the whole picture is squeezed into the square.
+        fit: how a picture becomes a square.
         cache_bytes: decoded pixels are kept when those of all pictures take at most this much memory (2 GiB).
         resample: bilinear or bicubic.
 
@@ -44,13 +47,13 @@ class PictureFiles:
         self,
         paths: Sequence[Path | TarMember],
         size: int,
-        crop: bool = True,
+        fit: Fit = "square",
         cache_bytes: int = _CACHE_BYTES,
         resample: Resample = "bilinear",
     ) -> None:
         if size < 1:
             raise InputError(f"size of pictures must be at least 1 pixel; got {size}")
-        self.paths, self.size, self.crop, self.resample = tuple(paths), size, crop, resample
+        self.paths, self.size, self.fit, self.resample = tuple(paths), size, fit, resample
         self.keeps = len(self.paths) * 3 * size * size <= cache_bytes
         self._cache_bytes = cache_bytes
         kept = len(self.paths) if self.keeps else 0
@@ -97,7 +100,7 @@ class PictureFiles:
     def select(self, rows: Sequence[int]) -> PictureFiles:
         """Return the pictures of `rows`, with those of their pixels that are decoded."""
         paths = [self.paths[row] for row in rows]
-        part = PictureFiles(paths, self.size, self.crop, self._cache_bytes, self.resample)
+        part = PictureFiles(paths, self.size, self.fit, self._cache_bytes, self.resample)
         for new, old in enumerate(rows) if self.keeps else ():
             if self._decoded[old]:
                 part._keep(new, self._pixels[old])
@@ -110,24 +113,24 @@ class PictureFiles:
 
     def _try_decode(self, row: int) -> Pixels | None:
         try:
-            return decode(self.paths[row], self.size, self.crop, self.resample)
+            return decode(self.paths[row], self.size, self.fit, self.resample)
         except InputError:
             return None
 
     def _decode(self, rows: Sequence[int]) -> list[Pixels]:
-        return _map_in_threads(lambda row: decode(self.paths[row], self.size, self.crop, self.resample), rows)
+        return _map_in_threads(lambda row: decode(self.paths[row], self.size, self.fit, self.resample), rows)
 
     def _stack(self, pictures: list[Pixels]) -> Pixels:
         return np.stack(pictures) if pictures else np.empty((0, *self.shape), dtype=np.uint8)
 
 
-def decode(path: Path | TarMember, size: int, crop: bool = True, resample: Resample = "bilinear") -> Pixels:
+def decode(path: Path | TarMember, size: int, fit: Fit = "square", resample: Resample = "bilinear") -> Pixels:
     """Decode one file to (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
     try:
         with path.open("rb") as file, Image.open(file) as image:
             transparent = "transparency" in image.info
             rgb = (image.convert("RGBA") if transparent else image).convert("RGB")
-        square = rgb.resize((size, size), _KERNELS[resample], box=_box(*rgb.size, crop))
+        square = _to_square(rgb, size, fit, _KERNELS[resample])
     except Exception as problem:  # Pillow can raise anything for a damaged file
         reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
         advice = "replace the file, or leave such files out with on_error=skip"
@@ -135,9 +138,20 @@ def decode(path: Path | TarMember, size: int, crop: bool = True, resample: Resam
     return np.ascontiguousarray(np.asarray(square, dtype=np.uint8).transpose(2, 0, 1))
 
 
-def _box(width: int, height: int, crop: bool) -> tuple[float, float, float, float]:
-    if not crop:
-        return (0, 0, width, height)
+def _to_square(image: Image.Image, size: int, fit: Fit, kernel: Image.Resampling) -> Image.Image:
+    """Return the picture as a square of that size."""
+    if fit == "squeeze":
+        return image.resize((size, size), kernel)
+    if fit == "square":
+        return image.resize((size, size), kernel, box=_middle_square(*image.size))
+    short = min(image.size)
+    width, height = (size if side == short else int(size * side / short) for side in image.size)
+    left, top = ((side - size) / 2 for side in (width, height))
+    corner = (int(left), int(top)) if fit == "short-side-floor" else (round(left), round(top))
+    return image.resize((width, height), kernel).crop((*corner, corner[0] + size, corner[1] + size))
+
+
+def _middle_square(width: int, height: int) -> tuple[float, float, float, float]:
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     return (left, top, left + side, top + side)

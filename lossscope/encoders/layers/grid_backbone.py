@@ -20,11 +20,20 @@ _DETECTOR_NAMES = {
 }  # fmt: skip
 
 
+_SOURCES = {
+    "imagenet": "resnet101_caffe",
+    "imagenet_res50": "resnet50_caffe",
+    "imagenet_res152": "resnet152_caffe",
+    "imagenet_resnext": "resnext101",
+}
+"""Option backbone_source -> key of RESNETS; names with `detector` or `wsl` in them stand for one network each."""
+
+
 class Backbone(nn.Module):
     """(n, 3, H, W) normalised pixels -> (n, cells, 2048), cells row by row; batch norms always as in eval.
 
     Args:
-        name: a key of RESNETS.
+        name: a key of RESNETS; `detector` reads other pixels than the rest.
         weights: a file with torchvision's names, or with `base` and `top` (the detector's).
     """
 
@@ -32,7 +41,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.resnet = ResidualNetwork(RESNETS[name])
         self.width = self.resnet.width
-        self.detector = RESNETS[name].caffe
+        self.detector = name == "detector"
         if weights is not None:
             load_torchvision(self.resnet, read_backbone(weights))
 
@@ -91,17 +100,36 @@ def drop_duplicate_backbone(tower: Mapping[str, Tensor]) -> tuple[dict[str, Tens
 
 
 def identify_backbone(tower: Mapping[str, Tensor], source: str) -> str:
-    """Return the key of RESNETS whose network a released grid tower holds. Raises InputError when there is none.
+    """Return the key of RESNETS that a released grid tower's network has.
+
+    Raises InputError for a source that the authors' code does not have, or that the tensors contradict.
 
     Args:
         tower: its tensors.
-        source: its option backbone_source, `detector` or another.
+        source: its option backbone_source.
     """
-    name = identify_resnet(k.removeprefix("backbone.resnet.") for k in tower if k.startswith("backbone.resnet."))
-    grouped = tower["backbone.resnet.layer1.0.conv1.weight"].shape[0] == 256
-    if name == "resnet101" and (grouped or source == "detector"):
-        return "resnext101" if grouped else "detector"
+    name = _network_of(source)
+    depth = identify_resnet(k.removeprefix("backbone.resnet.") for k in tower if k.startswith("backbone.resnet."))
+    held = "resnext101" if depth == "resnet101" and is_resnext(tower) else depth
+    if held != {"detector": "resnet101"}.get(name, name.removesuffix("_caffe")):
+        raise InputError(f"option backbone_source of the file must be of its tensors' {held}; got {source!r}")
     return name
+
+
+def is_resnext(tower: Mapping[str, Tensor]) -> bool:
+    """Return whether a released grid tower's network has the widths of ResNeXt-101 32x8d."""
+    first = tower.get("backbone.resnet.layer1.0.conv1.weight")
+    return first is not None and first.ndim == 4 and first.shape[0] == 256
+
+
+def _network_of(source: str) -> str:
+    """Return the key of RESNETS of an option backbone_source. Raises InputError for an unknown one."""
+    if "detector" in source:
+        return "detector"
+    if source not in _SOURCES and "wsl" not in source:
+        known = ", ".join(("detector", *_SOURCES))
+        raise InputError(f"option backbone_source of the file must be {known}, or hold wsl; got {source[:60]!r}")
+    return _SOURCES.get(source, "resnext101")
 
 
 def _require_tensors(content: object, path: Path) -> dict[str, Tensor]:

@@ -77,10 +77,13 @@ def normalise_imagenet(images: Tensor) -> Tensor:
 
 
 def normalise_detector(images: Tensor) -> Tensor:
-    """Return uint8 RGB pixels as floats in BGR order, 0..255, minus the detector's means (Anderson et al. 2018)."""
-    if images.dtype != torch.uint8:
-        raise InputError(f"pixels for the detector's backbone must be uint8; got {images.dtype}")
-    return images.flip(1).float() - images.new_tensor(DETECTOR_MEAN, dtype=torch.float32)[:, None, None]
+    """Return uint8 RGB pixels (floats must be in 0..1) as floats in BGR order, 0..255, minus the detector's means.
+
+    Source: Anderson et al. 2018.
+    """
+    pixels = images.flip(1).float()
+    pixels = pixels if images.dtype == torch.uint8 else pixels * 255
+    return pixels - pixels.new_tensor(DETECTOR_MEAN)[:, None, None]
 
 
 def _random_box(

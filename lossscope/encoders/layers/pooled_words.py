@@ -24,13 +24,24 @@ class MaskingIds:
 
 
 class PooledGruWords(nn.Module):
-    """GPO of the mean of both directions of GRU(words); the last id of the vocabulary is `<mask>`."""
+    """GPO of the mean of both directions of GRU(words); the last id of the vocabulary is `<mask>`.
 
-    def __init__(self, vocabulary_size: int, words: int, dim: int, word_init: float, drop: float) -> None:
+    Args:
+        vocabulary_size: number of ids.
+        words: width of a word vector.
+        dim: joint width.
+        word_init: word vectors start uniform in ±word_init.
+        drop: probability that a word is masked, replaced or deleted in training.
+        layers: number of GRUs, each of which reads the states of the one before.
+    """
+
+    def __init__(
+        self, vocabulary_size: int, words: int, dim: int, word_init: float, drop: float, layers: int = 1
+    ) -> None:
         super().__init__()
         self.size, self.drop = vocabulary_size, drop
         self.embed = build_embedding(vocabulary_size, words, word_init)
-        self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=True)
+        self.rnn = nn.GRU(words, dim, layers, batch_first=True, bidirectional=True)
         self.gpool = GPO()
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ class ResnetConfig:
     basic: bool = False  # two 3x3 convolutions instead of 1x1, 3x3, 1x1
     groups: int = 1  # of the 3x3 convolution (ResNeXt-101 32x8d: 32)
     base_width: int = 64  # of the 3x3 convolution (ResNeXt-101 32x8d: 8)
-    caffe: bool = False  # the detector's network: blocks stride in the first 1x1, pooling is unpadded and rounds up
+    caffe: bool = False  # Caffe's plan: blocks stride in the first 1x1, pooling is unpadded and rounds up
 
     @property
     def width(self) -> int:
@@ -33,6 +33,9 @@ RESNETS: Mapping[str, ResnetConfig] = MappingProxyType(
         "resnet101": ResnetConfig((3, 4, 23, 3)),
         "resnet152": ResnetConfig((3, 8, 36, 3)),
         "resnext101": ResnetConfig((3, 4, 23, 3), groups=32, base_width=8),
+        "resnet50_caffe": ResnetConfig((3, 4, 6, 3), caffe=True),
+        "resnet101_caffe": ResnetConfig((3, 4, 23, 3), caffe=True),
+        "resnet152_caffe": ResnetConfig((3, 8, 36, 3), caffe=True),
         "detector": ResnetConfig((3, 4, 23, 3), caffe=True),
     }
 )

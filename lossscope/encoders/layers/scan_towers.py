@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from lossscope.errors import InputError
 
-from ..types import EncodedBatch, Items, ItemShape
+from ..types import ANY_NUMBER, EncodedBatch, Items, ItemShape
 from .initialisation import build_embedding, init_xavier
 
 EPS = 1e-8
@@ -30,14 +30,17 @@ class RegionTower(nn.Module):
         width: of a region.
         dim: joint width D.
         weight_norm: W = g V / |V| with one number g.
+        raw: leave out `unit`.
     """
 
-    def __init__(self, width: int, dim: int, weight_norm: bool = False) -> None:
+    def __init__(self, width: int, dim: int, weight_norm: bool = False, raw: bool = False) -> None:
         super().__init__()
         self.fc = _WeightNormLinear(width, dim) if weight_norm else init_xavier(nn.Linear(width, dim))
+        self.raw = raw
 
     def forward(self, features: Tensor) -> Tensor:
-        return unit(self.fc(features.to(self.fc.bias.dtype)))
+        mapped: Tensor = self.fc(features.to(self.fc.bias.dtype))
+        return mapped if self.raw else unit(mapped)
 
 
 class _WeightNormLinear(nn.Module):
@@ -66,15 +69,28 @@ class WordTower(nn.Module):
         dim: joint width D.
         bi_gru: read words in both directions.
         word_init: word vectors start uniform in ±word_init; 0.1 in the originals.
+        layers: number of GRUs, each of which reads the states of the one before.
+        raw: leave out `unit`.
     """
 
-    def __init__(self, vocabulary_size: int, words: int, dim: int, bi_gru: bool, word_init: float) -> None:
+    def __init__(
+        self,
+        vocabulary_size: int,
+        words: int,
+        dim: int,
+        bi_gru: bool,
+        word_init: float,
+        layers: int = 1,
+        raw: bool = False,
+    ) -> None:
         super().__init__()
         self.embed = build_embedding(vocabulary_size, words, word_init)
-        self.rnn = nn.GRU(words, dim, batch_first=True, bidirectional=bi_gru)
+        self.rnn = nn.GRU(words, dim, layers, batch_first=True, bidirectional=bi_gru)
+        self.raw = raw
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        return unit(gru_states(self.rnn, self.embed(ids), lengths))
+        states = gru_states(self.rnn, self.embed(ids), lengths)
+        return states if self.raw else unit(states)
 
 
 def gru_states(rnn: nn.GRU, words: Tensor, lengths: Tensor) -> Tensor:
@@ -106,13 +122,17 @@ def encode_regions(tower: nn.Module, images: Items) -> EncodedBatch:
 
 
 def require_region_shape(item_shape: ItemShape, encoder: str) -> tuple[int, int]:
-    """Return (regions, width) of an image. Raises InputError for anything else than region features."""
-    if not isinstance(item_shape, tuple) or len(item_shape) != 2 or min(item_shape) < 1:
+    """Return (regions, width) of an image, regions ANY_NUMBER where a file leaves them open.
+
+    Raises InputError for anything else than region features.
+    """
+    regions, width = item_shape if isinstance(item_shape, tuple) and len(item_shape) == 2 else (0, 0)
+    if width < 1 or (regions < 1 and regions != ANY_NUMBER):
         raise InputError(
             f"{encoder} must be given region features, (regions, d); the data set has items of shape {item_shape}. "
             "Use a data set of precomputed regions"
         )
-    return item_shape[0], item_shape[1]
+    return regions, width
 
 
 def require_positive(**numbers: float) -> None:

@@ -1,11 +1,9 @@
-"""CLIP's files: weights under the names of Hugging Face, OpenAI or open_clip, and their configuration."""
+"""CLIP's files: weights under the names of Hugging Face, OpenAI or open_clip."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,12 +11,12 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..types import ReleasedFile
+from .clip_config import OPENAI_SCALARS
+from .open_clip import CUSTOM_TEXT, require_plain_towers
 from .options import require_tensor
-from .transformer_config import require_size, select_configs
 
 _IGNORED_ENDINGS = (".position_ids", "logit_bias")  # of older files
 
-_SCALARS = ("input_resolution", "context_length", "vocab_size")  # of OpenAI's archives, not parameters
 _PLAIN_NAMES = {
     "visual.class_embedding": "vision_model.embeddings.class_embedding",
     "visual.positional_embedding": "vision_model.embeddings.position_embedding.weight",
@@ -40,8 +38,7 @@ _BLOCK_NAMES = {
     "mlp.c_fc": "mlp.fc1",
     "mlp.c_proj": "mlp.fc2",
 }
-_EMBEDDED, _TABLES = "text_model.embeddings", ("token", "position")
-_OPENAI = "visual.transformer.resblocks.0.attn.in_proj_weight"
+_IMAGE_TOWER = "visual."  # before the names of the image tower in the files of OpenAI and open_clip
 _BLOCK = re.compile(r"(?P<tower>visual\.)?transformer\.resblocks\.(?P<layer>\d+)\.(?P<rest>.+)")
 
 
@@ -52,7 +49,7 @@ def rename_openai(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     renamed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
-        if name in _SCALARS:
+        if name in OPENAI_SCALARS:
             continue
         stem, _, kind = name.rpartition(".")
         if name in _PLAIN_NAMES:
@@ -85,78 +82,30 @@ def _rename_block(name: str, tensor: Tensor) -> dict[str, Tensor]:
     return {f"{layer}.{_BLOCK_NAMES[stem]}.{kind}": tensor}
 
 
-def read_configuration(released: ReleasedFile) -> dict[str, Any]:
-    """Return the configuration of the folder, or the one that follows from the shapes of the weights."""
-    if "vision_config" in released.options:
-        return select_configuration(released.options)
-    return infer_configuration(select_weights(released), _OPENAI in released.towers[0])
-
-
-def select_configuration(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a configuration that define the model. Raises InputError when they are missing or invalid."""
-    return {**select_configs(options, "CLIP"), "projection_dim": require_size(options, "projection_dim", 1 << 14, 512)}
-
-
 def is_clip(released: ReleasedFile) -> bool:
-    """Return whether a file holds CLIP under either naming."""
+    """Return whether a file holds CLIP under either naming, be it one that is not opened here."""
     tower = released.towers[0]
-    known = "vision_model.embeddings.class_embedding" in tower or _OPENAI in tower
+    known = "vision_model.embeddings.class_embedding" in tower or has_openai_names(released)
     return len(released.towers) == 1 and known and "logit_scale" in tower
+
+
+def has_openai_names(released: ReleasedFile) -> bool:
+    """Return whether the names of a file are those of OpenAI and open_clip."""
+    return any(name.startswith(_IMAGE_TOWER) for name in released.towers[0])
 
 
 def ignored_names(released: ReleasedFile) -> tuple[str, ...]:
     """Return names that older files have beside the parameters."""
-    return tuple(n for n in released.towers[0] if n.endswith(_IGNORED_ENDINGS) or n in _SCALARS)
+    return tuple(n for n in released.towers[0] if n.endswith(_IGNORED_ENDINGS) or n in OPENAI_SCALARS)
 
 
 def select_weights(released: ReleasedFile) -> dict[str, Tensor]:
-    """Return the parameters under Hugging Face's names. Raises InputError for a name that CLIP does not have."""
-    tower = released.towers[0]
-    if _OPENAI in tower:
-        return rename_openai(tower)
-    return {name: tensor for name, tensor in tower.items() if not name.endswith(_IGNORED_ENDINGS)}
+    """Return the parameters under Hugging Face's names.
 
-
-def infer_configuration(weights: Mapping[str, Tensor], quick: bool) -> dict[str, Any]:
-    """Return the configuration that follows from the shapes: heads of 64, as in all published CLIPs.
-
-    Raises InputError that names the first tensor whose shape does not fit.
-
-    Args:
-        weights: under Hugging Face's names.
-        quick: whether the activation is QuickGELU, as in OpenAI's files.
+    Raises InputError for a name that CLIP does not have, and for towers that are not built here.
     """
-    dim, width = require_tensor(weights, "visual_projection.weight", 2).shape
-    text_width = require_tensor(weights, "text_projection.weight", 2).shape[1]
-    vocabulary, context = (len(require_tensor(weights, f"{_EMBEDDED}.{kind}_embedding.weight", 2)) for kind in _TABLES)
-    shared = {"hidden_act": "quick_gelu" if quick else "gelu"}
-    text = {"vocab_size": vocabulary, "max_position_embeddings": context, "eos_token_id": max(vocabulary - 1, 0)}
-    image, patch = _infer_picture(weights)
-    config = {
-        "text_config": {**shared, **text, **_infer_sizes(weights, "text_model", text_width)},
-        "vision_config": {
-            **shared, **_infer_sizes(weights, "vision_model", width), "image_size": image, "patch_size": patch,
-        },
-        "projection_dim": dim,
-    }  # fmt: skip
-    return select_configuration(config)
-
-
-def _infer_picture(weights: Mapping[str, Tensor]) -> tuple[int, int]:
-    """Return the sides of a picture and of a patch. Raises InputError when the positions are no square of patches."""
-    patch = require_tensor(weights, "vision_model.embeddings.patch_embedding.weight", 4).shape[-1]
-    cells = len(require_tensor(weights, "vision_model.embeddings.position_embedding.weight", 2)) - 1
-    side = math.isqrt(max(cells, 0))
-    if not side or side * side != cells:
-        raise InputError(f"positions of a CLIP's pictures must be a square number and one; got {cells + 1}")
-    return side * patch, patch
-
-
-def _infer_sizes(weights: Mapping[str, Tensor], tower: str, width: int) -> dict[str, int]:
-    """Return the sizes of one tower."""
-    layers = {name.split(".")[3] for name in weights if name.startswith(f"{tower}.encoder.layers.")}
-    inner = len(require_tensor(weights, f"{tower}.encoder.layers.0.mlp.fc1.weight", 2))
-    return {
-        "hidden_size": width, "intermediate_size": inner, "num_hidden_layers": len(layers),
-        "num_attention_heads": max(width // 64, 1),
-    }  # fmt: skip
+    tower = {name: tensor for name, tensor in released.towers[0].items() if not name.endswith(_IGNORED_ENDINGS)}
+    if not has_openai_names(released):
+        return tower
+    require_plain_towers(tower, released.path)
+    return rename_openai({name.removeprefix(CUSTOM_TEXT): tensor for name, tensor in tower.items()})

@@ -66,6 +66,19 @@ def fit_weights(
     return completed
 
 
+def require_agreement(options: Mapping[str, Any], of_tensors: Mapping[str, Any]) -> None:
+    """Raise InputError for the first option that contradicts what the tensors of the file show.
+
+    Args:
+        options: of the file; one that is not there agrees.
+        of_tensors: name of an option -> the value that its tensors have.
+    """
+    for name, value in of_tensors.items():
+        given = options.get(name, value)
+        if type(given) is not type(value) or given != value:
+            raise InputError(f"option {name} of the file must be {value!r}, as its tensors are; got {given!r:.60}")
+
+
 def require_tensor(tower: Mapping[str, Tensor], name: str, dimensions: int) -> Tensor:
     """Return the tensor of that name and number of dimensions. Raises InputError when there is none."""
     tensor = tower.get(name)

@@ -11,17 +11,21 @@ from lossscope.errors import InputError
 
 from ..base import EncoderSpec
 from ..types import OpenedModel, ReleasedFile
-from .options import fit_weights, read_flag, read_text, require_tensor, triplet_spec
+from .options import fit_weights, read_flag, read_text, require_agreement, require_tensor, triplet_spec
 
 TOWERS = ("image", "text", "similarity")
-REGIONS = 36  # of the bottom-up features that all three were trained on
 T = TypeVar("T")
 
 
 def prefixed_weights(released: ReleasedFile) -> dict[str, Tensor]:
-    """Return all tensors of the file under our names: `image.`, `text.` or `similarity.` before the original's."""
+    """Return all tensors of the file under our names: `image.`, `text.` or `similarity.` before the original's.
+
+    The g of a weight norm is one number, which torch before 0.4 wrote as a vector of one.
+    """
     pairs = zip(TOWERS, released.towers, strict=False)
-    return {f"{tower}.{name}": tensor for tower, tensors in pairs for name, tensor in tensors.items()}
+    weights = {f"{tower}.{name}": tensor for tower, tensors in pairs for name, tensor in tensors.items()}
+    g = weights.get("image.fc.weight_g")
+    return weights if g is None or g.shape != (1,) else {**weights, "image.fc.weight_g": g.reshape(())}
 
 
 def has_region_and_word_towers(released: ReleasedFile) -> bool:
@@ -30,6 +34,60 @@ def has_region_and_word_towers(released: ReleasedFile) -> bool:
         return False
     first, second = released.towers
     return all(name.startswith("fc.") for name in first) and any(name.startswith("rnn.") for name in second)
+
+
+def read_towers(weights: Mapping[str, Tensor], options: Mapping[str, Any], rnn: str) -> dict[str, Any]:
+    """Return the options of the two towers that all three families share, by the name of the encoder's.
+
+    Raises InputError for options that contradict the tensors.
+
+    Args:
+        weights: as prefixed_weights returns them.
+        options: of the file.
+        rnn: name of the GRU, `text.rnn`.
+    """
+    dim, width = matrix_shape(weights, "image.fc.weight_v" if has_weight_norm(weights) else "image.fc.weight")
+    words = matrix_shape(weights, "text.embed.weight")[1]
+    layers = count_layers(weights, rnn)
+    sizes = {"embed_size": dim, "img_dim": width, "word_dim": words, "num_layers": layers}
+    require_agreement(options, {**sizes, "bi_gru": is_bidirectional(weights, rnn)})
+    return {
+        "dim": dim,
+        "words": words,
+        "layers": layers,
+        "no_imgnorm": read_flag(options, "no_imgnorm", False),
+        "no_txtnorm": read_flag(options, "no_txtnorm", False),
+    }
+
+
+def read_weight_norm(weights: Mapping[str, Tensor], options: Mapping[str, Any]) -> bool:
+    """Return whether the map of regions is g V / |V|. Raises InputError when `precomp_enc_type` says otherwise."""
+    weight_norm = has_weight_norm(weights)
+    require_agreement(options, {"precomp_enc_type": "weight_norm" if weight_norm else "basic"})
+    return weight_norm
+
+
+def has_weight_norm(weights: Mapping[str, Tensor]) -> bool:
+    """Return whether the tensors are those of a map of regions g V / |V|."""
+    return "image.fc.weight_v" in weights
+
+
+def is_bidirectional(weights: Mapping[str, Tensor], rnn: str) -> bool:
+    """Return whether a GRU of that name reads in both directions."""
+    return f"{rnn}.weight_ih_l0_reverse" in weights
+
+
+def count_layers(weights: Mapping[str, Tensor], rnn: str) -> int:
+    """Return the number of layers of a GRU of that name, at least 1; tensors of further ones are then left over."""
+    layers = 1
+    while f"{rnn}.weight_ih_l{layers}" in weights:
+        layers += 1
+    return layers
+
+
+def region_width(weights: Mapping[str, Tensor]) -> int:
+    """Return the width of a region's features."""
+    return matrix_shape(weights, "image.fc.weight_v" if has_weight_norm(weights) else "image.fc.weight")[1]
 
 
 def matrix_shape(weights: Mapping[str, Tensor], name: str) -> tuple[int, int]:
@@ -62,13 +120,13 @@ def open_model(
     options: Mapping[str, Any],
     notices: Sequence[str] = (),
 ) -> OpenedModel:
-    """Return the opened file, after its names and shapes are compared with the model's.
+    """Return the opened file, whose captions are made lower case as bytes, which changes A to Z only.
 
-    Raises InputError for the first that differs, and when the model was trained without vectors of unit length.
+    Raises InputError for the first name or shape that differs from the model's.
     """
-    for name in ("no_imgnorm", "no_txtnorm"):
-        if read_flag(options, name, False):
-            raise InputError(f"option {name} of the file must be false; got true. Such a model has no unit vectors")
     vocabulary_size = matrix_shape(weights, "text.embed.weight")[0]
     fitted = fit_weights(spec, item_shape, vocabulary_size, weights)
-    return OpenedModel(spec, fitted, item_shape, vocabulary_size, triplet_spec(options), notices=tuple(notices))
+    objective = triplet_spec(options)
+    return OpenedModel(
+        spec, fitted, item_shape, vocabulary_size, objective, notices=tuple(notices), word_tokeniser="treebank-ascii"
+    )

@@ -48,6 +48,7 @@ class Checkpoint:
     tokeniser: str | None = None  # a subword tokeniser as JSON, where it reads the captions
     word_tokeniser: str = "words"  # how a vocabulary cuts captions (lossscope.text.word_tokenisers)
     kept: dict[str, str] = field(default_factory=dict)  # content of other files that the encoder needs, by name
+    reading: dict[str, str] = field(default_factory=dict)  # how a released model reads pictures: fields of data sets
 
     def save(self, path: Path | str) -> None:
         """Write it atomically: `.safetensors` (weights alone) with a `.json` of the same name, else one `.pt`.

@@ -10,16 +10,18 @@ from typing import Any
 import torch
 
 from lossscope.encoders.base import EncoderSpec, require_finite, require_fit
-from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.released.containers import read_container
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
-from lossscope.registry import load, names, spec_of
+from lossscope.registry import build, load, names, spec_of
 from lossscope.spec import Spec
-from lossscope.text.subwords import Subwords
+from lossscope.text.byte_pairs import MERGES_FILE
+from lossscope.text.subwords import TOKENISER_FILES, Subwords
 from lossscope.text.tokenizer import Tokeniser
-from lossscope.text.vocabulary import Vocabulary, read_vocabulary
+from lossscope.text.vocabulary import Vocabulary, is_vocabulary, read_vocabulary
 
 from .checkpoint import Checkpoint, describe_shape, stored_shape, stored_tokens
+from .reading import complete_data, reading_of
 
 _SHOWN = 5  # names in a notice
 
@@ -38,7 +40,7 @@ def open_released(
         path: the file or folder.
         vocabulary: file of words (.json, .pkl) or tokeniser (folder, vocab.txt) the model was trained with; where not
             given, it is looked for beside the file and in `vocab/` there.
-        data: spec to store.
+        data: spec to store, with what it leaves unsaid of how the model reads pictures.
         old_pickle: whether to read it with the restricted unpickler, for files of Python 2 that torch refuses.
         choices: KEY=VALUE, what the user says of the model where the file does not.
         accepted_options: names of options in the file, unknown here, that the user takes to be without effect.
@@ -46,19 +48,21 @@ def open_released(
     Raises:
         InputError: a file of no known family, weights that do not fit, no vocabulary, or one of another size.
     """
-    released = replace(read_released(path, old_pickle), choices=_parse_choices(choices))
+    released = replace(read_container(path, old_pickle), choices=_parse_choices(choices))
     model = _open_family(released)
     type(model.encoder).released_options.require_known(released.options, accepted_options, released.path)
-    tokeniser = _limit_length(_find_tokeniser(released, model, vocabulary), model.context_length)
+    tokeniser = _fit_to_model(_find_tokeniser(released, model, vocabulary), model)
     _require_vocabulary_size(released, model, tokeniser)
     kept = dict(model.stored_files)
     expected = model.encoder.rebuild(model.item_shape, len(tokeniser), kept).state_dict()
     require_fit(expected, model.weights, f"{spec_of(model.encoder).partition(':')[0]}, to which {path} belongs")
     require_finite(model.weights, str(path))
+    reading = reading_of(model)
+    data, reading_notices = complete_data(data, reading)
     checkpoint = Checkpoint(
         encoder=spec_of(model.encoder),
         objective=model.objective,
-        data=data,
+        data=spec_of(build("datasets", data)) if data else "",
         **stored_tokens(tokeniser),
         item_shape=stored_shape(model.item_shape),
         data_fingerprint="",
@@ -67,8 +71,10 @@ def open_released(
         weights={name: tensor.detach().clone().contiguous() for name, tensor in model.weights.items()},
         training={"converted_from": released.path.name, "ignored": list(model.ignored)},
         kept=kept,
+        reading=reading,
     )
-    return checkpoint, (_objective_notice(model.objective), *model.notices, *_ignored_notices(model.ignored))
+    more = (*reading_notices, *_ignored_notices(model.ignored))
+    return checkpoint, (_objective_notice(model.objective), *model.notices, *more)
 
 
 def _objective_notice(objective: str) -> str:
@@ -125,7 +131,7 @@ def _likely_files(released: ReleasedFile) -> list[Path]:
     """Return where its vocabulary may be: a tokeniser beside it, or for a GRU a vocabulary named after its data."""
     folder = released.path if released.path.is_dir() else released.path.parent
     if not any("rnn." in name for tower in released.towers for name in tower):
-        return [folder / "tokenizer.json", folder / "vocab.txt", folder / "vocab.json"]
+        return [folder / name for name in (*TOKENISER_FILES, MERGES_FILE)]
     files: list[Path] = []
     name = released.options.get("data_name")
     if isinstance(name, str) and name.replace("_", "").isalnum():
@@ -135,18 +141,25 @@ def _likely_files(released: ReleasedFile) -> list[Path]:
 
 
 def _read_tokeniser(path: Path, model: OpenedModel) -> Tokeniser:
-    if path.is_dir() or path.name in ("tokenizer.json", "vocab.txt", "vocab.json"):
-        tokeniser: Tokeniser = Subwords.from_folder(path if path.is_dir() else path.parent)
+    if path.name.endswith(".txt.gz"):
+        tokeniser: Tokeniser = Subwords.from_merges(path)
+    elif path.is_dir() or (path.name in TOKENISER_FILES and not is_vocabulary(path)):
+        tokeniser = Subwords.from_folder(path if path.is_dir() else path.parent)
     else:
         tokeniser = read_vocabulary(path)
     return model.encoder.prepare(tokeniser)  # type: ignore[no-any-return]
 
 
-def _limit_length(tokeniser: Tokeniser, context_length: int) -> Tokeniser:
-    """Return a tokeniser that cuts captions to the context length of the model, 0 for none."""
-    if not context_length or not isinstance(tokeniser, Subwords):
+def _fit_to_model(tokeniser: Tokeniser, model: OpenedModel) -> Tokeniser:
+    """Return a tokeniser that reads captions as the model's: its words, clean-up, and context length, 0 for none."""
+    if isinstance(tokeniser, Vocabulary):
+        return replace(tokeniser, word_tokeniser=model.word_tokeniser)
+    if not isinstance(tokeniser, Subwords):
         return tokeniser
-    return replace(tokeniser, max_length=min(tokeniser.max_length or context_length, context_length))
+    tokeniser = replace(tokeniser, cleaning=model.cleaning or tokeniser.cleaning)
+    if not model.context_length:
+        return tokeniser
+    return replace(tokeniser, max_length=min(tokeniser.max_length or model.context_length, model.context_length))
 
 
 def _require_vocabulary_size(released: ReleasedFile, model: OpenedModel, tokeniser: Tokeniser) -> None:

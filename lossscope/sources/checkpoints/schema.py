@@ -22,11 +22,17 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "data_fingerprint": str, "epoch": int, "step": int,
     "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
     "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
-    "tokeniser": (str, _NONE), "word_tokeniser": str, "kept": dict,
+    "tokeniser": (str, _NONE), "word_tokeniser": str, "kept": dict, "reading": dict,
 }  # fmt: skip
 _ITEM_TYPES: dict[str, type | tuple[type, ...]] = {  # of the items of lists and the values of dicts
-    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str,
+    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str, "reading": str,
 }  # fmt: skip
+
+
+_ABSENT: dict[str, Any] = {
+    "objective_state": None, "tokeniser": None, "word_tokeniser": "words", "kept": {}, "reading": {},
+}  # fmt: skip
+"""Key that older files lack -> its value there."""
 
 
 def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any]:
@@ -49,7 +55,7 @@ def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any
         raise InputError(
             f"{path} must have checkpoint format {VERSION} or older; got {version}. Install a newer lossscope"
         )
-    content = {"objective_state": None, "tokeniser": None, "word_tokeniser": "words", "kept": {}, **content}
+    content = {**_ABSENT, **content}
     missing = [name for name in keys if name not in content]
     if missing:
         raise InputError(f"{path} must hold every key of a checkpoint; missing {', '.join(missing)}")

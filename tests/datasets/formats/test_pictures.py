@@ -40,9 +40,32 @@ def test_cropping_keeps_the_middle(tmp_path: Path) -> None:
     sides[:, 10:20] = 255
     path = tmp_path / "stripe.png"
     Image.fromarray(sides).save(path)
-    assert (decode(path, 10, crop=True) == 255).all()
-    squeezed = decode(path, 9, crop=False)
+    assert (decode(path, 10, "square") == 255).all()
+    squeezed = decode(path, 9, "squeeze")
     assert (squeezed[0, 4, 0], squeezed[0, 4, 4], squeezed[0, 4, 8]) == (0, 255, 0)
+
+
+@pytest.mark.parametrize(
+    ("sides", "rounded", "floor"),
+    [((10, 10), (0, 0), (0, 0)), ((12, 10), (1, 0), (1, 0)), ((13, 10), (2, 0), (1, 0)), ((10, 15), (0, 2), (0, 2))],
+)
+def test_the_middle_is_cut_out_after_the_short_side_is_resized(
+    sides: tuple[int, int], rounded: tuple[int, int], floor: tuple[int, int], tmp_path: Path
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (2 * sides[1], 2 * sides[0], 3), dtype=np.uint8)
+    path = tmp_path / "noise.png"
+    Image.fromarray(pixels).save(path)
+    resized = np.asarray(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
+    for fit, (left, top) in (("short-side", rounded), ("short-side-floor", floor)):
+        expected = resized[top : top + 10, left : left + 10].transpose(2, 0, 1)
+        assert np.array_equal(decode(path, 10, fit, "bicubic"), expected)  # type: ignore[arg-type]
+
+
+def test_the_long_side_is_rounded_down(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (30, 44, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "noise.png")
+    resized = np.asarray(Image.fromarray(pixels).resize((14, 10), Image.Resampling.BILINEAR))  # 10 · 44 / 30 = 14.67
+    assert np.array_equal(decode(tmp_path / "noise.png", 10, "short-side"), resized[:, 2:12].transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK"])

@@ -42,6 +42,8 @@ class Release:
     implied: Mapping[str, str] = field(default_factory=dict)  # pattern of a name that states an option -> what is named
     renames: tuple[str, str] | None = ("", "")  # part of the file's names -> ours; None: the names have other forms
     slow: bool = False  # whether it takes seconds
+    choices: Mapping[str, str] = field(default_factory=dict)  # what the user says of the file
+    open_shape: ItemShape | None = None  # of an item as the file opens, where it leaves a number to the data
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class Release:
         encoder = encoder or self.build()
         tensors = {**(dict(encoder.named_buffers()) if self.buffers else {}), **encoder.state_dict()}
         state = {name: tensor.clone() for name, tensor in tensors.items()}
-        return ReleasedFile(Path("model_best.pth.tar"), self.towers(state), self.options)
+        return ReleasedFile(Path("model_best.pth.tar"), self.towers(state), self.options, choices=self.choices)
 
     def write(self, folder: Path) -> Path:
         """Write the file, or a Hugging Face folder where it has options but nothing that torch writes."""
@@ -153,6 +155,8 @@ def openai_names(state: State) -> dict[str, Tensor]:
         "text_projection": state["text_projection.weight"].T.contiguous(),
         "logit_scale": state["logit_scale"],
         "input_resolution": torch.tensor(16),
+        "context_length": torch.tensor(16),
+        "vocab_size": torch.tensor(12),
     }
     norms = {"visual.ln_pre": "vision_model.pre_layrnorm", "visual.ln_post": "vision_model.post_layernorm"}
     for theirs, ours in {**norms, "ln_final": "text_model.final_layer_norm"}.items():
@@ -169,3 +173,10 @@ def openai_names(state: State) -> dict[str, Tensor]:
                 weights[f"{there}.mlp.c_fc.{kind}"] = state[f"{home}.mlp.fc1.{kind}"]
                 weights[f"{there}.mlp.c_proj.{kind}"] = state[f"{home}.mlp.fc2.{kind}"]
     return weights
+
+
+def custom_text_names(state: State) -> dict[str, Tensor]:
+    """Return the weights of a CLIP under the names of open_clip's models with a text tower of their own."""
+    weights = {k: v for k, v in openai_names(state).items() if v.is_floating_point()}
+    alone = ("visual.", "logit_scale")
+    return {k if k.startswith(alone) else f"text.{k}": v for k, v in weights.items()}

@@ -48,14 +48,15 @@ REFUSALS: list[Refusal] = [
         Refusal("bfan", message, {**BFAN_OPTIONS, **options})
         for options, message in (
             ({"focal_type": "none"}, "option focal_type of the file must be one of equal, prob; got 'none'"),
-            ({"no_imgnorm": True}, "option no_imgnorm of the file must be false; got true"),
+            ({"no_imgnorm": 1}, "option no_imgnorm of the file must be true or false; got 1"),
+            ({"precomp_enc_type": "weight_norm"}, "precomp_enc_type of the file must be 'basic', as its tensors are"),
         )
     ),
     *(
         Refusal("ce", message, options)
         for options, message in (
-            (with_architecture(CE_CONFIG, use_mish=0), "option use_mish of the file must be True to be opened; got 0"),
-            (with_architecture(CE_CONFIG, include_self=0), "option include_self of the file must be True"),
+            (with_architecture(CE_CONFIG, use_mish=0), "option arch.args.use_mish of .* must be 1 or True; got 0"),
+            (with_architecture(CE_CONFIG, include_self=0), "option arch.args.include_self of .* must be 1 or True"),
             (
                 with_architecture(CE_CONFIG, keep_missing_modalities="no"),
                 "keep_missing_modalities of the file must be true or false; got 'no'",
@@ -85,7 +86,7 @@ REFUSALS: list[Refusal] = [
         for options, message in (
             (
                 with_architecture(MMT_CONFIG, out_tok="mnp"),
-                "option out_tok of the file must be 'mxp' to be opened; got 'mnp'",
+                "option arch.args.out_tok of .* must be 'mxp'; got 'mnp'",
             ),
             (
                 with_architecture(MMT_CONFIG, txt_agg="bertftnmxp"),
@@ -127,7 +128,11 @@ REFUSALS: list[Refusal] = [
             ({"agg_func": ["Mean"]}, "option agg_func of the file must be text"),
             ({"lambda_softmax": float("nan")}, "option lambda_softmax of the file must be a finite number"),
             ({"lambda_softmax": 0}, "lambda_softmax must be > 0 and finite; got 0.0"),
-            ({"no_txtnorm": True}, "option no_txtnorm of the file must be false"),
+            ({"raw_feature_norm": "l1norm"}, "raw_feature_norm of the file must be one of .*no_norm; got 'l1norm'"),
+            ({"bi_gru": False}, "option bi_gru of the file must be True, as its tensors are; got False"),
+            ({"num_layers": 2}, "option num_layers of the file must be 1, as its tensors are; got 2"),
+            ({"embed_size": 1024}, "option embed_size of the file must be 8, as its tensors are; got 1024"),
+            ({"no_txtnorm": None}, "option no_txtnorm of the file must be true or false"),
             ({"max_violation": 1}, "option max_violation of the file must be true or false; got 1"),
         )
     ),
@@ -136,10 +141,20 @@ REFUSALS: list[Refusal] = [
         "image.fc.weight of the file must not be empty; got 0 x 4",
         add={"fc.weight": torch.zeros(0, 4)},
     ),
-    Refusal("scan", r"left over \['text.rnn.weight_ih_l1'\]", add={"rnn.weight_ih_l1": torch.zeros(2, 2)}, tower=1),
+    Refusal("scan", r"missing \['text.rnn.bias_hh_l1'", add={"rnn.weight_ih_l1": torch.zeros(2, 2)}, tower=1),
+    Refusal("scan", r"left over \['text.rnn.weight_ih_l2'\]", add={"rnn.weight_ih_l2": torch.zeros(2, 2)}, tower=1),
+    *(
+        Refusal("sgraf", message, {**release_of("sgraf").options, **options})
+        for options, message in (
+            ({"module_name": "SAF"}, "option module_name of the file must be 'SGR', as its tensors are; got 'SAF'"),
+            ({"sgr_step": 2}, "option sgr_step of the file must be 3, as its tensors are; got 2"),
+            ({"sim_dim": 256}, "option sim_dim of the file must be 6, as its tensors are; got 256"),
+        )
+    ),
     Refusal(
         "sgraf",
         r"left over \['similarity.SGR_module.7.graph_key_w.bias'",
+        MARGIN,
         add={"SGR_module.7.graph_key_w.bias": torch.zeros(6)},
         tower=2,
     ),
@@ -152,8 +167,9 @@ REFUSALS: list[Refusal] = [
     *(
         Refusal("vse_infty", message, options)
         for options, message in (
-            ({"no_imgnorm": True}, "option no_imgnorm of the file must be false"),
-            ({"backbone_source": 3}, "option backbone_source of the file must be text"),
+            ({"no_imgnorm": "no"}, "option no_imgnorm of the file must be true or false"),
+            ({"precomp_enc_type": "backbone"}, "precomp_enc_type of the file must be 'basic', as its tensors are"),
+            ({"word_dim": 300}, "option word_dim of the file must be 4, as its tensors are; got 300"),
             ({"input_scale_factor": "2"}, "option input_scale_factor of the file must be a finite number"),
         )
     ),
@@ -169,6 +185,20 @@ REFUSALS: list[Refusal] = [
             ({"measure": "dot"}, "measure of the file must be cosine or order"),
             ({"finetune": "yes"}, "finetune of the file must be true or false"),
             ({"use_abs": None}, "use_abs of the file must be true or false"),
+            ({"cnn_type": "resnet152"}, "cnn_type of the file must be resnet18, as its tensors are; got 'resnet152'"),
+            ({"data_name": "f30k_precomp"}, "must name pictures, and not end in _precomp, .*; got 'f30k_precomp'"),
+            ({"embed_size": 1024}, "embed_size of the file must be 8, as its tensors are; got 1024"),
+            ({"num_layers": 2}, "num_layers of the file must be 1, as its tensors are; got 2"),
+            ({"criterion": "infonce"}, "criterion of the file must be triplet, ntxent or ranking; got 'infonce'"),
+            ({"criterion": "ntxent", "measure": "order"}, "criterion=ntxent must be cosine; got 'order'"),
+        )
+    ),
+    *(
+        Refusal("vsepp:image=linear", message, options)
+        for options, message in (
+            ({"data_name": "f30k"}, "must name features, and end in _precomp, .*; got 'f30k'"),
+            ({"img_dim": 4096}, "img_dim of the file must be 7, as its tensors are; got 4096"),
+            ({"vocab_size": 8481}, "vocab_size of the file must be 12, as its tensors are; got 8481"),
         )
     ),
     Refusal(
@@ -196,6 +226,9 @@ REFUSALS: list[Refusal] = [
                 "option max_violation of the file must be true or false",
             ),
             ({"data_name": "f30k_precomp", "margin": -1.0}, "option margin of the file must be >= 0"),
+            ({"data_name": "f30k"}, "data_name of the file must end in _precomp, .*; got 'f30k'"),
+            ({"data_name": "f30k_precomp", "measure": "l2"}, "measure of the file must be cosine or order; got 'l2'"),
+            ({"data_name": "f30k_precomp", "word_dim": 300}, "word_dim of the file must be 4, as its tensors are"),
         )
     ),
     Refusal("xvlm", "option k_test of the file must be a whole number; got 'many'", {"k_test": "many"}),

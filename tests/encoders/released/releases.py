@@ -8,9 +8,11 @@ from itertools import product
 from typing import Any
 
 from lossscope.encoders.layers.expert_inputs import item_shape_of
+from lossscope.encoders.types import ANY_NUMBER
 from tests.encoders.examples import CE_WIDTHS, TOWER
 from tests.encoders.released.files import (
     Release,
+    custom_text_names,
     mmt_towers,
     openai_names,
     pretrained_xvlm_towers,
@@ -25,6 +27,8 @@ from tests.encoders.released.files import (
 
 SMALL = "dim=8,words=4"
 FEATURES = (36, 7)  # regions of the authors' files
+ANY_REGIONS = (ANY_NUMBER, 7)  # of models that read any number of regions
+NO_NORM = {"no_imgnorm": True, "no_txtnorm": True}
 MARGIN = {"margin": 0.2, "max_violation": True}
 TRIPLET = "triplet_sh:margin=0.2"
 BFAN_OPTIONS = {**MARGIN, "focal_type": "prob", "lambda_softmax": 20}
@@ -83,13 +87,13 @@ SIGLIP_CONFIG: dict[str, Any] = {
 }
 
 
-def inferred_config(activation: str) -> dict[str, Any]:
-    """Return the configuration that follows from the shapes of a CLIP of the size of CLIP_CONFIG."""
-    text, vision = (
-        {**CLIP_CONFIG[part], "num_attention_heads": 1, "hidden_act": activation}
-        for part in ("text_config", "vision_config")
+def inferred_config(activation: str, heads: int = 1, text_heads: int = 1) -> dict[str, Any]:
+    """Return the configuration that follows from the shapes of CLIP_CONFIG's model and from what its user states."""
+    vision, text = (
+        {**CLIP_CONFIG[part], "num_attention_heads": number, "hidden_act": activation}
+        for part, number in (("vision_config", heads), ("text_config", text_heads))
     )
-    return {"text_config": {**text, "eos_token_id": 11}, "vision_config": vision, "projection_dim": 12}
+    return {"text_config": {**text, "eos_token_id": 2}, "vision_config": vision, "projection_dim": 12}
 
 
 XVLM_SPEC = (
@@ -97,28 +101,49 @@ XVLM_SPEC = (
     "itm_loss=true,sep=false,k_test=256"
 )
 VSE = Release("", FEATURES, TRIPLET, split("image.", "text."), MARGIN, vse_content, epoch=3)
-BFAN = replace(VSE, notices=("trained on files of word ids, and it is not known whether they hold <start> and <end>",))
+BFAN = replace(
+    VSE,
+    open_shape=ANY_REGIONS,
+    notices=("trained on files of word ids, and it is not known whether they hold <start> and <end>",),
+    implied={r"^fc\.weight_v$": "fc.weight"},
+)
 ONE_WAY = {r"rnn\.weight_ih_l0_reverse$": "rnn.bias_hh_l0_reverse"}
 SCAN = replace(
-    VSE, options=SCAN_OPTIONS, implied={**ONE_WAY, r"^fc\.weight_v$": "fc.weight"}, sizes=r"fc\.weight|embed"
+    VSE,
+    open_shape=ANY_REGIONS,
+    options=SCAN_OPTIONS,
+    implied={
+        r"^rnn\.weight_ih_l0_reverse$": "option bi_gru of the file must be False",
+        r"^fc\.weight_v$": "precomp_enc_type of the file must be 'basic'",
+    },
+    sizes=r"fc\.weight|embed",
 )
 SGRAF = replace(
     VSE,
     shape=(5, 7),
     towers=split("image.", "text.", "similarity."),
-    options={**MARGIN, "module_name": "SGR"},
+    options={**MARGIN, "module_name": "SGR", "sgr_step": 3, "sim_dim": 6},
     implied=ONE_WAY,
     sizes=r"^fc\.weight|embed\.weight|sim_tranloc_w\.weight|embedding_local\.1\.running_mean",
 )
-VSE_INFTY = replace(VSE, towers=vse_infty_towers, sizes=r"^fc\.weight|embed.*\.weight")
+VSE_INFTY = replace(
+    VSE,
+    open_shape=ANY_REGIONS,
+    towers=vse_infty_towers,
+    options={**MARGIN, "precomp_enc_type": "basic", "backbone_source": "detector"},
+    sizes=r"^fc\.weight|embed.*\.weight",
+)
 VSEPP = replace(VSE, shape=(7,), towers=vsepp_towers, family=r"^rnn\.weight_ih_l0$")
+TWO_LAYERS = {r"^rnn\.weight_ih_l1$": "rnn.weight_hh_l1"}
 VSEPP_SPEC = f"vsepp:image=linear,word_init=0.1,{SMALL}"
 VSRN = replace(
     VSE,
     options={**MARGIN, "data_name": "f30k_precomp"},
+    open_shape=ANY_REGIONS,
     notices=("do not hold the caption branch",),
     implied={r"^bn\.weight$": "bn.bias"},
 )
+VSRN_SPEC = "vsrn:dim=8,words=4,blocks=2,region_norm_axis=regions"
 CE_RELEASE = Release(
     "ce:dim=6,clusters=audio=2+ocr=3,text_clusters=4,word_dim=7,length=8,rows=audio=4+ocr=6,padded=true",
     item_shape_of(CE_WIDTHS, 6),
@@ -165,7 +190,7 @@ XVLM = Release(
     {"max_tokens": 12, "k_test": 256},
     lambda towers, options: {"model": towers[0], "config": dict(options)},
     context_length=12,
-    notices=("squeezed to", "score=itm re-ranks the best"),
+    notices=("score=itm re-ranks the best",),
     buffers=True,
     ignored="position_ids|relative_position_index|attn_mask|bbox_head|cls",
     family=r"crossattention\.self\.key\.weight$",
@@ -176,6 +201,11 @@ RELEASES: list[Release] = [
     *(
         replace(BFAN, spec=f"bfan:focal={focal},{SMALL}", options={**BFAN_OPTIONS, "focal_type": focal})
         for focal in ("equal", "prob")
+    ),
+    replace(
+        BFAN,
+        spec=f"bfan:focal=prob,layers=2,weight_norm=true,no_imgnorm=true,no_txtnorm=true,{SMALL}",
+        options={**BFAN_OPTIONS, "num_layers": 2, "precomp_enc_type": "weight_norm", **NO_NORM},
     ),
     *(
         replace(
@@ -190,6 +220,7 @@ RELEASES: list[Release] = [
         CLIP,
         spec=CLIP_SPEC.format(heads=1),
         options={},
+        choices={"activation": "gelu", "heads": "1", "text_heads": "1"},
         config=inferred_config("gelu"),
         sizes=r"projection|logit|embedding|\.0\.mlp\.fc1\.weight",
     ),
@@ -200,8 +231,19 @@ RELEASES: list[Release] = [
         options={},
         content=lambda towers, options: towers[0],
         config=inferred_config("quick_gelu"),
-        ignored="input_resolution",
+        ignored="input_resolution|context_length|vocab_size",
         renames=None,
+    ),
+    replace(
+        CLIP,
+        spec=CLIP_SPEC.format(heads=4) + ",text_heads=2",
+        towers=lambda state: (custom_text_names(state),),
+        options={},
+        choices={"activation": "quick-gelu", "heads": "4", "text_heads": "2"},
+        content=lambda towers, options: {"epoch": 5, "name": "run", "state_dict": towers[0]},
+        config=inferred_config("quick_gelu", heads=4, text_heads=2),
+        renames=None,
+        epoch=5,
     ),
     *(
         replace(
@@ -228,13 +270,24 @@ RELEASES: list[Release] = [
             (
                 "direction=t2i,lambda_softmax=9,pool=sum,weight_norm=true",
                 "triplet:margin=0.1",
-                {"agg_func": "Sum", "max_violation": False, "margin": 0.1},
+                {"agg_func": "Sum", "max_violation": False, "margin": 0.1, "precomp_enc_type": "weight_norm"},
+            ),
+            (
+                "direction=t2i,lambda_softmax=9,layers=2,no_imgnorm=true,no_txtnorm=true",
+                TRIPLET,
+                {"num_layers": 2, **NO_NORM},
             ),
         )
     ),
     *(
-        replace(SGRAF, spec=f"sgraf:{options},sim_dim=6,{SMALL}")
-        for options in ("module=sgr", "module=saf", "module=sgr,steps=2", "module=saf,bi_gru=false")
+        replace(SGRAF, spec=f"sgraf:{spec},sim_dim=6,{SMALL}", options={**SGRAF.options, **changes})
+        for spec, changes in (
+            ("module=sgr", {}),
+            ("module=saf", {"module_name": "SAF"}),
+            ("module=sgr,steps=2", {"sgr_step": 2}),
+            ("module=saf,bi_gru=false", {"module_name": "SAF", "bi_gru": False}),
+            ("module=sgr,layers=2,no_imgnorm=true,no_txtnorm=true", {"num_layers": 2, **NO_NORM}),
+        )
     ),
     Release(
         "siglip",
@@ -248,6 +301,11 @@ RELEASES: list[Release] = [
         sizes="logit|probe",
     ),
     replace(VSE_INFTY, spec="vse_infty:text=bigru,words=4,bn_ignore_padding=false,dim=8"),
+    replace(
+        VSE_INFTY,
+        spec="vse_infty:text=bigru,words=4,bn_ignore_padding=false,dim=8,layers=2,no_imgnorm=true,no_txtnorm=true",
+        options={**VSE_INFTY.options, "num_layers": 2, **NO_NORM},
+    ),
     replace(VSE_INFTY, spec="vse_infty:bert=1x64,bn_ignore_padding=false,dim=8", ignored="position_ids"),
     replace(VSEPP, spec=VSEPP_SPEC),
     replace(
@@ -258,6 +316,13 @@ RELEASES: list[Release] = [
     replace(VSEPP, spec=f"{VSEPP_SPEC},no_imgnorm=true", options={**MARGIN, "no_imgnorm": True}),
     replace(
         VSEPP,
+        spec=f"{VSEPP_SPEC},layers=2",
+        options={"data_name": "f30k_precomp", "num_layers": 2, "criterion": "ntxent", "tau": 0.1, **MARGIN},
+        objective="ntxent:tau=0.1",
+        implied=TWO_LAYERS,
+    ),
+    replace(
+        VSEPP,
         spec=f"vsepp:image=resnet18,word_init=0.1,crop=224,finetune=true,bn_mode=original,{SMALL}",
         shape=(3, 256, 256),
         options={**MARGIN, "finetune": True, "cnn_type": "resnet18"},
@@ -265,14 +330,40 @@ RELEASES: list[Release] = [
         renames=("cnn.module.", "cnn."),
         slow=True,
     ),
+    replace(
+        VSEPP,
+        spec=f"vsepp:image=resnet18,word_init=0.1,crop=224,bn_mode=ecir,{SMALL}",
+        shape=(3, 256, 256),
+        options={**MARGIN, "reset_train": True, "data_name": "coco"},
+        notices=("short side resized to 256; the middle 224 x 224 is read",),
+        renames=("cnn.module.", "cnn."),
+        slow=True,
+    ),
     *(
         replace(
             VSRN,
-            spec=f"vsrn:dim=8,words=4,blocks=2,region_norm_axis=regions,fc_norm={fc_norm},final_bn={final_bn}",
+            spec=f"{VSRN_SPEC},fc_norm={fc_norm},final_bn={final_bn}",
             options={**VSRN.options, "data_name": data},
+            implied={} if data == "f30k_precomp" else VSRN.implied,
         )
-        for data, fc_norm in (("f30k_precomp", "false"), ("coco_precomp", "true"))
-        for final_bn in ("true", "false")
+        for data, fc_norm, final_bn in (
+            ("f30k_precomp", "false", "true"),
+            ("coco_precomp", "true", "true"),
+            ("coco_precomp", "true", "false"),
+        )
+    ),
+    replace(
+        VSRN,
+        spec=f"{VSRN_SPEC},measure=order,use_abs=true,no_imgnorm=true,layers=2",
+        options={**VSRN.options, "measure": "order", "use_abs": True, "no_imgnorm": True, "num_layers": 2},
+        implied=TWO_LAYERS,
+    ),
+    replace(
+        VSRN,
+        spec=VSRN_SPEC,
+        options={**VSRN.options, "criterion": "ranking", "tau": 0.01, "n_sp": 5},
+        objective="smoothap:tau=0.01",
+        implied={},
     ),
     *(
         replace(

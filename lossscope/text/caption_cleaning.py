@@ -1,0 +1,52 @@
+"""How captions are cleaned before a tokeniser reads them, where the authors' code does it outside the tokeniser."""
+
+from __future__ import annotations
+
+import html
+import re
+import string
+
+from lossscope.errors import InputError
+
+CLEANINGS = ("", "clip", "siglip")  # none; as OpenAI's and open_clip's tokenisers do; as SigLIP's does
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PLAIN = re.compile(r"[\t\n\r !-%'-~]*")  # printable ASCII but &: what ftfy leaves as it is
+
+
+def clean(caption: str, cleaning: str) -> str:
+    """Return a caption after one of CLEANINGS."""
+    if cleaning == "clip":
+        return clean_for_clip(caption)
+    return clean_for_siglip(caption) if cleaning == "siglip" else caption
+
+
+def clean_for_siglip(caption: str) -> str:
+    """Return a caption in lower case without punctuation, one space between words.
+
+    >>> clean_for_siglip("A man's hat:  t-shirt.")
+    'a mans hat tshirt'
+    """
+    return " ".join(re.split(r"\s+", caption.lower().translate(_NO_PUNCTUATION).strip()))
+
+
+def clean_for_clip(caption: str) -> str:
+    """Return a caption with its encoding and HTML entities repaired, one space between words, in lower case.
+
+    ftfy repairs encodings; without it, a caption that it could change is an InputError.
+
+    >>> clean_for_clip("  Two   DOGS, a man's hat ")
+    "two dogs, a man's hat"
+    """
+    repaired = caption if _PLAIN.fullmatch(caption) else _repair(caption)
+    return " ".join(html.unescape(html.unescape(repaired)).split()).lower()
+
+
+def _repair(caption: str) -> str:
+    try:
+        import ftfy
+    except ImportError as error:
+        raise InputError(
+            f"captions of OpenAI's CLIP and open_clip's are repaired by ftfy, which is not installed; {caption[:60]!r} "
+            "needs it: install lossscope[hf]"
+        ) from error
+    return ftfy.fix_text(caption)
