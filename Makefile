@@ -21,7 +21,7 @@ lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 types: $(VENV)/.dev ; $(BIN)/mypy
 
-docs: $(VENV)/.run ; for page in errata objectives probes performance; do $(BIN)/python docs/make_$$page.py || exit 1; done
+docs: $(VENV)/.run ; for page in errata objectives probes performance models; do $(BIN)/python docs/make_$$page.py || exit 1; done
 
 gallery: $(VENV)/.dev ; $(BIN)/python studies/gallery.py
 

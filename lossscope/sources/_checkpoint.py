@@ -14,11 +14,9 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.versions import versions
 from lossscope.registry import build, require_trusted
-from lossscope.text.unknown_tokens import count_unknown
-from lossscope.text.vocabulary import SPECIAL
-from lossscope.text.word_tokenisers import has_punkt
 
 from ._inputs import input_keys
+from ._released import notices_of_released, words_key
 from .base import Request
 from .checkpoints.captions import CaptionBatcher
 from .checkpoints.checkpoint import Checkpoint
@@ -57,7 +55,7 @@ def embed_checkpoint(
         origin = fingerprint_of(origin, checkpoint.encoder)
     split, reading_notices = _split(checkpoint, request, path)
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
-    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
+    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
     cached = cache_folder() / f"{key}.safetensors" if request.cache else None
     vectors, scorer = read_cache(cached), None
     load_model = partial(_load_model, checkpoint, split, request)
@@ -109,29 +107,8 @@ def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[st
     same_data = bool(checkpoint.data_fingerprint) and request.data is None
     if same_data and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
         notices.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
-    notices.extend(_word_notices(checkpoint, split))
+    notices.extend(notices_of_released(checkpoint, split))
     skipped = getattr(split, "skipped", ())
     if skipped:
         notices.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")
     return tuple(notices)
-
-
-def _words_key(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """Return what the ids of captions depend on beside the file: a vocabulary elsewhere, and nltk's data."""
-    if "converted_from" not in checkpoint.training and checkpoint.word_tokeniser == "words":
-        return ()
-    tokens = (*checkpoint.vocabulary, checkpoint.tokeniser or "", checkpoint.word_tokeniser)
-    return (fingerprint_of(*tokens), "punkt" if checkpoint.tokeniser is None and has_punkt() else "")
-
-
-def _word_notices(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]:
-    """Return what the user of a released model should know of how its captions are cut."""
-    if "converted_from" not in checkpoint.training or split.tokens is not None or split.words is not None:
-        return ()
-    if len(checkpoint.vocabulary) > len(SPECIAL) and checkpoint.word_tokeniser == "words":
-        return (
-            "WARNING: it was converted by an earlier lossscope, which cut captions otherwise than the authors' code: "
-            "convert the released file again",
-        )
-    unknown = count_unknown(checkpoint.words(), split.captions)
-    return () if unknown is None else unknown.notices()

@@ -1,0 +1,54 @@
+"""What is said of a released model's words and pictures, and what its cached vectors depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lossscope.datasets.base import Split
+from lossscope.registry import build
+from lossscope.sources._released import notices_of_released, words_key
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.text import word_tokenisers
+from lossscope.text.vocabulary import SPECIAL
+
+CONVERTED = {"converted_from": "model_best.pth.tar", "ignored": []}
+
+
+def checkpoint(**changed: Any) -> Checkpoint:
+    fields: dict[str, Any] = {
+        "encoder": "vsepp", "objective": "", "data": "", "vocabulary": [*SPECIAL, "a", "shape"], "item_shape": [4],
+        "data_fingerprint": "", "epoch": 0, "metrics": {}, "weights": {}, "training": CONVERTED,
+        "word_tokeniser": "treebank",
+    }  # fmt: skip
+    return Checkpoint(**{**fields, **changed})
+
+
+@pytest.fixture(scope="module")
+def split() -> Split:
+    part: Split = build("datasets", "scenes:train=4,val=2,test=2,size=16").split("val")
+    return replace(part, captions=["a shape"] * len(part.captions))
+
+
+def test_the_share_of_unknown_tokens_is_said_of_released_models_only(split: Split) -> None:
+    (notice,) = notices_of_released(checkpoint(), split)
+    assert notice.startswith("0.00% of ")
+    assert notices_of_released(checkpoint(training={}), split) == ()
+
+
+@pytest.mark.parametrize(
+    "changed", [{"word_tokeniser": "words"}, {"item_shape": [3, 8, 8], "vocabulary": [], "tokeniser": "{}"}]
+)
+def test_a_file_converted_before_is_to_be_converted_again(changed: dict[str, Any], split: Split) -> None:
+    (notice,) = notices_of_released(checkpoint(**changed), split)
+    assert notice.startswith("WARNING: it was converted by an earlier lossscope")
+
+
+def test_cached_vectors_depend_on_words_and_on_punkt(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [words_key(checkpoint()), words_key(checkpoint(vocabulary=[*SPECIAL, "shape", "a"]))]
+    monkeypatch.setattr("lossscope.sources._released.has_punkt", lambda: not word_tokenisers.has_punkt())
+    keys.append(words_key(checkpoint()))
+    assert len(set(keys)) == 3
+    assert words_key(checkpoint(training={}, word_tokeniser="words")) == ()
