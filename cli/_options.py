@@ -66,16 +66,22 @@ Sources = Annotated[
 ]
 VocabularyFile = Annotated[
     Path | None,
-    typer.Option("--vocabulary", help="Words (.json, .pkl) or tokeniser folder of a foreign model, if not beside it."),
+    typer.Option(
+        "--vocabulary",
+        help="Words (.json, .pkl), byte pairs (.txt.gz) or tokeniser folder of a released model, if not beside it.",
+    ),
 ]
 EncoderOptions = Annotated[
     list[str] | None,
-    typer.Option("--encoder-option", help="KEY=VALUE to change in the encoder's spec, e.g. score=itm; repeat."),
+    typer.Option(
+        "--encoder-option",
+        help="KEY=VALUE of the encoder's spec, as score=itm, or what a released file does not say, as model=ViT-B-32.",
+    ),
 ]
 AcceptOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--accept-option", help="Option of an original file, unknown here, that leaves the model as it is; repeat."
+        "--accept-option", help="Option of a released file, not known here, that leaves the model as it is; repeat."
     ),
 ]
 CaptionImage = Annotated[

@@ -14,7 +14,9 @@ from .app import command
 
 @command()
 def convert(
-    foreign: Annotated[Path, typer.Argument(help="Released file, or Hugging Face folder.", show_default=False)],
+    foreign: Annotated[
+        Path, typer.Argument(help="Released file, or folder of Hugging Face or open_clip.", show_default=False)
+    ],
     out: Annotated[Path, typer.Argument(help="Checkpoint to write: .pt, or .safetensors.", show_default=False)],
     vocabulary: VocabularyFile = None,
     data: DataSpec = None,
@@ -34,6 +36,8 @@ def convert(
     `lossscope convert model_best.pth.tar scan.pt --vocabulary f30k_precomp_vocab.json --data precomp:root=f30k_precomp`
 
     `lossscope convert clip-vit-large-patch14-336 clip.safetensors`
+
+    `lossscope convert epoch_32.pt clip.pt --encoder-option model=ViT-B-32 --vocabulary bpe_simple_vocab_16e6.txt.gz`
 
     Every tensor must find its place, or nothing is written. Nothing in the file but data is ever built.
     """

@@ -105,6 +105,7 @@ def train(
     """
     from lossscope.training import loop
     from lossscope.training.monitor import ProbeSchedule
+    from lossscope.training.reading import read_as_authors
 
     if probe_every is not None and not probe and resume is None:
         raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
@@ -125,6 +126,9 @@ def train(
             loop.resume(folder, choices.get("epochs"), place, save_every, report, on_epoch, trust_code)
         else:
             schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
+            recipe, notices = read_as_authors(recipe)
+            for text in notices:
+                notice(f"Note: {text}.", quiet)
             loop.train(recipe, folder, place, save_every, report, on_epoch, schedule)
     typer.echo(folder)
 

@@ -73,7 +73,7 @@ class Coco:
         if not items:
             got = f"none in {name!r} of {Path(self.root) / self.file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
-        fit = choose_fit(self.fit, self.crop)
+        fit = choose_fit(self.fit, self.crop, usual=True)
         return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     def _items(self, name: str) -> list[CaptionedPicture]:

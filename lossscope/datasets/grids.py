@@ -11,7 +11,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import member, read_json
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options, choose_fit
+from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
 from .formats.feature_rows import ALIASES, SPLITS, read_lines
 from .formats.linear_pictures import LinearPictures
 from .formats.pictures import PictureFiles
@@ -56,7 +56,7 @@ class Grids:
         items = _read_items(*self._files(stem), _read_mapping(Path(self.root) / "id_mapping.json"), self._pictures)
         if self.dev_first and stem in ALIASES:
             items = items[: -(-self.dev_first // PER_IMAGE)]
-        split = build_picture_split(name, items, self.size, 0, choose_fit(None, not self.squeeze), self.on_error)
+        split = build_picture_split(name, items, self.size, 0, "squeeze" if self.squeeze else "square", self.on_error)
         return split if self.resample == "bilinear" else _interpolate(split, self.size)
 
     @property

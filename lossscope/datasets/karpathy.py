@@ -61,7 +61,7 @@ class Karpathy:
         entries = self._entries[name]
         layout = self._find_layout([(folder, item.id) for folder, item in entries])
         items = [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
-        fit = choose_fit(self.fit, self.crop)
+        fit = choose_fit(self.fit, self.crop, usual=True)
         return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     @property

@@ -11,6 +11,7 @@ from lossscope.text.vocabulary import Vocabulary, read_vocabulary
 
 from .base import Split
 from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines
+from .formats.redundant_rows import Redundant
 
 _CAPTIONS = "precaps.txt"
 _Ids = Sequence[Sequence[int]]
@@ -29,6 +30,7 @@ class Precaps:
     vocab: Path  # .json or .pkl file of the vocabulary that the ids belong to
     ends: bool = False  # add <start> and <end> where the file has none; the original adds nothing
     dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
+    redundant: Redundant = "auto"  # equal rows in fives are one image: true insists, false never merges
 
     def __post_init__(self) -> None:
         if self.dev_first < 0:
@@ -47,7 +49,7 @@ class Precaps:
         captions = [_text(row, vocabulary) for row in ids]
         tokens = _check_ends(ids, vocabulary, file, self.ends)
         first = self.dev_first if stem in ALIASES else 0
-        return read_feature_split(name, Path(self.root) / stem, file, captions, first, tokens)
+        return read_feature_split(name, Path(self.root) / stem, file, captions, first, tokens, self.redundant)
 
 
 def _parse_ids(line: str, where: str, vocabulary: Vocabulary) -> list[int]:

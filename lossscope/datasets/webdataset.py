@@ -70,7 +70,7 @@ class WebDataset:
             items = [item for path in self._paths if _split_in_name(path) == name for item in _read_samples(path)]
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
-        fit = choose_fit(self.fit, self.crop)
+        fit = choose_fit(self.fit, self.crop, usual=True)
         return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     @property

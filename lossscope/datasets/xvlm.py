@@ -60,7 +60,7 @@ class XVLM:
             splits = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
             raise InputError(f"split of xvlm must be one of {splits}; got {name!r}")
         items = _read(self._file(name), Path(self.root) / self.folder, self.words)
-        fit = choose_fit(self.fit, not self.squeeze)
+        fit = choose_fit(self.fit, not self.squeeze, usual=False)
         return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
 
     def _file(self, name: str) -> Path:

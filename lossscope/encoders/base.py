@@ -142,6 +142,10 @@ class EncoderSpec:
         """Return what a checkpoint stores of the spec's files (a configuration, by name), so that it needs no files."""
         return {}
 
+    def reading(self) -> Mapping[str, str]:
+        """Return how the model's own files say that pictures are read: fields of data sets (fit, ...); {} for most."""
+        return {}
+
     def rebuild(self, item_shape: ItemShape, vocabulary_size: int, stored_files: Mapping[str, str]) -> Encoder:
         """Return the model into which a checkpoint's weights are loaded; reads none of the spec's files.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -93,10 +93,17 @@ class CLIP(EncoderSpec):
     def stored_files(self) -> Mapping[str, str]:
         return {} if self.path is None else {"config": json.dumps(self._read_folder(self.path)[0])}
 
+    def reading(self) -> Mapping[str, str]:
+        if self.path is None:
+            return {}
+        side = build_clip_config(self._read_folder(self.path)[0]).vision_config.image_size
+        return _read_reading(read_container(self.path), side)
+
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is not None:
             text = build_clip_config(self._read_folder(self.path)[0]).text_config
-            return Subwords.from_folder(self.path, max_length=text.max_position_embeddings)
+            parts = Subwords.from_folder(self.path, max_length=text.max_position_embeddings)
+            return replace(parts, cleaning=_cleaning_of(read_container(self.path)))
         return Subwords.train(captions, self.subwords, max_length=self.context)
 
     @classmethod
@@ -119,8 +126,8 @@ class CLIP(EncoderSpec):
             ignored=ignored_names(released),
             stored_files={"config": json.dumps(config)},
             context_length=settings.text_config.max_position_embeddings,
-            reading=reading_of(released.options, side, _READING if has_openai_names(released) else _FOLDER_READING),
-            cleaning="clip" if has_openai_names(released) else "",
+            reading=_read_reading(released, side),
+            cleaning=_cleaning_of(released),
         )
 
     def _read_folder(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -129,6 +136,7 @@ class CLIP(EncoderSpec):
         weights = select_weights(released)
         config = read_configuration(released, weights)
         OPTIONS.require_known(released.options, (), path)
+        self._require_stored(config)
         return config, weights
 
     def _require_stored(self, config: Mapping[str, Any]) -> None:
@@ -168,6 +176,17 @@ def _name_objective(released: ReleasedFile, weights: Mapping[str, Tensor]) -> st
         bias = read_scalar(released.towers[0], "logit_bias", 0)
         return f"siglip:scale={math.exp(scale):.9g},bias={bias:.9g},learn=false"
     return f"infonce:tau={math.exp(-scale):.9g},learn=false"
+
+
+def _read_reading(released: ReleasedFile, side: int) -> dict[str, str]:
+    """Return how pictures are read: as a folder says, else as its authors' code does."""
+    usual = _READING if has_openai_names(released) else _FOLDER_READING
+    return {**reading_of(released.options, side, usual), "size": str(side)}
+
+
+def _cleaning_of(released: ReleasedFile) -> str:
+    """Return the clean-up of captions: that of OpenAI and open_clip, or none, as of transformers."""
+    return "clip" if has_openai_names(released) else ""
 
 
 def _size_options(settings: Any) -> dict[str, Any]:

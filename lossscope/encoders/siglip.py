@@ -47,9 +47,7 @@ class SigLIP(EncoderSpec):
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return the folder's model. Raises InputError for items of another size, or a folder that does not fit."""
-        if self.path is None:
-            raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        released = read_container(self.path)
+        released = self._read_folder()
         settings, weights = _build_config(released.options), _select_weights(released)
         with torch.device("meta"):
             require_fit(_Towers(settings, item_shape).state_dict(), weights, f"the folder {self.path}")
@@ -61,17 +59,29 @@ class SigLIP(EncoderSpec):
         return _Towers(_build_config(parse_stored_config(stored_files, "SigLIP")), item_shape)
 
     def stored_files(self) -> Mapping[str, str]:
-        return (
-            {}
-            if self.path is None
-            else {"config": json.dumps(select_configs(read_container(self.path).options, "SigLIP"))}
-        )
+        if self.path is None:
+            return {}
+        return {"config": json.dumps(select_configs(self._read_folder().options, "SigLIP"))}
+
+    def reading(self) -> Mapping[str, str]:
+        if self.path is None:
+            return {}
+        released = self._read_folder()
+        return _read_reading(released, _build_config(released.options).vision_config.image_size)
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
+        released = self._read_folder()
+        context = _build_config(released.options).text_config.max_position_embeddings
+        return Subwords.from_folder(released.path, max_length=context)
+
+    def _read_folder(self) -> ReleasedFile:
+        """Return the folder it begins with. Raises InputError without one, and for options that are not done here."""
         if self.path is None:
             raise InputError("siglip must be given the folder it begins with: siglip:path=FOLDER")
-        context = _build_config(read_container(self.path).options).text_config.max_position_embeddings
-        return Subwords.from_folder(self.path, max_length=context)
+        released = read_container(self.path)
+        OPTIONS.require_known(released.options, (), released.path)
+        _ = _read_reading(released, _build_config(released.options).vision_config.image_size)
+        return released
 
     @classmethod
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
@@ -136,7 +146,7 @@ def _read_reading(released: ReleasedFile, side: int) -> dict[str, str]:
         got = normalisation_of({PROCESSOR: {"image_mean": half, "image_std": half, **stated}})
         if got != {"image_mean": half, "image_std": half}:
             raise InputError(f"image_mean and image_std of a SigLIP must be 0.5; got {got}")
-    return reading_of(released.options, side, _READING)
+    return {**reading_of(released.options, side, _READING), "size": str(side)}
 
 
 def _select_weights(released: ReleasedFile) -> dict[str, Tensor]:

@@ -14,14 +14,13 @@ from lossscope.errors import InputError
 from .base import Encoder, EncoderSpec
 from .layers.image_augmentation import augment_or_crop
 from .layers.pooled_resnet import DEPTHS, Resnet, require_weights
-from .layers.vector_scores import PAIRS_PER_CHUNK, Measure, finish_vectors, order_scores, score_range
+from .layers.vector_scores import Measure, VectorEncoder
 from .layers.vgg import Vgg19
 from .layers.vit import VITS, Vit
 from .layers.vse_towers import BatchNorms, CnnTower, GruTower, LinearTower, SmallCNN
 from .released.known_options.vsepp import OPTIONS
 from .released.option_table import OptionTable
-from .released.options import fit_weights, read_flag, require_agreement, require_tensor
-from .released.scan_family import count_layers
+from .released.options import count_layers, fit_weights, read_flag, require_agreement, require_tensor
 from .released.vse_options import read_vector_options, training_objective
 from .released.vsepp import infer_batch_norms, infer_network, is_vsepp, rename, require_images
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
@@ -153,27 +152,14 @@ class VSEPP(EncoderSpec):
         return Vgg19(self.weights) if self.image == "vgg19" else Resnet(DEPTHS[self.image], self.weights)
 
 
-class _Towers(Encoder):
+class _Towers(VectorEncoder):
     def __init__(self, image: nn.Module, text: nn.Module, spec: VSEPP) -> None:
-        super().__init__()
-        self.image = image
-        self.text = text
-        self.spec = spec
-        self.pairwise = spec.measure == "order"
-        self.pairs_per_chunk = PAIRS_PER_CHUNK
-        self.is_cosine = spec.measure == "cosine" and not spec.no_imgnorm
-        self.score_min, self.score_max = score_range(spec.measure, not spec.no_imgnorm)
+        super().__init__(image, text, spec.measure, spec.use_abs, spec.no_imgnorm)
+        self.crop = spec.crop
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         return {"backbone": list(self.image.cnn.parameters())} if isinstance(self.image, CnnTower) else {}
 
     def encode_images(self, images: Items) -> EncodedBatch:
         assert isinstance(images, Tensor)
-        vectors = self.image(augment_or_crop(images, self.spec.crop, self.training))
-        return EncodedBatch(finish_vectors(vectors, not self.spec.no_imgnorm, self.spec.use_abs))
-
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return EncodedBatch(finish_vectors(self.text(ids, lengths), True, self.spec.use_abs))
-
-    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
-        return order_scores(images.vectors, texts.vectors)
+        return EncodedBatch(self.finish_images(self.image(augment_or_crop(images, self.crop, self.training))))

@@ -16,12 +16,11 @@ from lossscope.text.word_tokenisers import WordTokeniser
 from .base import Encoder, EncoderSpec
 from .layers.captioning import Captioning
 from .layers.initialisation import init_xavier
-from .layers.vector_scores import PAIRS_PER_CHUNK, Measure, finish_vectors, order_scores, score_range
+from .layers.vector_scores import Measure, VectorEncoder
 from .layers.vse_towers import GruTower
 from .released.known_options.vsrn import OPTIONS
 from .released.option_table import OptionTable
-from .released.options import fit_weights, read_text, require_agreement, require_tensor
-from .released.scan_family import count_layers
+from .released.options import count_layers, fit_weights, read_text, require_agreement, require_tensor
 from .released.vse_options import read_vector_options, training_objective
 from .types import ANY_NUMBER, EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
@@ -105,16 +104,11 @@ class VSRN(EncoderSpec):
         return OpenedModel(spec, weights, shape, len(embed), objective, notices=(notice,), word_tokeniser=words)
 
 
-class _VSRN(Encoder):
+class _VSRN(VectorEncoder):
     def __init__(self, spec: VSRN, width: int, vocabulary_size: int) -> None:
-        super().__init__()
-        self.spec = spec
-        self.pairwise = spec.measure == "order"
-        self.pairs_per_chunk = PAIRS_PER_CHUNK
-        self.is_cosine = spec.measure == "cosine" and not spec.no_imgnorm
-        self.score_min, self.score_max = score_range(spec.measure, not spec.no_imgnorm)
-        self.image = _Regions(spec, width)
-        self.text = GruTower(vocabulary_size, spec.words, spec.dim, spec.word_init, spec.layers)
+        image = _Regions(spec, width)
+        text = GruTower(vocabulary_size, spec.words, spec.dim, spec.word_init, spec.layers)
+        super().__init__(image, text, spec.measure, spec.use_abs, spec.no_imgnorm)
         if spec.captions:
             self.captioning = Captioning(spec.dim, vocabulary_size, spec.words, spec.longest)
 
@@ -122,13 +116,7 @@ class _VSRN(Encoder):
         assert isinstance(images, Tensor)
         vectors, regions = self.image(images.float())
         extra = {"regions": regions.float()} if self.training and hasattr(self, "captioning") else {}
-        return EncodedBatch(finish_vectors(vectors, not self.spec.no_imgnorm, self.spec.use_abs), extra=extra)
-
-    def encode_texts(self, ids: Tensor, lengths: Tensor) -> EncodedBatch:
-        return EncodedBatch(finish_vectors(self.text(ids, lengths), True, self.spec.use_abs))
-
-    def score_pairs(self, images: EncodedBatch, texts: EncodedBatch) -> Tensor:
-        return order_scores(images.vectors, texts.vectors)
+        return EncodedBatch(self.finish_images(vectors), extra=extra)
 
     def extra_loss(
         self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor

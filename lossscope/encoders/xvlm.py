@@ -20,8 +20,8 @@ from .layers.swin import SwinConfig
 from .released.checkpoint_file import read_released
 from .released.known_options.xvlm import OPTIONS
 from .released.option_table import OptionTable
-from .released.options import fit_weights
-from .released.xvlm import infer_image_size, infer_sizes, is_xvlm, read_whole_number, resize_bias_tables, select_weights
+from .released.options import fit_weights, read_count, require_agreement
+from .released.xvlm import infer_image_size, infer_sizes, is_xvlm, resize_bias_tables, select_weights
 from .types import ItemShape, OpenedModel, ReleasedFile
 
 
@@ -142,12 +142,13 @@ class XVLM(EncoderSpec):
         weights, ignored = select_weights(released)
         defaults = {"k_test": 128, "max_tokens": 40}
         options: dict[str, Any] = {
-            name: read_whole_number(released.options, name, default) for name, default in defaults.items()
+            name: read_count(released.options, name, default) for name, default in defaults.items()
         }
         spec = cls(itm_loss=True, sep=False, **infer_sizes(weights), **options)
         side = infer_image_size(released, spec.patch, len(spec.swin_config.depths), spec.window)
         size = len(weights["text_encoder.embeddings.word_embeddings.weight"])
         fitted = fit_weights(spec, (3, side, side), size, weights)
+        require_agreement(released.options, {"embed_dim": spec.dim})
         tau = float(fitted["temp"])
         if not tau > 0:
             raise InputError(f"temp of the file must be > 0; got {tau}")

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import read_json, shorten
+from lossscope.io.json_files import expect, read_json, read_json_value, shorten
 
 _SETTINGS = "config_sentence_transformers.json"
 _OWN = "sentence_transformers."
 
 
-def read_modules(folder: Path) -> list[dict[str, Any]]:
-    """Return the modules of a folder. Raises InputError for modules that are not the library's own, and for none."""
-    path = folder / "modules.json"
-    try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
-        kinds = [module["type"] for module in modules]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} must be a list of modules with their types; {error!r}") from error
-    for kind in kinds:
-        if not isinstance(kind, str) or not kind.startswith(_OWN):
-            raise InputError(f"modules of {path} must be sentence_transformers' own; got {kind!r}, not run")
-    if not kinds:
-        raise InputError(f"{path} must name at least one module; it names none")
-    return modules  # type: ignore[no-any-return]
+def read_modules(folder: Path) -> list[dict[str, str]]:
+    """Return `type` and `path` of each module of a folder, the path relative to the folder.
+
+    Raises InputError for modules that are not the library's own or lie outside the folder, and for none.
+    """
+    file = folder / "modules.json"
+    modules = expect(read_json_value(file), list, f"{file}, the modules,")
+    if not modules:
+        raise InputError(f"{file} must name at least one module; it names none")
+    return [_check_module(expect(module, dict, f"each module of {file}"), file) for module in modules]
+
+
+def _check_module(module: Mapping[str, Any], file: Path) -> dict[str, str]:
+    kind, path = module.get("type"), module.get("path", "")
+    if not isinstance(kind, str) or not kind.startswith(_OWN):
+        raise InputError(f"modules of {file} must be sentence_transformers' own; got {shorten(kind)}, not run")
+    if not isinstance(path, str) or Path(path).anchor or ".." in Path(path).parts:
+        raise InputError(f"modules of {file} must lie in its folder; got the path {shorten(path)}")
+    return {"type": kind, "path": path}
 
 
 def require_cosine(folder: Path) -> Mapping[str, Any]:
@@ -39,9 +43,9 @@ def require_cosine(folder: Path) -> Mapping[str, Any]:
     return settings
 
 
-def require_plain_clip(folder: Path, modules: list[dict[str, Any]]) -> None:
+def require_plain_clip(folder: Path, modules: Sequence[Mapping[str, str]]) -> None:
     """Raise InputError unless a folder with an image tower is that model alone, or with vectors of length 1."""
-    kinds = [str(module["type"]).rpartition(".")[2] for module in modules]
+    kinds = [module["type"].rpartition(".")[2] for module in modules]
     if kinds[0] not in ("CLIPModel", "Transformer") or any(kind != "Normalize" for kind in kinds[1:]):
         raise InputError(f"modules of {folder} must be a CLIP, then Normalize or none; got {', '.join(kinds)}")
     settings = require_cosine(folder)

@@ -27,7 +27,7 @@ class Request:
     vocabulary: Path | None = None  # file or folder of the vocabulary or tokeniser of a released model
     caption_image: Path | None = None  # image row of each caption (.npy, or a number a line), for dumps without it
     encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
-    accepted_options: tuple[str, ...] = ()  # options of a released file, unknown here, that are without effect
+    accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
 
 
 @runtime_checkable

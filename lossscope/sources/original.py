@@ -9,7 +9,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.encoders.released.checkpoint_file import looks_released
 from lossscope.encoders.released.containers import content_files, is_configured
 from lossscope.io.files import fingerprint, fingerprint_of
-from lossscope.io.pickles.torchscript import is_torchscript
+from lossscope.io.pickles.torch_zip import is_torchscript
 
 from ._checkpoint import embed_checkpoint
 from .base import Request
@@ -23,8 +23,8 @@ class OriginalFile:
     """a checkpoint of the papers' authors (.pth.tar, .pth, .pt), or a folder of Hugging Face or open_clip
 
     A folder holds a configuration (config.json, open_clip_config.json) and weights. --data names the data to evaluate
-    on; a folder without it is evaluated on the built-in scenes. --vocabulary names
-    the vocabulary it was trained with, when that is not beside it. No code in the file is run.
+    on; a folder without it is evaluated on the built-in scenes. --vocabulary names the vocabulary it was trained with,
+    when that is not beside it. No code in the file is run.
     """
 
     path: Path  # the file or folder

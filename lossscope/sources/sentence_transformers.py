@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from lossscope.core.embedded import SplitEmbeddings, unit_rows
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.json_files import read_json
 from lossscope.registry import build, load
 
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
@@ -43,7 +43,7 @@ class SentenceTransformersFolder:
 
     def read(self, request: Request) -> SplitEmbeddings:
         modules = read_modules(self.path)
-        first_module = self.path / str(modules[0].get("path", ""))
+        first_module = self.path / modules[0]["path"]
         if _has_vision_tower(first_module):
             require_plain_clip(self.path, modules)
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
@@ -102,6 +102,6 @@ class SentenceTransformersFolder:
 def _has_vision_tower(folder: Path) -> bool:
     """Whether the configuration of a module is that of a model of images and texts."""
     try:
-        return "vision_config" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
+        return "vision_config" in read_json(folder / "config.json")
+    except InputError:
+        return False  # the library says what is damaged

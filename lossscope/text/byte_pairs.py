@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def build_from_merges(path: Path, library: Any) -> str:
     try:
         with gzip.open(require_file(path)) as file:
             lines = file.read(_MAX_BYTES).decode("utf-8").split("\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be packed UTF-8 text, a merge a line; {error}") from error
     merges = [tuple(line.split()) for line in lines[1 : _MAX_MERGES + 1]]
     merges = merges[:-1] if merges and not merges[-1] else merges  # the end of the last line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from .word_tokenisers import has_punkt, may_hold_sentences
 
 LARGEST_SHARE = 0.02  # of tokens; rare words alone stay below
 _SHOWN = 5
+_ENDS = ("[CLS]", "[SEP]", "</s>")
+_END_OF_CLIP = "<|endoftext|>"  # which CLIP's files name as unknown, where no part of a word is
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,11 @@ def _count_words(vocabulary: Vocabulary, captions: Iterable[str]) -> UnknownToke
 
 
 def _count_parts(subwords: Subwords, captions: Iterable[str]) -> UnknownTokens | None:
-    unknown_id = subwords.id_of("[UNK]")
-    if unknown_id is None:
+    model = json.loads(subwords.content)["model"]
+    name = model.get("unk_token") or "<unk>"
+    unknown_id = model["unk_id"] if "unk_id" in model else subwords.id_of(name)
+    ends = {subwords.id_of(token) for token in _ENDS}
+    if unknown_id is None or name == _END_OF_CLIP:
         return None
-    ids = Counter(row for caption in captions for row in subwords.encode(caption)[1:-1])
-    return UnknownTokens(ids.total(), Counter({"[UNK]": ids[unknown_id]} if ids[unknown_id] else {}))
+    ids = Counter(row for caption in captions for row in subwords.encode(caption) if row not in ends)
+    return UnknownTokens(ids.total(), Counter({name: ids[unknown_id]} if ids[unknown_id] else {}))

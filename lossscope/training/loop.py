@@ -25,6 +25,7 @@ from .data_parallel import checksums, require_agreement
 from .kernels import deterministic_kernels
 from .monitor import BatchMonitor, ProbeSchedule
 from .optimisers import loss_factor, set_rates
+from .reading import read_as_authors
 from .recipe import Recipe
 from .recipe_files import read_recipe, write_recipe
 from .state import TrainState, new_state, restore_state, shared_values, snapshot
@@ -70,6 +71,7 @@ def train(
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
     """
+    recipe, notices = read_as_authors(recipe)
     components = resolve(recipe)
     run = Run(out, writes=process_group().main)
     run.require_new()
@@ -81,7 +83,7 @@ def train(
     if probe_schedule is not None and run.writes:
         probe_schedule.canonical().write(run.probe_schedule)
     place = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
-    run.event("started", versions=versions(), **place)
+    run.event("started", versions=versions(), notices=list(notices), **place)
     return _run(task, state, outputs)
 
 

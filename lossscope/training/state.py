@@ -90,6 +90,7 @@ def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkp
         data=task.recipe.data,
         **stored_tokens(task.tokeniser),
         kept=dict(task.stored_files),
+        reading=dict(task.reading),
         item_shape=stored_shape(task.train.images.shape),
         data_fingerprint=task.train.fingerprint,
         epoch=state.epoch,

@@ -25,6 +25,7 @@ from lossscope.text.tokenizer import Tokeniser
 from .components import Components, require_trainable
 from .inputs import fingerprints_of, read_candidates, read_info
 from .offline_candidates import HardCandidates
+from .reading import reading_of_start
 from .recipe import Recipe
 from .recipe_files import with_todays_names
 
@@ -43,6 +44,7 @@ class Task:
     tokeniser: Tokeniser
     captions: CaptionBatcher  # of the training split
     stored_files: Mapping[str, str]  # that a checkpoint of the encoder holds
+    reading: Mapping[str, str]  # how the model that it began with reads pictures; {} for most
     device: torch.device
     candidates: HardCandidates | None = None  # that batches are extended with
     info: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (M,) number of each training caption
@@ -113,6 +115,7 @@ def prepare_task(
         tokeniser=tokeniser,
         captions=captions,
         stored_files=start.kept if start else encoder.stored_files(),
+        reading=reading_of_start(recipe.encoder, start),
         device=torch.device(device),
         candidates=candidates,
         info=info,

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.text.byte_pairs import MERGES_FILE
 from lossscope.text.subwords import Subwords
+from tests.authors.answers import TOLERANCE, difference
 from tests.authors.clip_files import CAPTIONS, write_data, write_merges
 from tests.authors.rule import Floats
-
-DATA = Path(__file__).parents[1] / "data" / "authors"
-TOLERANCE = 1e-5
-
-
-class Answers:
-    """The numbers of one of the files in tests/data/authors."""
-
-    def __init__(self, name: str) -> None:
-        self.arrays = np.load(DATA / f"{name}.npz")
-        self.content: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def open_model(path: Path, folder: Path, **request: Any) -> SplitEmbeddings:
@@ -46,12 +33,6 @@ def require_answers(embedded: SplitEmbeddings, images: Floats, captions: Floats,
     ours = evaluate([embedded]).set_index(["direction", "statistic"])["mean"]
     for name, value in recalls.items():
         assert abs(ours[tuple(name.split())] - value) < 1e-9, name
-
-
-def difference(ours: Tensor | None, theirs: Floats) -> float:
-    """Return the greatest absolute difference."""
-    assert ours is not None and tuple(ours.shape) == theirs.shape
-    return float((ours - torch.from_numpy(theirs)).abs().max())
 
 
 def require_ids(ids: npt.NDArray[np.integer[Any]], folder: Path) -> None:

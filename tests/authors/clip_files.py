@@ -55,7 +55,7 @@ def write_data(folder: Path) -> str:
     return f"karpathy:root={folder},name=tiny"
 
 
-def recalls(images: Floats, captions: Floats) -> dict[str, float]:
+def sorted_recalls(images: Floats, captions: Floats) -> dict[str, float]:
     """Return R@1 and R@5 in percent in both directions, by sorting each row of S."""
     S = images @ captions.T
     picture = np.arange(len(captions)) // PER_PICTURE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lossscope.core.embedded import SplitEmbeddings
-from tests.authors.vse_answers import TOLERANCE, Answers, difference, recalls, similarities
+from tests.authors.answers import TOLERANCE, Answers, difference, recalls, similarities
 
 
 def require_scores(answers: Answers, name: str, embedded: SplitEmbeddings) -> None:

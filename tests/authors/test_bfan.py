@@ -9,10 +9,10 @@ import pytest
 import lossscope
 from tests.authors.score_answers import require_scores
 from tests.authors.score_files import write_precaps
-from tests.authors.vse_answers import Answers
+from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_checkpoint, write_vocabulary
 
-ANSWERS = Answers("bfan")
+ANSWERS = VseAnswers("bfan")
 
 
 @pytest.mark.parametrize("name", ANSWERS.content["cases"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +11,12 @@ import torch
 from lossscope.datasets.conversion.msrvtt import convert
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
+from tests.authors.answers import Answers
 from tests.authors.expert_videos import CE_PICKLES, write_ce_videos
 from tests.authors.rule import weights_by_rule
 
-DATA = Path("tests/data/authors")
-ANSWERS = np.load(DATA / "ce.npz")
-MADE: dict[str, Any] = json.loads((DATA / "ce.json").read_text())
+ANSWERS = Answers("ce")
+MADE = ANSWERS.content
 
 
 def write_file(folder: Path, keep: bool) -> Path:
@@ -51,7 +49,7 @@ def test_similarities_and_recalls_are_those_of_the_authors(keep: bool, tmp_path:
     embedded = load(write_file(tmp_path, keep), data=data, split="test", cache=False)
     rows, columns = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
     S = embedded.similarities(rows, columns).i2t.numpy()
-    assert np.abs(S - ANSWERS[f"keep={keep}"].T).max() <= 1e-6
+    assert np.abs(S - ANSWERS.array(f"keep={keep}").T).max() <= 1e-6
     values = evaluate([embedded]).set_index(["direction", "statistic"])["mean"]
     for direction, theirs in MADE["metrics"][f"keep={keep}"].items():
         ours = [values[direction, name] for name in ("R@1", "R@5", "R@10", "medr", "meanr")]

@@ -14,7 +14,8 @@ from lossscope.errors import InputError
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.byte_pairs import MERGES_FILE
-from tests.authors.clip_answers import Answers, open_model, require_answers, require_ids
+from tests.authors.answers import Answers
+from tests.authors.clip_answers import open_model, require_answers, require_ids
 from tests.authors.clip_files import write_data, write_merges
 from tests.authors.rule import weights_by_rule
 
@@ -28,7 +29,7 @@ SCALARS = {
     "context_length": torch.tensor(SIZES["context_length"]),
     "vocab_size": torch.tensor(SIZES["vocab_size"]),
 }
-KNOWN = (ANSWERS.arrays["images"], ANSWERS.arrays["captions"], ANSWERS.content["recalls"])
+KNOWN = (ANSWERS.array("images"), ANSWERS.array("captions"), ANSWERS.content["recalls"])
 
 
 def weights() -> dict[str, Tensor]:
@@ -121,4 +122,4 @@ def test_weights_without_openais_numbers_are_not_taken_for_openais(tmp_path: Pat
 
 
 def test_the_ids_are_those_of_the_authors(tmp_path: Path) -> None:
-    require_ids(ANSWERS.arrays["ids"], tmp_path)
+    require_ids(ANSWERS.array("ids"), tmp_path)

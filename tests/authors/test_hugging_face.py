@@ -15,7 +15,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.errors import InputError
 from lossscope.sources.base import load
 from lossscope.text.subwords import Subwords
-from tests.authors.clip_answers import TOLERANCE
+from tests.authors.answers import TOLERANCE
 from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, write_data, write_merges
 
 transformers = pytest.importorskip("transformers")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +10,13 @@ import torch
 
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
+from tests.authors.answers import Answers
 from tests.authors.expert_videos import EXPERTS, WORDS, write_mmt_videos
 from tests.authors.rule import network_by_rule
 
 pytest.importorskip("transformers")
-DATA = Path("tests/data/authors")
-ANSWERS = np.load(DATA / "mmt.npz")
-MADE: dict[str, Any] = json.loads((DATA / "mmt.json").read_text())
+ANSWERS = Answers("mmt")
+MADE = ANSWERS.content
 
 
 def write_file(folder: Path, keep: bool) -> Path:
@@ -47,7 +45,7 @@ def test_similarities_and_recalls_are_those_of_the_authors(keep: bool, tmp_path:
     embedded = load(write_file(tmp_path, keep), data=data, split="test", cache=False)
     rows, columns = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
     S = embedded.similarities(rows, columns).i2t.numpy()
-    assert np.abs(S - ANSWERS[f"keep={keep}"].T).max() <= 1e-6
+    assert np.abs(S - ANSWERS.array(f"keep={keep}").T).max() <= 1e-6
     values = evaluate([embedded]).set_index(["direction", "statistic"])["mean"]
     for direction, theirs in MADE["metrics"][f"keep={keep}"].items():
         ours = [values[direction, name] for name in ("R@1", "R@5", "R@10", "medr", "meanr")]

@@ -13,8 +13,9 @@ import lossscope
 from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.errors import InputError
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.authors.answers import TOLERANCE, difference
 from tests.authors.python2_files import write_python2_checkpoint
-from tests.authors.vse_answers import TOLERANCE, Answers, difference
+from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_checkpoint
 
 LONG_PATH = "/data" * 60  # more bytes than SHORT_BINSTRING takes
@@ -26,7 +27,7 @@ every_case = pytest.mark.parametrize(("family", "name"), CASES)
 def test_the_container_of_torch_before_1_6_is_read_without_being_asked_for(
     family: str, name: str, tmp_path: Path
 ) -> None:
-    answers = Answers(family)
+    answers = VseAnswers(family)
     path, data = answers.write(name, tmp_path)
     write_checkpoint(path, answers.case(name), legacy=True)
     assert path.read_bytes()[:2] != b"PK"
@@ -42,7 +43,7 @@ def test_a_file_of_python_2_is_converted_to_the_same_model(
 ) -> None:
     from lossscope_cli import app
 
-    answers = Answers(family)
+    answers = VseAnswers(family)
     path, data = answers.write(name, tmp_path)
     case = answers.case(name)
     case = type(case)({**case.options, **further}, case.features, case.shapes, case.seed)
@@ -59,7 +60,7 @@ def test_a_file_of_python_2_is_converted_to_the_same_model(
 
 @every_case
 def test_short_texts_of_python_2_need_no_option_and_long_ones_name_it(family: str, name: str, tmp_path: Path) -> None:
-    case = Answers(family).case(name)
+    case = VseAnswers(family).case(name)
     path = write_python2_checkpoint(tmp_path / "model_best.pth.tar", case)
     one, other = read_released(path), read_released(path, old_pickle=True)
     assert one.options == other.options
@@ -73,7 +74,7 @@ def test_short_texts_of_python_2_need_no_option_and_long_ones_name_it(family: st
 
 
 def test_the_written_files_have_the_texts_of_python_2(tmp_path: Path) -> None:
-    case = Answers("vsepp").case("cosine")
+    case = VseAnswers("vsepp").case("cosine")
     path = write_python2_checkpoint(tmp_path / "model_best.pth.tar", case, note=LONG_PATH)
     with open(path, "rb") as file:
         names = [[code.name for code, _, _ in pickletools.genops(file)] for _ in range(4)][3]

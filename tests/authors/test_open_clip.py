@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
-from tests.authors.clip_answers import Answers, open_model, require_answers, require_ids
+from tests.authors.answers import Answers
+from tests.authors.clip_answers import open_model, require_answers, require_ids
 from tests.authors.rule import weights_by_rule
 
 pytest.importorskip("transformers")
@@ -40,7 +41,7 @@ def write_folder(case: str, folder: Path) -> Path:
 
 
 def require_case(case: str, embedded: Any) -> None:
-    arrays = (ANSWERS.arrays[f"{case}/{kind}"] for kind in ("images", "captions"))
+    arrays = (ANSWERS.array(f"{case}/{kind}") for kind in ("images", "captions"))
     require_answers(embedded, *arrays, CASES[case]["recalls"])
 
 
@@ -139,4 +140,4 @@ def test_other_ways_of_reading_pictures_are_refused_by_name(name: str, value: st
 
 
 def test_the_ids_are_those_of_open_clip(tmp_path: Path) -> None:
-    require_ids(ANSWERS.arrays["ids"], tmp_path)
+    require_ids(ANSWERS.array("ids"), tmp_path)

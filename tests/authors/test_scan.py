@@ -11,10 +11,10 @@ import lossscope
 from lossscope.errors import InputError
 from lossscope.sources.checkpoints.conversion import describe, open_released
 from tests.authors.score_answers import require_scores
-from tests.authors.vse_answers import Answers
+from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_checkpoint, write_vocabulary
 
-ANSWERS = Answers("scan")
+ANSWERS = VseAnswers("scan")
 
 
 @pytest.mark.parametrize("name", ANSWERS.content["cases"])

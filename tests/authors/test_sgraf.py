@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 
 import lossscope
 from lossscope.errors import InputError
+from tests.authors.answers import STATISTICS
 from tests.authors.score_answers import require_recalls, require_scores
 from tests.authors.score_files import SgrafCase
-from tests.authors.vse_answers import STATISTICS, Answers
+from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_features
 
 
-class SgrafAnswers(Answers):
+class SgrafAnswers(VseAnswers):
     """The known answers of SGRAF."""
 
     def case(self, name: str) -> SgrafCase:

@@ -14,9 +14,10 @@ from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import both, reduce_weights
 from lossscope.datasets.conversion.vse_infinity import convert
 from lossscope.encoders.vse_infty import VSEInfty
+from tests.authors.answers import TOLERANCE, difference, recalls, similarities
 from tests.authors.score_answers import require_recalls, require_scores
 from tests.authors.score_files import InftyCase, write_grids
-from tests.authors.vse_answers import TOLERANCE, Answers, difference, recalls, similarities
+from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_checkpoint, write_features, write_vocabulary
 
 pytest.importorskip("transformers")
@@ -31,7 +32,7 @@ BACKBONES = {
 }
 
 
-class InftyAnswers(Answers):
+class InftyAnswers(VseAnswers):
     """The known answers of VSE-infinity."""
 
     def case(self, name: str) -> InftyCase:
@@ -40,6 +41,8 @@ class InftyAnswers(Answers):
 
 
 ANSWERS = InftyAnswers("vse_infty")
+FAST = "bigru/imagenet_res50"
+SLOW = [name for name in ANSWERS.content["grids"] if name != FAST]  # seconds each
 
 
 def write_tokens(branch: str, folder: Path) -> Path:
@@ -63,8 +66,7 @@ def test_scores_and_recalls_of_regions_are_those_of_the_authors(name: str, tmp_p
     require_scores(ANSWERS, name, open_regions(name, tmp_path))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ANSWERS.content["grids"])
+@pytest.mark.parametrize("name", [FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_scores_of_pictures_that_are_not_square_are_those_of_the_authors(name: str, tmp_path: Path) -> None:
     branch, source = name.split("/")
     known = ANSWERS.content["grids"][name]

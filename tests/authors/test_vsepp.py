@@ -11,19 +11,13 @@ import torch
 import lossscope
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.word_tokenisers import has_punkt
+from tests.authors.answers import TOLERANCE, difference, recalls, similarities
 from tests.authors.rule import network_by_rule, weights_by_rule, write_pictures
-from tests.authors.vse_answers import (
-    TOLERANCE,
-    Answers,
-    difference,
-    feature_cases,
-    order_similarities,
-    recalls,
-    similarities,
-)
+from tests.authors.vse_answers import VseAnswers, feature_cases, order_similarities
 from tests.authors.vse_files import Case, write_checkpoint, write_vocabulary
 
-ANSWERS = Answers("vsepp")
+ANSWERS = VseAnswers("vsepp")
+SLOW = ("resnet152", "vgg19")  # seconds each
 TEXT_SHAPES = {
     "embed.weight": (len(ANSWERS.content["words"]), 5), "rnn.weight_ih_l0": (24, 5), "rnn.weight_hh_l0": (24, 8),
     "rnn.bias_ih_l0": (24,), "rnn.bias_hh_l0": (24,),
@@ -59,8 +53,7 @@ def test_vectors_of_captions_of_several_sentences_are_those_of_the_authors(tmp_p
     assert difference(torch.stack(vectors), ANSWERS.array("sentences/captions")) <= TOLERANCE
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("network", ["resnet50", "resnet152", "vgg19"])
+@pytest.mark.parametrize("network", ["resnet50", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
 def test_vectors_of_pictures_that_are_not_square_are_those_of_the_authors(network: str, tmp_path: Path) -> None:
     write_vocabulary(tmp_path / "f30k_vocab.pkl", ANSWERS.content["words"])
     path, data = write_network(network, tmp_path), write_flickr(tmp_path / "f30k")

@@ -12,18 +12,11 @@ import torch
 from lossscope.core.similarity import pair_mask
 from lossscope.encoders.layers.captioning import Captioning
 from lossscope.encoders.vsrn import VSRN
+from tests.authors.answers import TOLERANCE, difference, recalls, similarities
 from tests.authors.rule import features_by_rule, weights_by_rule
-from tests.authors.vse_answers import (
-    TOLERANCE,
-    Answers,
-    difference,
-    feature_cases,
-    order_similarities,
-    recalls,
-    similarities,
-)
+from tests.authors.vse_answers import VseAnswers, feature_cases, order_similarities
 
-ANSWERS = Answers("vsrn")
+ANSWERS = VseAnswers("vsrn")
 OUR_NAMES = {
     "encoder.vid2hid.": "project.", "encoder.rnn.": "encoder.", "decoder.embedding.": "embed.",
     "decoder.attention.linear1.": "attend.", "decoder.attention.linear2.": "weigh.", "decoder.rnn.": "decoder.",

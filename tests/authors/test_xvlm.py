@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +20,13 @@ from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.vocabulary import pad
+from tests.authors.answers import Answers
 from tests.authors.rule import network_by_rule
 from tests.authors.xvlm_files import CONFIG, SIDE, write_data, write_words
 
 pytest.importorskip("tokenizers")
-DATA = Path("tests/data/authors")
-ANSWERS = np.load(DATA / "xvlm.npz")
-MADE: dict[str, Any] = json.loads((DATA / "xvlm.json").read_text())
+ANSWERS = Answers("xvlm")
+MADE = ANSWERS.content
 
 
 @pytest.fixture
@@ -51,8 +49,8 @@ def test_vectors_are_those_of_the_authors(file: Path) -> None:
     embedded = open_file(file)
     assert embedded.images is not None
     assert embedded.captions is not None
-    assert np.abs(embedded.images.numpy() - ANSWERS["v"]).max() <= 1e-5
-    assert np.abs(embedded.captions.numpy() - ANSWERS["t"]).max() <= 1e-5
+    assert np.abs(embedded.images.numpy() - ANSWERS.array("v")).max() <= 1e-5
+    assert np.abs(embedded.captions.numpy() - ANSWERS.array("t")).max() <= 1e-5
     squeezed = f"pictures are read with size={SIDE}, as the model's authors read them"
     assert squeezed in embedded.notices
 
@@ -60,7 +58,7 @@ def test_vectors_are_those_of_the_authors(file: Path) -> None:
 def test_logits_of_the_best_pairs_and_recalls_are_those_of_the_authors(file: Path) -> None:
     embedded = open_file(file, "score=itm")
     both = embedded.similarities(np.arange(4), np.arange(8))
-    for ours, theirs in ((both.i2t.numpy(), ANSWERS["i2t"]), (both.t2i.numpy(), ANSWERS["t2i"])):
+    for ours, theirs in ((both.i2t.numpy(), ANSWERS.array("i2t")), (both.t2i.numpy(), ANSWERS.array("t2i"))):
         assert np.array_equal(np.isnan(ours), theirs == -100)
         assert np.nanmax(np.abs(ours - theirs)[theirs > -100]) <= 1e-5
     values = evaluate([embedded]).set_index(["direction", "statistic"])["mean"]

@@ -92,3 +92,9 @@ def test_specs_round_trip(tmp_path: Path) -> None:
     data = build("datasets", spec)
     assert data == precaps(tmp_path)
     assert build("datasets", spec_of(data)) == data
+
+
+def test_rows_that_are_said_five_times_are_merged(tmp_path: Path) -> None:
+    split = precaps(write(tmp_path, ["4,5"] * 5, images=5)).split("train")
+    assert (len(split.images), len(split.captions), len(split.notices)) == (1, 5, 1)
+    assert len(precaps(tmp_path, redundant="false").split("train").images) == 5

@@ -364,6 +364,22 @@ def test_a_file_with_grids_gives_the_vectors_of_its_model(
         assert torch.equal(again.eval().encode_images(images).vectors, expected)
 
 
+def test_the_network_of_a_grid_is_asked_for_where_the_file_does_not_say_it(
+    monkeypatch: pytest.MonkeyPatch, small_backbone: None
+) -> None:
+    monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.identify_resnet", lambda names: "resnet101")
+    encoder = VSEInfty(image="grid", text="bigru", dim=6, words=4).rebuild((3, 256, 256), 10, {})
+    file = ReleasedFile(Path("a.pth"), vse_infty_towers(encoder.state_dict()), {"no_imgnorm": False})
+    with pytest.raises(InputError, match=r"a\.pth must say which network .* --encoder-option backbone=detector"):
+        VSEInfty.from_released(file)
+    opened = VSEInfty.from_released(replace(file, choices={"backbone": "detector"}))
+    assert opened is not None
+    assert opened.encoder.backbone == "detector"
+    stated = replace(file, options={"backbone_source": "detector"}, choices={"backbone": "resnet101_caffe"})
+    with pytest.raises(InputError, match=r"backbone of a\.pth must be detector, as the file says"):
+        VSEInfty.from_released(stated)
+
+
 @pytest.mark.parametrize(
     ("spec", "fragment"),
     [

@@ -15,7 +15,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
-from tests.authors.clip_answers import TOLERANCE
+from tests.authors.answers import TOLERANCE
 from tests.authors.clip_files import CAPTIONS, PER_PICTURE, SIDES, write_data
 from tests.authors.test_hugging_face import SHORT, TEXT, VISION, write_model, write_tokeniser
 from tests.sources.test_folders import texts
@@ -146,6 +146,14 @@ def test_what_is_not_done_with_a_clip_is_refused_by_name(
     write_chain_file(folder, *kinds)
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     with pytest.raises(InputError, match=message):
+        load(folder, split="test", data=write_data(tmp_path / "data"), cache=False)
+
+
+@pytest.mark.parametrize("content", ["5", "[]", 100_000 * "["], ids=["number", "list", "deep"])
+def test_a_configuration_that_is_no_object_is_refused(content: str, tmp_path: Path) -> None:
+    folder = write_chain(tmp_path, "mean")
+    (folder / "config.json").write_text(content)
+    with pytest.raises(InputError, match="must be a whole sentence-transformers folder"):
         load(folder, split="test", data=write_data(tmp_path / "data"), cache=False)
 
 

@@ -8,6 +8,7 @@ from lossscope.text import unknown_tokens, word_tokenisers
 from lossscope.text.subwords import Subwords
 from lossscope.text.unknown_tokens import count_unknown
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from lossscope.text.xvlm_captions import add_cleaning
 
 CAPTIONS = ["A dog runs.", "The dog's red."]
 WORDS = Vocabulary((*SPECIAL, "a", "dog", "runs", "the", "'s", "."), "treebank")
@@ -56,3 +57,10 @@ def test_no_captions_say_nothing() -> None:
     unknown = count_unknown(WORDS, [])
     assert unknown is not None
     assert unknown.notices() == ()
+
+
+def test_a_tokeniser_without_an_end_loses_no_token() -> None:
+    parts = add_cleaning(Subwords.train(["a dog runs"] * 3, size=40), words=0, end=False)
+    unknown = count_unknown(parts, ["ж", "a"])
+    assert unknown is not None
+    assert (unknown.total, unknown.unknown) == (2, {"[UNK]": 1})

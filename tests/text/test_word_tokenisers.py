@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from lossscope.errors import InputError
 from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import Vocabulary
 from lossscope.text.word_tokenisers import has_punkt, may_hold_sentences, tokenise_treebank
+from tests.authors.answers import Answers
 
-ANSWERS = json.loads(Path("tests/data/authors/words.json").read_text(encoding="utf-8"))["rows"]
+ANSWERS = Answers("words").content["rows"]
 
 
 @pytest.fixture

@@ -94,11 +94,20 @@ _FIT_TEXTS: Mapping[Fit, str] = {"square": "True", "squeeze": "False"}
 """Fit -> its text in fingerprints, so that those from before there were others stay valid."""
 
 
-def choose_fit(fit: Fit | None, crop: bool) -> Fit:
-    """Return how pictures become squares: as `fit` says, else their middle squares or the whole of them."""
-    if fit is not None:
-        return fit
-    return "square" if crop else "squeeze"
+def choose_fit(fit: Fit | None, crop: bool, usual: bool) -> Fit:
+    """Return how pictures become squares: as `fit` says, else their middle squares or the whole of them.
+
+    Raises InputError where both are said, and differently.
+
+    Args:
+        fit: as said; None where it is not.
+        crop: whether middle squares are cut out.
+        usual: the default of `crop`.
+    """
+    by_flag: Fit = "square" if crop else "squeeze"
+    if fit is not None and crop != usual and fit != by_flag:
+        raise InputError(f"fit must be {by_flag}, as crop or squeeze says; got {fit}. Leave one of the two out")
+    return fit or by_flag
 
 
 def _resample_text(resample: Resample) -> str:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
-from lossscope.errors import InputError
-
+from .pictures import open_rgb, require_resizable
 from .tar_index import TarMember
 
 Floats = npt.NDArray[np.float32]
@@ -38,7 +36,8 @@ class LinearPictures:
         """Return the pictures of `rows`, (n, 3, size, size). Raises InputError naming a file that is no picture."""
         pictures = np.empty((len(rows), *self.shape), dtype=np.float32)
         for place, row in enumerate(rows.tolist()):
-            pictures[place] = resize_linear(_read(self.paths[row]), self.size).transpose(2, 0, 1) / np.float32(255)
+            pictures[place] = resize_linear(_read(self.paths[row], self.size), self.size).transpose(2, 0, 1)
+        pictures /= 255
         return pictures
 
 
@@ -61,10 +60,7 @@ def _neighbours(given: int, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArr
     return low, (low + 1).clip(0, given - 1), (centres - low).astype(np.float32)
 
 
-def _read(path: Path | TarMember) -> Floats:
-    try:
-        with path.open("rb") as file, Image.open(file) as image:
-            return np.asarray(image.convert("RGB"), dtype=np.float32)
-    except Exception as problem:  # Pillow can raise anything for a damaged file
-        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
-        raise InputError(f"{path} must be a whole picture; got {reason}: replace the file") from None
+def _read(path: Path | TarMember, size: int) -> Floats:
+    picture = open_rgb(path)
+    require_resizable(path, picture.size, (size, size))
+    return np.asarray(picture, dtype=np.float32)

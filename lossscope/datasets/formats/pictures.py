@@ -27,6 +27,8 @@ rounded offset as torchvision, or at one rounded down as transformers); or the w
 _KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _CACHE_BYTES = 2 << 30
 _CHUNK = 256  # files decoded between two calls of progress
+_MAX_RESIZED = 1 << 26  # pixels of a resized picture, and between its two passes
+_ADVICE = "replace the file, or leave such files out with on_error=skip"
 
 
 class PictureFiles:
@@ -126,26 +128,50 @@ class PictureFiles:
 
 def decode(path: Path | TarMember, size: int, fit: Fit = "square", resample: Resample = "bilinear") -> Pixels:
     """Decode one file to (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
-    try:
-        with path.open("rb") as file, Image.open(file) as image:
-            transparent = "transparency" in image.info
-            rgb = (image.convert("RGBA") if transparent else image).convert("RGB")
-        square = _to_square(rgb, size, fit, _KERNELS[resample])
-    except Exception as problem:  # Pillow can raise anything for a damaged file
-        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
-        advice = "replace the file, or leave such files out with on_error=skip"
-        raise InputError(f"{path} must be a whole picture; got {reason}: {advice}") from None
+    image, kernel = open_rgb(path), _KERNELS[resample]
+    if fit == "square":
+        square = image.resize((size, size), kernel, box=_middle_square(*image.size))
+    elif fit == "squeeze":
+        require_resizable(path, image.size, (size, size))
+        square = image.resize((size, size), kernel)
+    else:
+        square = _cut_middle(path, image, size, fit, kernel)
     return np.ascontiguousarray(np.asarray(square, dtype=np.uint8).transpose(2, 0, 1))
 
 
-def _to_square(image: Image.Image, size: int, fit: Fit, kernel: Image.Resampling) -> Image.Image:
-    """Return the picture as a square of that size."""
-    if fit == "squeeze":
-        return image.resize((size, size), kernel)
-    if fit == "square":
-        return image.resize((size, size), kernel, box=_middle_square(*image.size))
+def open_rgb(path: Path | TarMember) -> Image.Image:
+    """Return the picture in a file in RGB. Raises InputError naming the file."""
+    try:
+        with path.open("rb") as file, Image.open(file) as image:
+            if not min(image.size):
+                raise ValueError("no pixels")
+            transparent = "transparency" in image.info
+            return (image.convert("RGBA") if transparent else image).convert("RGB")
+    except Exception as problem:  # Pillow can raise anything for a damaged file
+        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
+        raise InputError(f"{path} must be a whole picture; got {reason}: {_ADVICE}") from None
+
+
+def require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[int, int]) -> None:
+    """Raise InputError when resizing a picture takes more than 2²⁶ pixels, as that of a long thin one does.
+
+    Args:
+        path: of the picture, for the message.
+        old: its width and height.
+        new: those after it is resized, first along the width, then along the height.
+    """
+    if new[0] * max(old[1], new[1]) > _MAX_RESIZED:
+        got = f"{old[0]} x {old[1]}, resized to {new[0]} x {new[1]}"
+        raise InputError(f"{path} must be of at most {_MAX_RESIZED} pixels when it is resized; got {got}: {_ADVICE}")
+
+
+def _cut_middle(
+    path: Path | TarMember, image: Image.Image, size: int, fit: Fit, kernel: Image.Resampling
+) -> Image.Image:
+    """Return the middle square of a picture whose short side is resized first."""
     short = min(image.size)
     width, height = (size if side == short else int(size * side / short) for side in image.size)
+    require_resizable(path, image.size, (width, height))
     left, top = ((side - size) / 2 for side in (width, height))
     corner = (int(left), int(top)) if fit == "short-side-floor" else (round(left), round(top))
     return image.resize((width, height), kernel).crop((*corner, corner[0] + size, corner[1] + size))

@@ -1,13 +1,36 @@
-"""Weights of a Hugging Face folder of BERT."""
+"""BERT in released files: its size in the tensors of a model, and the weights of a Hugging Face folder."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor, nn
 
+from lossscope.errors import InputError
+
 from ..base import require_fit
+from ..layers.bert import HEAD_WIDTH, SIZES
 from .checkpoint_file import read_released
+from .options import require_tensor
+
+
+def infer_bert(weights: Mapping[str, Tensor], part: str) -> str:
+    """Return the size of the BERT whose tensors begin with `part.`, as the option `bert` has it: base, 4x256.
+
+    Raises InputError when it has no layers, or heads of another width.
+    """
+    width = require_tensor(weights, f"{part}.embeddings.word_embeddings.weight", 2).shape[1]
+    layers = count_bert_layers(weights, part)
+    if width % HEAD_WIDTH or not layers:
+        raise InputError(f"the BERT must have layers, and a width that is a multiple of {HEAD_WIDTH}; got {width}")
+    return "base" if (layers, width) == SIZES["base"] else f"{layers}x{width}"
+
+
+def count_bert_layers(weights: Mapping[str, Tensor], part: str) -> int:
+    """Return the number of layers of a transformer under the names of BERT, `part.encoder.layer.0.`..."""
+    start = f"{part}.encoder.layer."
+    return len({name.removeprefix(start).split(".")[0] for name in weights if name.startswith(start)})
 
 
 def load_bert_folder(model: nn.Module, folder: Path) -> None:

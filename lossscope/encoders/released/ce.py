@@ -12,8 +12,8 @@ from lossscope.errors import InputError
 
 from ..layers.expert_inputs import item_shape_of, module_keys
 from ..types import OpenedModel, ReleasedFile
-from .expert_config import nested_options, read_count, read_margin
-from .options import fit_weights, read_flag, require_tensor
+from .expert_config import nested_options, read_margin
+from .options import fit_weights, read_count, read_flag, require_agreement, require_tensor
 
 _EXPERTS: Mapping[str, int] = MappingProxyType({
     "audio": 128, "face": 512, "i3d.i3d.0": 1024, "imagenet.resnext101_32x48d.0": 2048, "imagenet.senet154.0": 2048,
@@ -43,9 +43,11 @@ def open_ce(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel 
     )
     frames = max(rows.values(), default=1)
     shape = item_shape_of(_infer_widths(tower, clusters, _expert_names(released.options, tower)), frames)
+    fitted = fit_weights(options, shape, 0, tower)
+    _require_sizes(released.options, options, clusters)
     return OpenedModel(
         options,
-        fit_weights(options, shape, 0, tower),
+        fitted,
         shape,
         0,
         f"triplet:margin={read_margin(released.options, 0.09381):g}",
@@ -64,6 +66,14 @@ def _infer_options(tower: Mapping[str, Tensor], clusters: Mapping[str, int]) -> 
         "word_dim": words.shape[1],
         "padded": True,
     }
+
+
+def _require_sizes(options: Mapping[str, Any], encoder: Any, clusters: Mapping[str, int]) -> None:
+    """Raise InputError for the first size in the configuration that is not that of the tensors."""
+    require_agreement(nested_options(options, "experts"), {"ce_shared_dim": encoder.dim})
+    pooled = nested_options(options, "arch", "args", "vlad_clusters")
+    require_agreement(pooled, {"text": encoder.text_clusters, **clusters})
+    require_agreement(nested_options(options, "arch", "args", "ghost_clusters"), {"text": encoder.ghosts})
 
 
 def _infer_clusters(tower: Mapping[str, Tensor]) -> dict[str, int]:

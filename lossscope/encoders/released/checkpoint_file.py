@@ -11,9 +11,10 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
-from lossscope.io.pickles.legacy_torch import is_torchscript, read_legacy_torch, refuse_torchscript
+from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
 from lossscope.io.pickles.stubs import SAFE_GLOBALS
 from lossscope.io.pickles.texts import texts_of
+from lossscope.io.pickles.torch_zip import is_torchscript
 
 from ..types import ReleasedFile
 from .payload import (

@@ -36,7 +36,7 @@ def read_configuration(released: ReleasedFile, weights: Mapping[str, Tensor]) ->
     elif "model_cfg" in released.options:
         config = select_configuration(build_configuration(released.options))
     else:
-        return _infer_configuration(released, weights)
+        return {**_infer_configuration(released, weights), **normalisation_of(released.options)}
     _require_agreement(released, config)
     return {**config, **normalisation_of(released.options)}
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from lossscope.io.files import require_file
 from lossscope.io.json_files import read_json
-from lossscope.io.pickles.torchscript import is_torchscript, read_torchscript
+from lossscope.io.pickles.torch_zip import is_torchscript
+from lossscope.io.pickles.torchscript import read_torchscript
 
 from ..types import ReleasedFile
 from .checkpoint_file import read_released

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
+
+from .options import read_number
 
 
 def nested_options(options: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
@@ -13,17 +16,9 @@ def nested_options(options: Mapping[str, Any], *names: str) -> Mapping[str, Any]
     for name in names:
         value = options.get(name, {})
         if not isinstance(value, Mapping):
-            raise InputError(f"option {name} of the file must hold further options; got {value!r}")
+            raise InputError(f"option {name} of the file must hold further options; got {shorten(value)}")
         options = value
     return options
-
-
-def read_count(options: Mapping[str, Any], name: str, default: int) -> int:
-    """Return an option that is a whole number >= 1, `default` where the file has none. Raises InputError otherwise."""
-    value = options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"option {name} of the file must be a whole number of at least 1; got {value!r}")
-    return value
 
 
 def parse_counts(option: str, text: str) -> dict[str, int]:
@@ -43,7 +38,7 @@ def parse_counts(option: str, text: str) -> dict[str, int]:
 
 def read_margin(options: Mapping[str, Any], default: float) -> float:
     """Return the margin of the loss. Raises InputError when it is no finite number >= 0."""
-    value = nested_options(options, "loss", "args").get("margin", default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise InputError(f"option margin of the file must be a finite number >= 0; got {value!r}")
-    return float(value)
+    margin = read_number(nested_options(options, "loss", "args"), "margin", default)
+    if margin < 0:
+        raise InputError(f"option margin of the file must be a finite number >= 0; got {margin}")
+    return margin

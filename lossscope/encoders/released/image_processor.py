@@ -32,7 +32,7 @@ def reading_of(options: Mapping[str, Any], side: int, default: Mapping[str, str]
     if processor.get("do_resize", True) is not True:
         raise _refuse("do_resize", processor["do_resize"], "true")
     number = processor.get("resample", 3)
-    if number not in _RESAMPLE:
+    if not isinstance(number, int) or number not in _RESAMPLE:
         raise _refuse("resample", number, "2 (bilinear) or 3 (bicubic)")
     return {"fit": _read_fit(processor, side, default["fit"]), "resample": _RESAMPLE[number]}
 
@@ -69,7 +69,7 @@ def require_normalisation(stated: Mapping[str, Any]) -> dict[str, list[float]]:
 def _read_preprocess(config: Mapping[str, Any]) -> dict[str, str]:
     """Return what preprocess_cfg of open_clip_config.json states."""
     mode, kernel = config.get("resize_mode") or "shortest", config.get("interpolation") or "bicubic"
-    if mode not in _OPEN_CLIP_FIT:
+    if not isinstance(mode, str) or mode not in _OPEN_CLIP_FIT:
         raise _refuse("resize_mode", mode, "shortest or squash")
     if kernel not in ("bicubic", "bilinear", "random"):
         raise _refuse("interpolation", kernel, "bicubic or bilinear")

@@ -11,12 +11,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
-from ..layers.bert import HEAD_WIDTH
 from ..layers.expert_inputs import item_shape_of
 from ..types import OpenedModel, ReleasedFile
-from .expert_config import nested_options, read_count, read_margin
-from .options import fit_weights, read_flag, read_number, read_text, require_tensor
+from .bert_folder import count_bert_layers, infer_bert
+from .expert_config import nested_options, read_margin
+from .options import fit_weights, read_count, read_flag, read_number, read_text, require_agreement, require_tensor
 
 _TYPES: Mapping[str, int] = MappingProxyType(
     {"s3d": 1, "vggish": 2, "face": 3, "audio": 4, "rgb": 5, "speech": 6, "ocr": 7, "flow": 8, "scene": 9}
@@ -56,11 +57,14 @@ def open_mmt(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel
     tower, notices = _pad_positions(tower, read_count(video_options, "max_position_embeddings", _ROWS))
     data_options = _data_options(released.options)
     options = encoder(**_infer_options(tower, arch, video_options, data_options))
-    shape = item_shape_of(_infer_widths(tower), read_count(data_options, "max_expert_tokens", _FRAMES))
+    widths = _infer_widths(tower)
+    shape = item_shape_of(widths, read_count(data_options, "max_expert_tokens", _FRAMES))
     rows = len(require_tensor(tower, "txt_bert.embeddings.word_embeddings.weight", 2))
+    fitted = fit_weights(options, shape, rows, tower)
+    _require_sizes(released.options, options, widths)
     return OpenedModel(
         options,
-        fit_weights(options, shape, rows, tower),
+        fitted,
         shape,
         rows,
         f"triplet:margin={read_margin(released.options, 0.05):g}",
@@ -77,6 +81,20 @@ def _require_first_state(arch: Mapping[str, Any]) -> None:
         raise InputError(f"option txt_agg of the file must be a BERT's first state (bertftn); got {text_output!r}")
 
 
+def _require_sizes(options: Mapping[str, Any], encoder: Any, widths: Mapping[str, int]) -> None:
+    """Raise InputError for the first size in the configuration that is not that of the tensors."""
+    require_agreement(nested_options(options, "arch", "args"), {"same_dim": encoder.dim})
+    sizes = {
+        "hidden_size": encoder.dim, "num_hidden_layers": encoder.layers, "intermediate_size": encoder.ffn,
+        "type_vocab_size": encoder.types,
+    }  # fmt: skip
+    require_agreement(nested_options(options, "arch", "args", "vid_bert_params"), sizes)
+    experts = nested_options(options, "experts").get("modalities", sorted(widths))
+    if not isinstance(experts, list) or set(map(str, experts)) != widths.keys():
+        got = shorten(experts)
+        raise InputError(f"experts.modalities of the file must be {sorted(widths)}, as its tensors are; got {got}")
+
+
 def _infer_options(
     tower: Mapping[str, Tensor],
     arch: Mapping[str, Any],
@@ -87,14 +105,14 @@ def _infer_options(
     positions = require_tensor(tower, "vid_bert.embeddings.position_embeddings.weight", 2)
     return {
         "dim": positions.shape[1],
-        "layers": _count_layers(tower, "vid_bert"),
+        "layers": count_bert_layers(tower, "vid_bert"),
         "heads": read_count(video_options, "num_attention_heads", 4),
         "ffn": len(require_tensor(tower, "vid_bert.encoder.layer.0.intermediate.dense.weight", 2)),
         "positions": len(positions),
         "types": len(require_tensor(tower, "vid_bert.embeddings.token_type_embeddings.weight", 2)),
         "window": read_number(data_options, "temporal_encoding_window", 1.0),
         "dropout": read_number(video_options, "hidden_dropout_prob", 0.1),
-        "bert": _infer_bert(tower),
+        "bert": infer_bert(tower, "txt_bert"),
         "length": read_count(data_options, "max_text_words", _LENGTH),
         "lower": True,
         "keep_missing": read_flag(arch, "keep_missing_modalities", True),
@@ -120,21 +138,6 @@ def _pad_positions(tower: Mapping[str, Tensor], rows: int) -> tuple[dict[str, Te
         return dict(tower), ()
     notice = f"position embeddings: {len(embeddings)} in the file, {rows - len(embeddings)} of zeros behind them"
     return {**tower, name: pad(embeddings, (0, 0, 0, rows - len(embeddings)))}, (notice,)
-
-
-def _count_layers(tower: Mapping[str, Tensor], part: str) -> int:
-    """Return the number of layers of a transformer."""
-    start = f"{part}.encoder.layer."
-    return len({name.removeprefix(start).split(".")[0] for name in tower if name.startswith(start)})
-
-
-def _infer_bert(tower: Mapping[str, Tensor]) -> str:
-    """Return the option `bert` that fits the text tower."""
-    width = require_tensor(tower, "txt_bert.embeddings.word_embeddings.weight", 2).shape[1]
-    layers = _count_layers(tower, "txt_bert")
-    if width % HEAD_WIDTH or not layers:
-        raise InputError(f"the BERT must have layers, and a width that is a multiple of {HEAD_WIDTH}; got {width}")
-    return "base" if (layers, width) == (12, 768) else f"{layers}x{width}"
 
 
 def _data_options(options: Mapping[str, Any]) -> Mapping[str, Any]:

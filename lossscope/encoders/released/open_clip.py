@@ -15,6 +15,7 @@ from lossscope.io.json_files import shorten
 from .options import read_flag, read_number
 from .transformer_config import require_size
 
+_MAX_RATIO = 64
 CUSTOM_TEXT = "text."  # before the names of the text tower in files of CustomTextCLIP
 _OTHER_TOWERS = {
     r"text_decoder\..*": "a decoder of captions (CoCa)",
@@ -61,7 +62,7 @@ def build_configuration(options: Mapping[str, Any]) -> dict[str, Any]:
             **activation, **_read_norm(text), "hidden_size": text_width,
             "num_attention_heads": require_size(text, "heads", 512, 8),
             "num_hidden_layers": require_size(text, "layers", 256, 12),
-            "intermediate_size": int(text_width * read_number(text, "mlp_ratio", 4.0)),
+            "intermediate_size": _read_inner(text, text_width),
             "vocab_size": vocabulary, **token_ids(vocabulary),
             "max_position_embeddings": require_size(text, "context_length", 1 << 15, 77),
         },
@@ -69,7 +70,7 @@ def build_configuration(options: Mapping[str, Any]) -> dict[str, Any]:
             **activation, **_read_norm(vision), "hidden_size": width,
             "num_attention_heads": max(width // require_size(vision, "head_width", 1 << 14, 64), 1),
             "num_hidden_layers": require_size(vision, "layers", 256, 12),
-            "intermediate_size": int(width * read_number(vision, "mlp_ratio", 4.0)),
+            "intermediate_size": _read_inner(vision, width),
             "image_size": _read_side(vision, "image_size", 224), "patch_size": _read_side(vision, "patch_size", 16),
         },
         "projection_dim": require_size(model, "embed_dim", 1 << 14, 512),
@@ -95,6 +96,14 @@ def _read_norm(part: Mapping[str, Any]) -> dict[str, float]:
     """Return the eps of the layer norms, where it is stated."""
     stated = part.get("norm_kwargs") or {}
     return {"layer_norm_eps": read_number(stated, "eps", 1e-5)} if isinstance(stated, Mapping) and stated else {}
+
+
+def _read_inner(part: Mapping[str, Any], width: int) -> int:
+    """Return the width inside a block, as a multiple of the tower's."""
+    ratio = read_number(part, "mlp_ratio", 4.0)
+    if not 0 < ratio <= _MAX_RATIO:
+        raise InputError(f"mlp_ratio must be a number > 0, at most {_MAX_RATIO}; got {ratio:g}")
+    return int(width * ratio)
 
 
 def _read_side(part: Mapping[str, Any], name: str, default: int) -> int:

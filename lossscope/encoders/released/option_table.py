@@ -30,26 +30,32 @@ class OptionTable:
     done: Mapping[str, str] = field(default_factory=dict)  # name -> what follows from it here
     refused: Mapping[str, Refusal] = field(default_factory=dict)  # name -> the values that are fine, and why
     without_effect: Mapping[str, str] = field(default_factory=dict)  # name -> why S does not depend on it
+    needed: bool = False  # whether the model is in doubt without options
 
     def require_known(self, options: Mapping[str, Any], accepted: Collection[str], path: Path) -> None:
         """Raise InputError for the first option that is refused, or that no list of the table has.
 
         Args:
             options: of the file, as plain values.
-            accepted: names that the user takes to be without effect (--accept-option); patterns too.
+            accepted: names that no list has, and that the user takes to be without effect (--accept-option).
             path: of the file, for messages.
         """
-        for name, value in flatten(options):
-            if _matches(name, accepted):
-                continue
+        pairs = list(flatten(options))
+        needless = sorted(set(accepted) - {name for name, _ in pairs if not self._knows(name)})
+        if needless:
+            raise InputError(f"--accept-option is for options of {path} that are not known here; got {needless[0]!r}")
+        for name, value in pairs:
             refusal = next((r for pattern, r in self.refused.items() if fnmatchcase(name, pattern)), None)
             if refusal is not None:
                 _require_one_of(name, value, refusal, path)
-            elif not _matches(name, self.done) and not _matches(name, self.without_effect):
+            elif not self._knows(name) and name not in accepted:
                 raise InputError(
                     f"options of {path} must be ones whose effect is known; got {name}={shorten(value)}, which the "
                     f"authors' files do not have. If it leaves S as it is, pass --accept-option {name}"
                 )
+
+    def _knows(self, name: str) -> bool:
+        return any(_matches(name, patterns) for patterns in (self.refused, self.done, self.without_effect))
 
 
 def flatten(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

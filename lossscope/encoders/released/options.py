@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,17 +10,20 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 from ..base import EncoderSpec, require_fit
 from ..layers.pooled_resnet import add_batch_counters
 from ..types import ItemShape
+
+_GREATEST = sys.float_info.max  # whole numbers above it are no floats
 
 
 def read_flag(options: Mapping[str, Any], name: str, default: bool) -> bool:
     """Return an option that is a bool, `default` where the file has none. Raises InputError when it is no bool."""
     value = options.get(name, default)
     if not isinstance(value, bool):
-        raise InputError(f"option {name} of the file must be true or false; got {value!r}")
+        raise InputError(f"option {name} of the file must be true or false; got {shorten(value)}")
     return value
 
 
@@ -27,16 +31,32 @@ def read_text(options: Mapping[str, Any], name: str, default: str | None = None)
     """Return an option that is text, `default` where the file has none. Raises InputError when there is no text."""
     value = options.get(name, default)
     if not isinstance(value, str):
-        raise InputError(f"option {name} of the file must be text; got {value!r}")
+        raise InputError(f"option {name} of the file must be text; got {shorten(value)}")
     return value
 
 
 def read_number(options: Mapping[str, Any], name: str, default: float) -> float:
     """Return an option that is a finite number, `default` where the file has none. Raises InputError otherwise."""
     value = options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
-        raise InputError(f"option {name} of the file must be a finite number; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _GREATEST:
+        raise InputError(f"option {name} of the file must be a finite number; got {shorten(value)}")
     return float(value)
+
+
+def read_count(options: Mapping[str, Any], name: str, default: int) -> int:
+    """Return an option that is a whole number >= 1, `default` where the file has none. Raises InputError otherwise."""
+    value = options.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"option {name} of the file must be a whole number of at least 1; got {shorten(value)}")
+    return value
+
+
+def count_layers(weights: Mapping[str, Tensor], rnn: str) -> int:
+    """Return the number of layers of a GRU of that name, at least 1; tensors of further ones are then left over."""
+    layers = 1
+    while f"{rnn}.weight_ih_l{layers}" in weights:
+        layers += 1
+    return layers
 
 
 def triplet_spec(options: Mapping[str, Any]) -> str:
@@ -76,7 +96,7 @@ def require_agreement(options: Mapping[str, Any], of_tensors: Mapping[str, Any])
     for name, value in of_tensors.items():
         given = options.get(name, value)
         if type(given) is not type(value) or given != value:
-            raise InputError(f"option {name} of the file must be {value!r}, as its tensors are; got {given!r:.60}")
+            raise InputError(f"option {name} of the file must be {value!r}, as its tensors are; got {shorten(given)}")
 
 
 def require_tensor(tower: Mapping[str, Tensor], name: str, dimensions: int) -> Tensor:

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.pickles.stubs import to_plain
+from lossscope.io.pickles.stubs import ConfigStub, to_plain
 
+_OPTION_KEYS = ("opt", "config", "args", "hparams", "hyper_parameters", "options")
 _MAX_BITS = 64  # of the greatest whole number that an option or a metric can be
 
 
@@ -45,15 +46,20 @@ def _to_dict(tower: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def read_options(content: Mapping[Any, Any], path: Path) -> Mapping[str, Any]:
-    """Return `opt` or `config` of a checkpoint as plain values, {} when it has none.
+    """Return the options of a checkpoint, under `opt`, `config` or a name like these, as plain values; {} without any.
 
-    Raises InputError as to_plain_options does.
+    Raises InputError when there are several, or some under a name that is not known, and as to_plain_options does.
     """
-    options = to_plain_options(content.get("opt", content.get("config", {})), path)
-    inner = options.get("_config") if isinstance(options, dict) else None
-    if isinstance(inner, dict):
-        return inner
-    return options if isinstance(options, dict) else {}
+    named = [name for name in _OPTION_KEYS if name in content]
+    unknown = [str(k)[:60] for k, v in content.items() if isinstance(v, ConfigStub) and k not in _OPTION_KEYS]
+    if len(named) > 1 or unknown:
+        got = ", ".join([*named, *unknown])
+        raise InputError(f"{path} must hold its options once, as `opt` or `config`; got {got}. Save it with one")
+    options = to_plain_options(content[named[0]] if named else {}, path)
+    if not isinstance(options, dict):
+        raise InputError(f"{named[0]} of {path} must hold options by name; got {type(options).__name__}")
+    inner = options.get("_config")
+    return inner if isinstance(inner, dict) else options
 
 
 def to_plain_options(options: Any, path: Path) -> Any:

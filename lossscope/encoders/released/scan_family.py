@@ -11,10 +11,10 @@ from lossscope.errors import InputError
 
 from ..base import EncoderSpec
 from ..types import OpenedModel, ReleasedFile
-from .options import fit_weights, read_flag, read_text, require_agreement, require_tensor, triplet_spec
+from .options import count_layers, fit_weights, read_flag, read_text, require_agreement, require_tensor, triplet_spec
 
-TOWERS = ("image", "text", "similarity")
-T = TypeVar("T")
+_TOWERS = ("image", "text", "similarity")
+_T = TypeVar("_T")
 
 
 def prefixed_weights(released: ReleasedFile) -> dict[str, Tensor]:
@@ -22,7 +22,7 @@ def prefixed_weights(released: ReleasedFile) -> dict[str, Tensor]:
 
     The g of a weight norm is one number, which torch before 0.4 wrote as a vector of one.
     """
-    pairs = zip(TOWERS, released.towers, strict=False)
+    pairs = zip(_TOWERS, released.towers, strict=False)
     weights = {f"{tower}.{name}": tensor for tower, tensors in pairs for name, tensor in tensors.items()}
     g = weights.get("image.fc.weight_g")
     return weights if g is None or g.shape != (1,) else {**weights, "image.fc.weight_g": g.reshape(())}
@@ -46,7 +46,7 @@ def read_towers(weights: Mapping[str, Tensor], options: Mapping[str, Any], rnn: 
         options: of the file.
         rnn: name of the GRU, `text.rnn`.
     """
-    dim, width = matrix_shape(weights, "image.fc.weight_v" if has_weight_norm(weights) else "image.fc.weight")
+    dim, width = _region_matrix(weights)
     words = matrix_shape(weights, "text.embed.weight")[1]
     layers = count_layers(weights, rnn)
     sizes = {"embed_size": dim, "img_dim": width, "word_dim": words, "num_layers": layers}
@@ -77,17 +77,14 @@ def is_bidirectional(weights: Mapping[str, Tensor], rnn: str) -> bool:
     return f"{rnn}.weight_ih_l0_reverse" in weights
 
 
-def count_layers(weights: Mapping[str, Tensor], rnn: str) -> int:
-    """Return the number of layers of a GRU of that name, at least 1; tensors of further ones are then left over."""
-    layers = 1
-    while f"{rnn}.weight_ih_l{layers}" in weights:
-        layers += 1
-    return layers
-
-
 def region_width(weights: Mapping[str, Tensor]) -> int:
     """Return the width of a region's features."""
-    return matrix_shape(weights, "image.fc.weight_v" if has_weight_norm(weights) else "image.fc.weight")[1]
+    return _region_matrix(weights)[1]
+
+
+def _region_matrix(weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Return the rows and columns of the map of regions."""
+    return matrix_shape(weights, "image.fc.weight_v" if has_weight_norm(weights) else "image.fc.weight")
 
 
 def matrix_shape(weights: Mapping[str, Tensor], name: str) -> tuple[int, int]:
@@ -98,7 +95,7 @@ def matrix_shape(weights: Mapping[str, Tensor], name: str) -> tuple[int, int]:
     return rows, columns
 
 
-def translate_option(options: Mapping[str, Any], name: str, meanings: Mapping[str, T], default: str) -> T:
+def translate_option(options: Mapping[str, Any], name: str, meanings: Mapping[str, _T], default: str) -> _T:
     """Return what an option of the file means here. Raises InputError for a value that the originals do not have.
 
     Args:

@@ -49,7 +49,7 @@ def parse_stored_config(stored_files: Mapping[str, str], name: str) -> dict[str,
 
 
 def require_size(options: Mapping[str, Any], key: str, maximum: int, default: int) -> int:
-    """Return a whole number from 1 to `most`; `default` where there is none. Raises InputError otherwise."""
+    """Return a whole number from 1 to `maximum`; `default` where there is none. Raises InputError otherwise."""
     value = options.get(key, default)
     if type(value) is not int or not 1 <= value <= maximum:
         raise InputError(f"{key} must be a whole number from 1 to {maximum}; got {shorten(value)}")

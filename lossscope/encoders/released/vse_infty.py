@@ -12,10 +12,11 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
 
-from ..layers.bert import HEAD_WIDTH
 from ..layers.grid_backbone import drop_duplicate_backbone, identify_backbone, is_resnext
 from ..types import ANY_NUMBER, OpenedModel, ReleasedFile
+from .bert_folder import infer_bert
 from .options import (
+    count_layers,
     fit_weights,
     read_flag,
     read_number,
@@ -24,9 +25,9 @@ from .options import (
     require_tensor,
     triplet_spec,
 )
-from .scan_family import count_layers
 
 _PIXELS = 256  # side of the authors' pictures, times their option input_scale_factor
+_MAX_SCALE = 16
 
 
 def open_vse_infty(encoder: Callable[..., Any], released: ReleasedFile) -> OpenedModel | None:
@@ -52,7 +53,7 @@ def open_vse_infty(encoder: Callable[..., Any], released: ReleasedFile) -> Opene
         bn_ignore_padding=False,
         no_imgnorm=read_flag(options, "no_imgnorm", False),
         no_txtnorm=read_flag(options, "no_txtnorm", False),
-        **(_infer_backbone(image, options) if grid else {}),
+        **(_infer_backbone(image, released) if grid else {}),
         **words,
     )
     side = _read_side(options)
@@ -66,7 +67,7 @@ def open_vse_infty(encoder: Callable[..., Any], released: ReleasedFile) -> Opene
         triplet_spec(options),
         (*ignored, *sorted(unused)),
         (_picture_notice(side),) if grid else (),
-        reading={"resample": "cv2"} if grid else {},
+        reading={"fit": "squeeze", "resample": "cv2"} if grid else {},
     )
 
 
@@ -83,35 +84,35 @@ def _picture_notice(side: int) -> str:
 
 
 def _read_side(options: Mapping[str, Any]) -> int:
-    """Return the side of the pictures in pixels. Raises InputError for a scale without any."""
-    side = int(_PIXELS * read_number(options, "input_scale_factor", 1.0))
-    if side < 1:
-        raise InputError(f"option input_scale_factor of the file must leave pixels of {_PIXELS}; got {side}")
-    return side
+    """Return the side of the pictures in pixels. Raises InputError for a scale without any, or above 16."""
+    scale = read_number(options, "input_scale_factor", 1.0)
+    if not 1 / _PIXELS <= scale <= _MAX_SCALE:
+        raise InputError(f"option input_scale_factor of the file must be 1/{_PIXELS} to {_MAX_SCALE}; got {scale:g}")
+    return int(_PIXELS * scale)
 
 
-def _infer_backbone(image: Mapping[str, Tensor], options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the network of a tower; where no option says which, ResNeXt or the detector's."""
-    default = "imagenet_resnext" if is_resnext(image) else "detector"
-    return {"backbone": identify_backbone(image, read_text(options, "backbone_source", default))}
+def _infer_backbone(image: Mapping[str, Tensor], released: ReleasedFile) -> dict[str, str]:
+    """Return the network of a tower. Raises InputError where neither the file nor its user says which of two it is."""
+    given = released.choices.get("backbone")
+    if "backbone_source" not in released.options and not is_resnext(image):
+        if given is None:
+            raise InputError(
+                f"{released.path} must say which network reads its pictures, as tensors do not tell detector from "
+                "imagenet: name it, --encoder-option backbone=detector, resnet101_caffe, ..."
+            )
+        return {"backbone": given}
+    name = identify_backbone(image, read_text(released.options, "backbone_source", "imagenet_resnext"))
+    if given not in (None, name):
+        raise InputError(f"backbone of {released.path} must be {name}, as the file says; got {given!r}")
+    return {"backbone": name}
 
 
 def _infer_words(text: Mapping[str, Tensor], options: Mapping[str, Any]) -> tuple[dict[str, object], int]:
     """Return the options of the encoder that follow from a text tower, and the rows of its embedding."""
     if any(name.startswith("bert.") for name in text):
-        return _infer_bert(text)
+        rows = len(require_tensor(text, "bert.embeddings.word_embeddings.weight", 2))
+        return {"text": "bert", "bert": infer_bert(text, "bert")}, rows
     rows, words = require_tensor(text, "embed.weight", 2).shape
     layers = count_layers(text, "rnn")
     require_agreement(options, {"word_dim": words, "num_layers": layers})
     return {"text": "bigru", "words": words, "layers": layers}, rows
-
-
-def _infer_bert(text: Mapping[str, Tensor]) -> tuple[dict[str, object], int]:
-    embed = require_tensor(text, "bert.embeddings.word_embeddings.weight", 2)
-    layers = len({name.split(".")[3] for name in text if name.startswith("bert.encoder.layer.")})
-    if embed.shape[1] % HEAD_WIDTH or not layers:
-        raise InputError(
-            f"the BERT must have layers, and a width that is a multiple of {HEAD_WIDTH}; got {embed.shape[1]}"
-        )
-    size = f"{layers}x{embed.shape[1]}"
-    return {"text": "bert", "bert": "base" if size == "12x768" else size}, len(embed)

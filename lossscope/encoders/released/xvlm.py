@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 from ..layers.cross_encoder import HEAD_WIDTH
 from ..layers.swin import HEAD_WIDTH as SWIN_HEAD
 from ..types import ReleasedFile
-from .options import require_tensor
+from .options import read_count, require_tensor
 
 _CROSS = re.compile(r"text_encoder\.(bert\.)?encoder\.layer\.\d+\.crossattention\.self\.key\.weight")
 _DERIVED = ("position_ids", "relative_position_index", "attn_mask")
@@ -76,14 +76,6 @@ def infer_window(weights: Mapping[str, Tensor]) -> int:
     return window
 
 
-def read_whole_number(options: Mapping[str, Any], name: str, default: int) -> int:
-    """Return an option that is a whole number, `default` where the file has none. Raises InputError otherwise."""
-    value = options.get(name, default)
-    if type(value) is not int:
-        raise InputError(f"option {name} of the file must be a whole number; got {value!r}")
-    return value
-
-
 def infer_image_size(released: ReleasedFile, patch: int, stages: int, window: int) -> int:
     """Return the side of the pictures, from the mask of the first stage's windows, or from the option image_res.
 
@@ -92,7 +84,7 @@ def infer_image_size(released: ReleasedFile, patch: int, stages: int, window: in
     mask = released.towers[0].get("vision_encoder.layers.0.blocks.1.attn_mask")
     across = math.isqrt(mask.shape[0]) if mask is not None and mask.ndim == 3 else 1 << (stages - 1)
     side = across * window * patch
-    stated = read_whole_number(released.options, "image_res", side)
+    stated = read_count(released.options, "image_res", side)
     if mask is not None and stated != side:
         raise InputError(f"option image_res of the file must be {side}, as its windows are; got {stated}")
     return stated

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-import sys
-import zipfile
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +22,7 @@ from .torch_storages import (
     read_tensor,
     unwrap_parameter,
 )
+from .torch_zip import is_torchscript, open_torch_zip, require_little_endian
 from .unpickler import Globals, RestrictedUnpickler
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
@@ -72,18 +71,6 @@ def refuse_torchscript(path: Path) -> None:
         raise InputError(f"{path} must hold plain data; {what}")
 
 
-def is_torchscript(path: Path) -> bool:
-    """Return whether a file is a TorchScript archive, which holds a program beside the weights."""
-    if not zipfile.is_zipfile(path):
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = [name.split("/") for name in archive.namelist()]
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        return False  # the reader says what is damaged
-    return any(part[-1] == "constants.pkl" or "code" in part[:-1] for part in parts)
-
-
 class _Storages:
     """The storages that the pickle of weights refers to, by key."""
 
@@ -107,17 +94,10 @@ def _load(file: IO[bytes], storages: _Storages | None = None) -> Any:
 
 def _read_zip(file: IO[bytes]) -> tuple[Any, _StorageBytes]:
     """Return what `NAME/data.pkl` holds, and the bytes of each storage, `NAME/data/KEY`."""
-    size = file.seek(0, io.SEEK_END)
-    with zipfile.ZipFile(file) as archive:
-        entries = archive.infolist()
-        if any(entry.compress_type for entry in entries) or sum(entry.file_size for entry in entries) > size:
-            raise InputError("its parts must lie in it uncompressed, one after the other; they do not")
-        stem = next(entry.filename for entry in entries if entry.filename.endswith("data.pkl"))[: -len("data.pkl")]
-        names = {entry.filename for entry in entries}
-        _require_little_endian(f"{stem}byteorder" not in names or archive.read(f"{stem}byteorder") == b"little")
+    with open_torch_zip(file) as container:
         storages = _Storages()
-        content = _load(io.BytesIO(archive.read(f"{stem}data.pkl")), storages)
-        return content, {key: bytearray(archive.read(f"{stem}data/{key}")) for key in storages.by_key}
+        content = _load(container.read_pickle(), storages)
+        return content, {key: container.read_storage(key) for key in storages.by_key}
 
 
 def _read_legacy(file: IO[bytes]) -> tuple[Any, _StorageBytes]:
@@ -125,7 +105,7 @@ def _read_legacy(file: IO[bytes]) -> tuple[Any, _StorageBytes]:
     magic, protocol, system = (_load(file) for _ in range(3))
     if (magic, protocol) != (_MAGIC, _PROTOCOL) or not isinstance(system, dict):
         raise ValueError("no torch file")
-    _require_little_endian(system.get("little_endian", True) is True)
+    require_little_endian(system.get("little_endian", True) is True)
     storages = _Storages()
     content, keys = _load(file, storages), _load(file)
     return content, {key: _read_storage(file, storages.by_key[key]) for key in keys}
@@ -139,8 +119,3 @@ def _read_storage(file: IO[bytes], storage: StorageRef) -> bytearray:
     if not 0 <= count * storage.width <= left:
         raise ValueError(f"{count} numbers in {left} bytes")
     return bytearray(file.read(count * storage.width))
-
-
-def _require_little_endian(little: bool) -> None:
-    if not little or sys.byteorder != "little":
-        raise InputError("its numbers must be written, and read, with the lowest byte first; they are not")

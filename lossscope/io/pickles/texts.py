@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from .torch_zip import PICKLE, find_stem
+
 _MAX_BYTES = 1 << 26  # of the pickle in a zip file, whose numbers lie beside it
 _MAX_OPCODES = 1 << 22
 _LEADING = 3  # pickles before that of the object in a file that is no zip: magic number, protocol, system
@@ -30,10 +32,8 @@ def texts_of(path: Path) -> frozenset[str]:
 
 
 def _pickle_of_zip(file: IO[bytes]) -> IO[bytes]:
-    with zipfile.ZipFile(file) as archive:
-        name = next(name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl")
-        with archive.open(name) as member:
-            return io.BytesIO(member.read(_MAX_BYTES))
+    with zipfile.ZipFile(file) as archive, archive.open(f"{find_stem(archive)}{PICKLE}") as member:
+        return io.BytesIO(member.read(_MAX_BYTES))
 
 
 def _skip_leading(file: IO[bytes]) -> IO[bytes]:

@@ -99,8 +99,9 @@ def read_tensor(ref: TensorRef, raw: bytearray) -> Tensor:
         return torch.empty(ref.size, dtype=dtype)
     read = torch.uint8 if dtype is torch.bool else dtype
     rows = torch.frombuffer(raw, dtype=read, count=storage.size, offset=storage.start * storage.width)
-    part = rows.as_strided(ref.size, ref.stride, ref.offset)
-    return part != 0 if dtype is torch.bool else part
+    if dtype is torch.bool:
+        rows = rows.clamp_(max=1).view(torch.bool)  # in place: a copy for each tensor could be more than the file
+    return rows.as_strided(ref.size, ref.stride, ref.offset)
 
 
 def _are_sizes(*numbers: object) -> bool:

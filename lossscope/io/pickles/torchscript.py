@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 from .callables import Constructor, PlainOrderedDict
 from .stubs import ConfigStub
 from .torch_storages import DTYPES, StorageRef, TensorRef, build_tensor_ref, parse_storage_id, read_tensor
+from .torch_zip import TorchZip, open_torch_zip
 from .unpickler import Globals, RestrictedUnpickler
 
 _MAX_DEPTH = 64
-_MAX_MODULES = 1 << 16
+_MAX_PARTS = 1 << 16  # modules and tensors
+_MAX_NAME = 1 << 10  # letters of a dotted name
 _PROGRAM = "__torch__"  # the module of every class that the archive's program defines
-_PARTS = ("constants.pkl", "data.pkl")
 _GLOBALS: Globals = {
     **{("torch", name): name for name in DTYPES},
     ("collections", "OrderedDict"): Constructor(PlainOrderedDict),
@@ -30,16 +30,6 @@ _GLOBALS: Globals = {
 }
 
 
-def is_torchscript(path: Path) -> bool:
-    """Return whether a file is what torch.jit.save writes: a zip with a program beside data.pkl."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = [name.split("/") for name in archive.namelist()]
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return False
-    return all(any(part[-1] == name and len(part) == 2 for part in parts) for name in _PARTS)
-
-
 def read_torchscript(path: Path) -> dict[str, Tensor]:
     """Return the tensors of the module in an archive, under the names that its state dict has.
 
@@ -47,8 +37,8 @@ def read_torchscript(path: Path) -> dict[str, Tensor]:
     damaged, or holds anything but modules, tensors and plain values.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive)
+        with open(path, "rb") as file, open_torch_zip(file) as container:
+            return _read(container)
     except InputError as error:
         raise InputError(f"{path} must hold plain data beside its program; {error}") from None
     except Exception as error:  # a damaged archive can raise anything
@@ -64,42 +54,50 @@ class _ProgramUnpickler(RestrictedUnpickler):
         return super().find_class(module, name)
 
 
-def _read(archive: zipfile.ZipFile) -> dict[str, Tensor]:
-    entries = {entry.filename: entry for entry in archive.infolist()}
-    stem = next(name for name in entries if name.endswith("/data.pkl"))[: -len("data.pkl")]
-    parts = [entry for name, entry in entries.items() if name.startswith((f"{stem}data.pkl", f"{stem}data/"))]
-    size = archive.fp.seek(0, io.SEEK_END) if archive.fp else 0
-    if any(part.compress_type for part in parts) or sum(part.file_size for part in parts) > size:
-        raise InputError("its tensors must lie in it uncompressed, one after the other; they do not")
-    if f"{stem}byteorder" in entries and archive.read(f"{stem}byteorder") != b"little":
-        raise InputError("its numbers must be written with the lowest byte first; they are not")
-    content = io.BytesIO(archive.read(f"{stem}data.pkl"))
-    module = _ProgramUnpickler(content, _GLOBALS, "it holds {name}, which is never loaded", parse_storage_id).load()
+def _read(container: TorchZip) -> dict[str, Tensor]:
+    refusal = "it holds {name}, which is never loaded"
+    module = _ProgramUnpickler(container.read_pickle(), _GLOBALS, refusal, parse_storage_id).load()
     raw: dict[str, bytearray] = {}
-    return {name: _build(ref, archive, stem, raw) for name, ref in _named_tensors(module)}
+    return {name: _build(ref, container, raw) for name, ref in _named_tensors(module)}
 
 
-def _build(ref: TensorRef, archive: zipfile.ZipFile, stem: str, raw: dict[str, bytearray]) -> Tensor:
+def _build(ref: TensorRef, container: TorchZip, raw: dict[str, bytearray]) -> Tensor:
     """Return a tensor; the bytes of a storage are read once."""
     storage: StorageRef = ref.storage
     if storage.key not in raw:
-        raw[storage.key] = bytearray(archive.read(f"{stem}data/{storage.key}"))
+        raw[storage.key] = container.read_storage(storage.key)
     return read_tensor(ref, raw[storage.key])
 
 
 def _named_tensors(module: Any) -> Iterator[tuple[str, TensorRef]]:
-    """Yield the tensors among the attributes of a module and of the modules in it, by dotted name."""
+    """Yield the tensors among the attributes of a module and of the modules in it, by dotted name.
+
+    Raises InputError for a module in two places, and for more modules, tensors or letters in a name than models have.
+    """
     if not isinstance(module, ConfigStub):
         raise InputError(f"it holds no module but {type(module).__name__}")
-    waiting, visited = [("", 0, module)], 0
+    waiting, met, parts = [("", module)], {id(module)}, 0
     while waiting:
-        prefix, depth, part = waiting.pop()
-        visited += 1
-        if depth > _MAX_DEPTH or visited > _MAX_MODULES:
-            raise InputError(f"its modules must be at most {_MAX_MODULES}, nested {_MAX_DEPTH} deep; they are more")
-        attributes: Mapping[Any, Any] = part.attributes
-        for name, value in attributes.items():
+        prefix, owner = waiting.pop()
+        for key, value in owner.attributes.items():
+            if not isinstance(value, TensorRef | ConfigStub):
+                continue
+            name, parts = f"{prefix}{key}", parts + 1
+            _require_ordinary(name, parts)
             if isinstance(value, TensorRef):
-                yield f"{prefix}{name}", value
-            elif isinstance(value, ConfigStub):
-                waiting.append((f"{prefix}{name}.", depth + 1, value))
+                yield name, value
+            elif id(value) in met:
+                raise InputError(f"its modules must be in one place each; {shorten(name)} is in two")
+            else:
+                met.add(id(value))
+                waiting.append((f"{name}.", value))
+
+
+def _require_ordinary(name: str, parts: int) -> None:
+    """Raise InputError when a name is longer, or parts are more, than those of any model."""
+    if parts > _MAX_PARTS:
+        raise InputError(f"its modules and tensors must be at most {_MAX_PARTS}; they are more")
+    if len(name) > _MAX_NAME or name.count(".") > _MAX_DEPTH:
+        raise InputError(
+            f"its names must be of at most {_MAX_NAME} letters and {_MAX_DEPTH} dots; {shorten(name)} is not"
+        )

@@ -21,7 +21,7 @@ from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary, is_vocabulary, read_vocabulary
 
 from .checkpoint import Checkpoint, describe_shape, stored_shape, stored_tokens
-from .reading import complete_data, reading_of
+from .reading import complete_data, stored_reading
 
 _SHOWN = 5  # names in a notice
 
@@ -43,7 +43,7 @@ def open_released(
         data: spec to store, with what it leaves unsaid of how the model reads pictures.
         old_pickle: whether to read it with the restricted unpickler, for files of Python 2 that torch refuses.
         choices: KEY=VALUE, what the user says of the model where the file does not.
-        accepted_options: names of options in the file, unknown here, that the user takes to be without effect.
+        accepted_options: names of options in the file, in no list of its family, that leave the model as it is.
 
     Raises:
         InputError: a file of no known family, weights that do not fit, no vocabulary, or one of another size.
@@ -57,7 +57,7 @@ def open_released(
     expected = model.encoder.rebuild(model.item_shape, len(tokeniser), kept).state_dict()
     require_fit(expected, model.weights, f"{spec_of(model.encoder).partition(':')[0]}, to which {path} belongs")
     require_finite(model.weights, str(path))
-    reading = reading_of(model)
+    reading = stored_reading(model)
     data, reading_notices = complete_data(data, reading)
     checkpoint = Checkpoint(
         encoder=spec_of(model.encoder),
@@ -74,7 +74,22 @@ def open_released(
         reading=reading,
     )
     more = (*reading_notices, *_ignored_notices(model.ignored))
-    return checkpoint, (_objective_notice(model.objective), *model.notices, *more)
+    stated = _option_notices(released, model, accepted_options)
+    return checkpoint, (*stated, _objective_notice(model.objective), *model.notices, *more)
+
+
+def _option_notices(released: ReleasedFile, model: OpenedModel, accepted: Sequence[str]) -> tuple[str, ...]:
+    """Return what was taken for granted of a file's options."""
+    table = type(model.encoder).released_options
+    notices = []
+    if table.needed and not released.options:
+        notices.append(
+            f"WARNING: {released.path} holds no options: taken as {spec_of(model.encoder)}, with the defaults of its "
+            "authors' code where tensors do not tell"
+        )
+    if accepted:
+        notices.append(f"taken to be without effect, as --accept-option says: {', '.join(accepted)}")
+    return tuple(notices)
 
 
 def _objective_notice(objective: str) -> str:

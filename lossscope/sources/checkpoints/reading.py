@@ -14,7 +14,7 @@ from lossscope.spec import Spec, parse_value
 _OLDER = {"crop": ("square", "squeeze"), "squeeze": ("squeeze", "square")}  # flag -> fit where it is true, and false
 
 
-def reading_of(model: OpenedModel) -> dict[str, str]:
+def stored_reading(model: OpenedModel) -> dict[str, str]:
     """Return how a model reads pictures, for its checkpoint: fit, resample and size; {} where nothing is known."""
     shape = model.item_shape
     is_picture = isinstance(shape, tuple) and len(shape) == 3 and shape[1] == shape[2]
@@ -45,6 +45,9 @@ def complete_data(data: str, reading: Mapping[str, str]) -> tuple[str, tuple[str
             filled[name] = wanted
         elif stated is not None and name != "size":  # another size is an error of its own
             differing[name] = stated
+    if "fit" in differing and filled.get("resample") == "cv2":  # which data sets have for whole pictures only
+        differing["resample"] = str(_stated_value(cls, spec, "resample"))
+        del filled["resample"]
     return str(Spec(spec.name, {**spec.values, **filled})), _notices(filled, differing, reading)
 
 

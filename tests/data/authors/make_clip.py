@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, recalls, write_data, write_merges
+from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, sorted_recalls, write_data, write_merges
 from tests.authors.rule import weights_by_rule
 
 SIZES = {
@@ -47,7 +47,7 @@ def main(checkout: Path) -> None:
     images, captions = ((x / x.norm(dim=1, keepdim=True)).numpy() for x in vectors)
     here = Path(__file__).with_name("clip.npz")
     np.savez_compressed(here, images=images, captions=captions, ids=ids.numpy())
-    known = {"sizes": SIZES, "shapes": shapes, "scale": 0.2, "recalls": recalls(images, captions)}
+    known = {"sizes": SIZES, "shapes": shapes, "scale": 0.2, "recalls": sorted_recalls(images, captions)}
     here.with_suffix(".json").write_text(json.dumps(known) + "\n", encoding="utf-8")
 
 

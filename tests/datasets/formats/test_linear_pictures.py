@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from lossscope.datasets.formats.linear_pictures import LinearPictures, resize_linear
 from lossscope.errors import InputError
@@ -35,5 +36,18 @@ def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_text("no picture")
     with pytest.raises(InputError, match=r"0\.png must be a whole picture; got UnidentifiedImageError"):
         LinearPictures([tmp_path / "0.png"], 16).take(np.array([0]))
-    with pytest.raises(InputError, match=r"1\.png must be a whole picture; got no such file"):
+    with pytest.raises(InputError, match=r"1\.png must be a whole picture; got no such file: .* with on_error=skip"):
         LinearPictures([tmp_path / "1.png"], 16).take(np.array([0]))
+
+
+def test_a_palette_with_transparent_bytes_is_no_warning(tmp_path: Path) -> None:
+    Image.new("P", (4, 4)).save(tmp_path / "0.png", transparency=b"\x00\x80")
+    assert LinearPictures([tmp_path / "0.png"], 2).take(np.array([0])).shape == (1, 3, 2, 2)
+
+
+def test_a_picture_whose_resized_rows_are_too_many_is_refused(tmp_path: Path) -> None:
+    Image.new("1", (1, 140_000)).save(tmp_path / "0.png")
+    with pytest.raises(
+        InputError, match=r"0\.png must be of at most .*; got 1 x 140000, resized to 512 x 512: replace"
+    ):
+        LinearPictures([tmp_path / "0.png"], 512).take(np.array([0]))

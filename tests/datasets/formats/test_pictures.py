@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lossscope.datasets.formats.pictures import PictureFiles, decode
+from lossscope.datasets.formats.pictures import Fit, PictureFiles, decode
 from lossscope.errors import InputError
 
 
@@ -114,6 +114,25 @@ def test_damaged_files_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
     for path in (cut, text, none):
         with pytest.raises(InputError, match=rf"{path.name} must be a whole picture; got .*: replace the file"):
             PictureFiles([path], 8).take(rows(0))
+
+
+@pytest.mark.parametrize("fit", ["short-side", "short-side-floor"])
+def test_a_long_thin_picture_is_refused_before_it_is_resized(fit: Fit, tmp_path: Path) -> None:
+    size = "1 x 60000, resized to 224 x 13440000"
+    Image.new("1", (1, 60_000)).save(tmp_path / "thin.png")
+    with pytest.raises(
+        InputError, match=rf"thin\.png must be of at most 67108864 pixels .*; got {size}: .*on_error=skip"
+    ):
+        decode(tmp_path / "thin.png", 224, fit)
+    assert not PictureFiles([tmp_path / "thin.png"], 224, fit).readable_rows()
+    assert decode(tmp_path / "thin.png", 224, "square").shape == (3, 224, 224)
+
+
+def test_a_picture_is_refused_when_there_are_too_many_pixels_between_the_passes(tmp_path: Path) -> None:
+    Image.new("1", (1, 140_000)).save(tmp_path / "thin.png")
+    with pytest.raises(InputError, match="got 1 x 140000, resized to 512 x 512"):
+        decode(tmp_path / "thin.png", 512, "squeeze")
+    assert decode(tmp_path / "thin.png", 224, "squeeze").shape == (3, 224, 224)
 
 
 def test_only_readable_files_are_kept_with_their_pixels(files: list[Path]) -> None:

@@ -56,6 +56,11 @@ REFUSALS: list[Refusal] = [
         Refusal("ce", message, options)
         for options, message in (
             (with_architecture(CE_CONFIG, use_mish=0), "option arch.args.use_mish of .* must be 1 or True; got 0"),
+            (
+                {**CE_CONFIG, "experts": {**CE_CONFIG["experts"], "ce_shared_dim": 77}},
+                "option ce_shared_dim of the file must be .*, as its tensors are; got 77",
+            ),
+            (with_architecture(CE_CONFIG, vlad_clusters={"ocr": 77}), "option ocr of the file must be 3, as its"),
             (with_architecture(CE_CONFIG, include_self=0), "option arch.args.include_self of .* must be 1 or True"),
             (
                 with_architecture(CE_CONFIG, keep_missing_modalities="no"),
@@ -93,6 +98,11 @@ REFUSALS: list[Refusal] = [
                 "option txt_agg of the file must be a BERT's first state",
             ),
             (with_architecture(MMT_CONFIG, vid_bert_params={"num_attention_heads": 3}), "dim a multiple of heads"),
+            (with_architecture(MMT_CONFIG, same_dim=9), "option same_dim of the file must be 8, as its"),
+            (
+                {**MMT_CONFIG, "experts": {"modalities": ["rgb", "face"]}},
+                r"experts.modalities of the file must be \['face', 'ocr', 'rgb'\], as its tensors are",
+            ),
             (
                 with_architecture(MMT_CONFIG, vid_bert_params={"num_attention_heads": "4"}),
                 "num_attention_heads of the file must be a whole number",
@@ -231,7 +241,11 @@ REFUSALS: list[Refusal] = [
             ({"data_name": "f30k_precomp", "word_dim": 300}, "word_dim of the file must be 4, as its tensors are"),
         )
     ),
-    Refusal("xvlm", "option k_test of the file must be a whole number; got 'many'", {"k_test": "many"}),
+    Refusal("xvlm", "option k_test of the file must be a whole number of at least 1; got 'many'", {"k_test": "many"}),
+    Refusal("xvlm", "option use_swin of .* must be True; got False", {"max_tokens": 12, "use_swin": False}),
+    Refusal(
+        "xvlm", "option embed_dim of the file must be 8, as its tensors are; got 9", {"max_tokens": 12, "embed_dim": 9}
+    ),
     Refusal("xvlm", "must be a Swin", drop="relative_position_bias_table"),
     Refusal("xvlm", "temp of the file must be > 0; got -1.0", add={"temp": torch.tensor(-1.0)}),
     Refusal(

@@ -293,3 +293,20 @@ def test_a_tape_archive_is_not_released(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "shard-0000.tar", "w") as archive:
         archive.add(__file__, "state_dict")
     assert not looks_released(tmp_path / "shard-0000.tar", "lossscope.checkpoint")
+
+
+@pytest.mark.parametrize("name", ["args", "hparams", "config"])
+def test_options_under_another_name_are_read(name: str, tmp_path: Path) -> None:
+    content = {"model": TOWERS, name: options()}
+    torch.save(content, tmp_path / "a.pth")
+    assert read_released(tmp_path / "a.pth").options["max_violation"] is True
+
+
+@pytest.mark.parametrize(
+    ("more", "got"),
+    [({"args": {"measure": "order"}}, "opt, args"), ({"settings": options()}, "opt, settings"), ({"opt": [1]}, "list")],
+)
+def test_options_that_are_not_in_one_known_place_are_refused(more: dict[str, Any], got: str, tmp_path: Path) -> None:
+    torch.save({"model": TOWERS, "opt": options(), **more}, tmp_path / "a.pth")
+    with pytest.raises(InputError, match=f"must hold (its options once|options by name).*{got}"):
+        read_released(tmp_path / "a.pth")

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
-from lossscope.io.pickles.torchscript import is_torchscript, read_torchscript
+from lossscope.io.pickles import torchscript
+from lossscope.io.pickles.torch_zip import is_torchscript
+from lossscope.io.pickles.torchscript import read_torchscript
 
 
 class Inner(nn.Module):
@@ -80,7 +82,10 @@ class Call:
         (pickle.dumps(Call(getattr, "x", "y"), 2), "it holds __builtin__.getattr, which is never loaded"),
         (pickle.dumps({"a": 1}, 2), "it holds no module but dict"),
         (b"\x80\x02c__torch__.A\nB\n)\x81}X\x01\x00\x00\x00ah\x00s.", "whole TorchScript archive"),
-        (b"\x80\x02c__torch__.A\nB\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.", "its modules must be at most"),
+        (
+            b"\x80\x02c__torch__.A\nB\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.",
+            "its modules must be in one place each; 'a' is in two",
+        ),
         (b"\x80\x02c__torch__.A\nB\n)\x81]b.", "attributes are no dict"),
         (b"", "must be a whole TorchScript archive"),
     ],
@@ -103,7 +108,7 @@ def test_packed_and_missing_tensors_are_refused(archive: Path) -> None:
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             new.writestr(name, old.read(name))
-    with pytest.raises(InputError, match="its tensors must lie in it uncompressed"):
+    with pytest.raises(InputError, match="its parts must lie in it uncompressed"):
         read_torchscript(packed)
     missing = archive.with_name("missing.pt")
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(missing, "w") as new:
@@ -121,3 +126,80 @@ def test_packed_and_missing_tensors_are_refused(archive: Path) -> None:
 def test_the_numbers_must_be_in_the_order_of_this_machine(archive: Path) -> None:
     with pytest.raises(InputError, match="with the lowest byte first"):
         read_torchscript(rewrite(archive, byteorder=b"big"))
+
+
+def text(content: str) -> bytes:
+    return b"X" + len(content.encode()).to_bytes(4, "little") + content.encode()
+
+
+STORAGE = b"(" + text("storage") + b"ctorch\nBoolStorage\n" + text("0") + text("cpu") + b"K\x01tQ"
+TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n(" + STORAGE + b"K\x00(K\x01t(K\x01t\x89NtR"
+
+
+def module(*attributes: tuple[str, bytes]) -> bytes:
+    """Return the opcodes of a module."""
+    return b"c__torch__.A\nB\n)\x81}" + b"".join(text(name) + value + b"s" for name, value in attributes) + b"b"
+
+
+def test_a_packed_mark_of_the_byte_order_is_refused_before_it_is_unpacked(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, read = archive.with_name("bomb.pt"), []
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            bomb = name.endswith("byteorder")
+            packing = zipfile.ZIP_DEFLATED if bomb else zipfile.ZIP_STORED
+            new.writestr(name, bytes(1 << 22) if bomb else old.read(name), packing)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda _, name: read.append(name))
+    with pytest.raises(InputError, match="its parts must lie in it uncompressed"):
+        read_torchscript(out)
+    assert not read
+
+
+def test_parts_that_lie_in_each_other_are_refused(archive: Path) -> None:
+    content = rewrite(archive, byteorder=b"little").read_bytes()
+    start = content.rindex(b"PK\x01\x02", 0, content.rindex(b"byteorder"))
+    entry = bytearray(content[start:])
+    entry[20:28] = 2 * len(content).to_bytes(4, "little")  # its sizes in the file's list of parts
+    archive.write_bytes(content[:start] + entry)
+    with pytest.raises(InputError, match="its parts must lie in it uncompressed"):
+        read_torchscript(archive)
+
+
+def test_a_packed_program_is_no_obstacle(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        packed = [entry.filename for entry in opened.infolist() if entry.compress_type]
+    assert packed and all("/code/" in name for name in packed)
+
+
+def test_tensors_are_counted_as_modules_are(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"\x80\x02" + module(*((f"t{k}", TENSOR) for k in range(20))) + b"."
+    path = rewrite(archive, data_pkl=content)
+    assert len(read_torchscript(path)) == 20
+    monkeypatch.setattr(torchscript, "_MAX_PARTS", 19)
+    with pytest.raises(InputError, match="its modules and tensors must be at most 19; they are more"):
+        read_torchscript(path)
+
+
+def test_names_are_of_ordinary_length_and_depth(archive: Path) -> None:
+    deep = TENSOR
+    for _ in range(66):
+        deep = module(("a", deep))
+    for content in (module((2000 * "a", TENSOR)), deep):
+        with pytest.raises(InputError, match="its names must be of at most 1024 letters and 64 dots"):
+            read_torchscript(rewrite(archive, data_pkl=b"\x80\x02" + content + b"."))
+
+
+def test_booleans_share_the_memory_of_their_storage(archive: Path) -> None:
+    ours = read_torchscript(rewrite(archive, data_pkl=b"\x80\x02" + module(("a", TENSOR), ("b", TENSOR)) + b"."))
+    assert ours["a"].dtype == torch.bool
+    assert ours["a"].data_ptr() == ours["b"].data_ptr()
+
+
+def test_an_archive_without_a_pickle_is_refused_by_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
+        archive.writestr("a/code/__torch__.py", "")
+        archive.writestr("a/model.json", "{}")
+    assert is_torchscript(tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"it must have a folder with data\.pkl; it has none"):
+        read_torchscript(tmp_path / "a.pt")

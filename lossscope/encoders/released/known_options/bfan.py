@@ -6,4 +6,8 @@ from ..option_table import OptionTable
 from .scan import CROSS_ATTENTION, PLACES
 from .vse_family import TRAINING
 
-OPTIONS = OptionTable(done={**CROSS_ATTENTION, "focal_type": "focal"}, without_effect={**TRAINING, **PLACES})
+OPTIONS = OptionTable(
+    needed=True,
+    done={**CROSS_ATTENTION, "focal_type": "focal"},
+    without_effect={**TRAINING, **PLACES},
+)

@@ -28,13 +28,13 @@ _DATA = "data come from --data"
 _TRAINING = "training only"
 
 OPTIONS = OptionTable(
+    needed=True,
     done={
         "experts.modalities": "the experts, sorted, which are numbered in the tensors",
-        "experts.ce_shared_dim": "joint width, which the tensors have",
-        "experts.text_dim": "width of a word vector, which the tensors have",
+        "experts.ce_shared_dim": "joint width, which the tensors must have",
         "arch.args.keep_missing_modalities": "keep_missing",
-        "arch.args.vlad_clusters.*": "clusters of an expert or of the words, which the tensors have",
-        "arch.args.ghost_clusters.text": "ghost clusters of the words, which the tensors have",
+        "arch.args.vlad_clusters.*": "clusters of an expert or of the words, which the tensors must have",
+        "arch.args.ghost_clusters.text": "ghost clusters of the words, which the tensors must have",
         "data_loader.args.max_tokens.*": "rows of an expert, and length of captions",
         "loss.args.margin": "margin of the objective",
     },
@@ -60,6 +60,7 @@ OPTIONS = OptionTable(
         "arch.args.ghost_clusters.*": "of experts, whose pooling has none",
         "arch.args.verbose": "logs",
         "experts.text_feat": "which word vectors: those of the data set are read (msrvtt:words=STEM)",
+        "experts.text_dim": "width of a word vector, which the tensors have; later configurations name a file for it",
         "experts.face_dim": "width of an expert, which the tensors have",
         "data_loader.*": _DATA,
         "eval_settings*": _DATA,

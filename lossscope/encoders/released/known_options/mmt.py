@@ -22,17 +22,18 @@ _DATA = "data come from --data"
 _TRAINING = "training only"
 
 OPTIONS = OptionTable(
+    needed=True,
     done={
-        "experts.modalities": "the experts, which the tensors name too",
+        "experts.modalities": "the experts, which must be those of the tensors",
         "arch.args.keep_missing_modalities": "keep_missing",
         "arch.args.txt_agg": "a BERT's first state (bertftn, bertfrz...); others are refused",
-        "arch.args.same_dim": "joint width, which the tensors have",
-        "arch.args.vid_bert_params.hidden_size": "joint width, which the tensors have",
-        "arch.args.vid_bert_params.num_hidden_layers": "layers, which the tensors have",
+        "arch.args.same_dim": "joint width, which the tensors must have",
+        "arch.args.vid_bert_params.hidden_size": "joint width, which the tensors must have",
+        "arch.args.vid_bert_params.num_hidden_layers": "layers, which the tensors must have",
         "arch.args.vid_bert_params.num_attention_heads": "heads",
-        "arch.args.vid_bert_params.intermediate_size": "ffn, which the tensors have",
+        "arch.args.vid_bert_params.intermediate_size": "ffn, which the tensors must have",
         "arch.args.vid_bert_params.max_position_embeddings": "positions; zeros are added to fewer ones in the file",
-        "arch.args.vid_bert_params.type_vocab_size": "types, which the tensors have",
+        "arch.args.vid_bert_params.type_vocab_size": "types, which the tensors must have",
         "arch.args.vid_bert_params.hidden_dropout_prob": "dropout",
         "train_sets.args.mix.temporal_encoding_window": "window, of the last training set",
         "train_sets.args.mix.max_text_words": "length, of the last training set",

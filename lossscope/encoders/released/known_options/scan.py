@@ -26,6 +26,7 @@ PLACES = {
 """Paths, names and sizes that the evaluation of SCAN and its descendants replaces."""
 
 OPTIONS = OptionTable(
+    needed=True,
     done={
         **CROSS_ATTENTION,
         "cross_attn": "direction",

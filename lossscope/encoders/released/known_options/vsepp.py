@@ -6,6 +6,7 @@ from ..option_table import OptionTable
 from .vse_family import PATHS, SIZES, TRAINING, VECTORS
 
 OPTIONS = OptionTable(
+    needed=True,
     done={
         **SIZES,
         **VECTORS,
