@@ -126,4 +126,5 @@ def _report_ties(rows: pd.DataFrame, quiet: bool) -> None:
     tied = rows[(rows["statistic"] == "ties") & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
         queries = f"{row['mean']:g} {row['direction']} queries of {row['source']}"
-        notice(f"Note: {queries} have ties at their rank.", quiet)
+        rule = "the positive counts first among equals, where code that sorts ranks them by their place"
+        notice(f"Note: {queries} have ties at their rank: {rule}.", quiet)

@@ -30,7 +30,7 @@ class Precaps:
     vocab: Path  # .json or .pkl file of the vocabulary that the ids belong to
     ends: bool = False  # add <start> and <end> where the file has none; the original adds nothing
     dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
-    redundant: Redundant = "auto"  # equal rows in fives are one image: true insists, false never merges
+    redundant: Redundant = "auto"  # equal rows in fives are one image; true: the first of every five, false: never
 
     def __post_init__(self) -> None:
         if self.dev_first < 0:

@@ -31,7 +31,7 @@ class Precomp:
     root: Path  # folder of the features
     dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
     bytes_captions: bool = False  # captions as Python prints bytes, b'...'
-    redundant: Redundant = "auto"  # equal rows in fives are one image: true insists, false never merges
+    redundant: Redundant = "auto"  # equal rows in fives are one image; true: the first of every five, false: never
 
     def __post_init__(self) -> None:
         if self.dev_first < 0:

@@ -13,6 +13,7 @@ from torch.nn.functional import normalize
 
 from lossscope.errors import InputError
 from lossscope.text.sentence_case import add_sentence_case, as_sentence
+from lossscope.text.special_tokens import split_special_tokens
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
@@ -89,7 +90,8 @@ class MMT(EncoderSpec):
         if not isinstance(tokeniser, Subwords):
             raise InputError("mmt must be given the tokeniser of its BERT; got a vocabulary of words")
         length = min(tokeniser.max_length or self.length, self.length)
-        return add_sentence_case(Subwords(tokeniser.content, length), self.sentence, self.lower)
+        parts = split_special_tokens(Subwords(tokeniser.content, length))
+        return add_sentence_case(parts, self.sentence, self.lower)
 
     def stored_files(self) -> Mapping[str, str]:
         configuration = stored_configuration(self.bert)

@@ -94,6 +94,7 @@ class ReleasedFile:
     options: Mapping[str, Any] = field(default_factory=dict)  # its opt or config as plain values, {} when it has none
     epoch: int = 0  # as stored, 0 when there is none
     metrics: Mapping[str, float] = field(default_factory=dict)  # as stored, by name
+    of_python2: bool = False  # whether Python 2 wrote it
     choices: Mapping[str, str] = field(default_factory=dict)  # what the user says of it: --encoder-option KEY=VALUE
 
 

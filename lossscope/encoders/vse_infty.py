@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
+from lossscope.text.special_tokens import split_special_tokens
 from lossscope.text.subwords import SPECIAL, Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
@@ -24,7 +25,7 @@ from .layers.scan_towers import unit
 from .released.bert_folder import load_bert_folder
 from .released.known_options.vse_infty import OPTIONS
 from .released.option_table import OptionTable
-from .released.vse_infty import open_vse_infty, split_special_tokens
+from .released.vse_infty import open_vse_infty
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _Backbones = Literal[
@@ -135,7 +136,7 @@ class VSEInfty(EncoderSpec):
         return open_vse_infty(cls, released)
 
     def _with_mask(self, words: Vocabulary) -> Vocabulary:
-        return replace(words, words=(*words.words, "<mask>"))
+        return words if "<mask>" in words.ids else replace(words, words=(*words.words, "<mask>"))
 
     @property
     def _tokeniser_folder(self) -> Path | None:

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, cast
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
+from lossscope.text.word_tokenisers import WordTokeniser
 
 from .base import Encoder, EncoderSpec
 from .layers.image_augmentation import augment_or_crop
@@ -125,7 +126,10 @@ class VSEPP(EncoderSpec):
         notice = ("pictures: short side resized to 256; the middle 224 x 224 is read",) if raw else ()
         objective = training_objective(released.options)
         reading = {"fit": "short-side", "resample": "bilinear"} if raw else {}
-        return OpenedModel(spec, weights, shape, len(embed), objective, notices=notice, reading=reading)
+        words: WordTokeniser = "treebank-ascii" if released.of_python2 else "treebank"  # where texts are bytes, or not
+        return OpenedModel(
+            spec, weights, shape, len(embed), objective, notices=notice, reading=reading, word_tokeniser=words
+        )
 
     def _build_towers(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         text = GruTower(vocabulary_size, self.words, self.dim, self.word_init, self.layers)

@@ -89,7 +89,7 @@ class VSRN(EncoderSpec):
             blocks=len({name.partition(".")[0] for name in image if name.startswith("Rs_GCN_")}),
             region_norm_axis="regions",
             fc_norm=data != _FLICKR,
-            final_bn=data == _FLICKR or "bn.weight" in image,
+            final_bn=data == _FLICKR or ("bn.weight" in image and "criterion" in released.options),
             layers=count_layers(text, "rnn"),
             **read_vector_options(released.options),
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from lossscope.errors import InputError
+from lossscope.text.special_tokens import split_special_tokens
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.xvlm_captions import add_cleaning, clean_captions
@@ -110,7 +111,8 @@ class XVLM(EncoderSpec):
         if not isinstance(tokeniser, Subwords):
             raise InputError("xvlm must be given the tokeniser of BERT; got a vocabulary of words")
         length = min(tokeniser.max_length or self.max_tokens, self.max_tokens)
-        return add_cleaning(replace(tokeniser, max_length=length), self.max_words, self.sep)
+        parts = split_special_tokens(replace(tokeniser, max_length=length))
+        return add_cleaning(parts, self.max_words, self.sep)
 
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a new model, with the file's weights. Raises InputError for other items than square pictures."""

@@ -19,6 +19,7 @@ from lossscope.io.pickles.unpickler import read_stream
 from .word_tokenisers import WORD_TOKENISERS, WordTokeniser, require_word_tokeniser, tokenise
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
+_MODULES = ("__main__", "vocab", "vsepp.vocab", "VSRN.vocab", "lib.vocab")  # where the authors' class is
 _KEYS = ("word2idx", "idx2word", "idx")
 
 
@@ -161,7 +162,7 @@ def _require_inverse(words: tuple[str, ...], idx2word: object, idx: object, path
 
 def _read_pickle(path: Path) -> dict[str, Any]:
     vocabulary: type[Any] = type("Vocabulary", (), {})  # anew for each file, which can change none but its own
-    known = {(module, "Vocabulary"): vocabulary for module in ("__main__", "vocab", "vsepp.vocab")}
+    known = {(module, "Vocabulary"): vocabulary for module in _MODULES}
     try:
         with open(path, "rb") as file:
             content = read_stream(file, path, known, "no Python object but Vocabulary")

@@ -13,6 +13,7 @@ import lossscope
 from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.errors import InputError
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.conversion import open_released
 from tests.authors.answers import TOLERANCE, difference
 from tests.authors.python2_files import write_python2_checkpoint
 from tests.authors.vse_answers import VseAnswers
@@ -80,3 +81,12 @@ def test_the_written_files_have_the_texts_of_python_2(tmp_path: Path) -> None:
         names = [[code.name for code, _, _ in pickletools.genops(file)] for _ in range(4)][3]
     assert {"SHORT_BINSTRING", "BINSTRING", "NEWOBJ", "BUILD"} <= set(names)
     assert "BINUNICODE" not in names
+
+
+def test_a_file_of_python_2_lowers_ascii_capitals_only(tmp_path: Path) -> None:
+    answers = VseAnswers("vsepp")
+    path, _ = answers.write("cosine", tmp_path)
+    words = [open_released(path, old_pickle=True)[0].word_tokeniser]
+    write_python2_checkpoint(path, answers.case("cosine"))
+    words.append(open_released(path, old_pickle=True)[0].word_tokeniser)
+    assert words == ["treebank", "treebank-ascii"]

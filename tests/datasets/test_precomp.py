@@ -205,18 +205,29 @@ def test_rows_in_fives_are_kept_when_asked(tmp_path: Path) -> None:
     assert split.notices == ()
 
 
-def test_one_row_that_differs_keeps_all_of_them(tmp_path: Path) -> None:
+def test_rows_in_fives_that_differ_are_kept_and_said_or_the_first_is_taken(tmp_path: Path) -> None:
     rows = np.load(write_in_fives(tmp_path) / "train_ims.npy")
     rows[9, 0] += 1
     np.save(tmp_path / "train_ims.npy", rows)
-    assert len(Precomp(tmp_path).split("train").images) == 15
-    with pytest.raises(InputError, match=r"each image 5 times in a row, once per caption; rows 5 to 9 are not"):
-        Precomp(tmp_path, redundant="true").split("train")
+    split = Precomp(tmp_path).split("train")
+    assert len(split.images) == 15
+    assert "rows 5 to 9 are not equal: each row is an image of its own" in split.notices[0]
+    split = Precomp(tmp_path, redundant="true").split("train")
+    assert split.images.take(np.array([1])).tolist() == [[4, 5, 6, 7]]
+    assert split.notices == ("of every 5 rows of train_ims.npy the first is taken; rows 5 to 9 are not equal",)
 
 
 def test_rows_of_other_numbers_cannot_be_redundant(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"once per caption; 4 rows and 20 captions"):
+    with pytest.raises(InputError, match=r"once per caption; got 4 rows and 20 captions"):
         Precomp(write(tmp_path), redundant="true").split("train")
+
+
+@pytest.mark.parametrize(("split", "first", "said"), [("dev", 0, True), ("dev", 5000, False), ("test", 0, False)])
+def test_more_captions_of_dev_than_the_authors_evaluate_are_said(
+    split: str, first: int, said: bool, tmp_path: Path
+) -> None:
+    data = Precomp(write(tmp_path, split, images=1001, captions=5005, shape=(1,)), dev_first=first)
+    assert any("evaluate the first 5000: dev_first=5000" in text for text in data.split(split).notices) is said
 
 
 def test_ids_of_rows_in_fives_are_one_a_image_or_a_caption(tmp_path: Path) -> None:

@@ -409,3 +409,8 @@ def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:
     assert encoder.text.continuing.nonzero().flatten().tolist() == [8, 9]  # type: ignore[union-attr, operator]
     encoder.encode_texts(ids, lengths).vectors.sum().backward()
     assert build("encoders", spec_of(spec)) == spec
+
+
+def test_a_vocabulary_that_holds_the_mask_stays_as_it_is() -> None:
+    words = Vocabulary(("<pad>", "<start>", "<end>", "<unk>", "<mask>"), "treebank")
+    assert VSEInfty(text="bigru").prepare(words) == words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from lossscope.encoders.layers.captioning import Captioning
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.encoders.released.releases import VSRN_SPEC, release_of
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2], [1, 2, 0, 0, 0]])
 LENGTHS = torch.tensor([4, 3, 5, 2])
@@ -160,3 +162,10 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
 def test_items_that_are_no_regions_are_refused() -> None:
     with pytest.raises(InputError, match=r"vsrn must be given regions, \(R, d\); .* shape \(2048,\)"):
         VSRN().build((2048,), 10)
+
+
+def test_li_files_of_coco_have_no_batch_norm_of_the_state() -> None:
+    file = release_of(f"{VSRN_SPEC},fc_norm=true,final_bn=true").file()
+    options = {name: value for name, value in file.options.items() if name != "criterion"}
+    with pytest.raises(InputError, match=r"left over \['image\.bn\.bias'"):
+        VSRN.from_released(replace(file, options=options))

@@ -18,6 +18,7 @@ from .redundant_rows import PER_IMAGE, Redundant, merge_rows
 SPLITS = ("train", "dev", "val", "test", "testall")
 ALIASES = {"val": "dev", "dev": "val"}  # two names of one split
 _FINGERPRINT_ROWS = 16
+_DEV_CAPTIONS = 5000
 _Rows = npt.NDArray[np.int64]
 
 
@@ -135,7 +136,17 @@ def read_feature_split(
         caption_ids=[f"{ids[owner]}-{line % per_image}" for line, owner in enumerate(owners.tolist())],
         fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *token_texts]),
         tokens=None if tokens is None else tokens[: len(kept)],
-        notices=(notice,) if notice else (),
+        notices=tuple(filter(None, (notice, _dev_notice(stem.name, captions, first)))),
+    )
+
+
+def _dev_notice(stem: str, captions: Sequence[str], first: int) -> str:
+    """Return a notice on the captions that the authors' loaders leave out of dev."""
+    if stem != "dev" or first or len(captions) <= _DEV_CAPTIONS:
+        return ""
+    return (
+        f"dev has {len(captions)} captions; the authors of VSE++ and its descendants evaluate the first "
+        f"{_DEV_CAPTIONS}: dev_first={_DEV_CAPTIONS}"
     )
 
 

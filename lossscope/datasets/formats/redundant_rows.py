@@ -25,27 +25,34 @@ def merge_rows(
     Args:
         features: (n, ...) rows of the file, left on disk.
         captions: number of captions.
-        redundant: `auto` merges rows in fives that are equal; `true` insists on it; `false` never does.
+        redundant: `auto` merges rows that are equal in fives; `true` takes the first of every five, as the authors do
+            whether they are equal or not; `false` never merges.
         file: for messages.
 
     Raises:
-        InputError: `true`, and the rows are not as many as the captions, or not equal in fives.
+        InputError: `true`, and the rows are not as many as the captions, or not in fives.
     """
-    if redundant == "false":
-        return features, ""
     in_fives = captions == len(features) and not captions % PER_IMAGE
-    unequal = _first_unequal_group(features) if in_fives else 0
-    if redundant == "true" and unequal is not None:
-        rows = f"rows {PER_IMAGE * unequal} to {PER_IMAGE * (unequal + 1) - 1} are not"
-        got = rows if in_fives else f"{len(features)} rows and {captions} captions"
-        raise InputError(f"{file} must hold each image {PER_IMAGE} times in a row, once per caption; {got}")
-    if unequal is not None:
+    if redundant == "true" and not in_fives:
+        got = f"{len(features)} rows and {captions} captions"
+        raise InputError(f"{file} must hold each image {PER_IMAGE} times in a row, once per caption; got {got}")
+    if redundant == "false" or not in_fives:
         return features, ""
-    notice = (
-        f"{file.name} holds each image {PER_IMAGE} times, once per caption: merged to {len(features) // PER_IMAGE} "
-        f"images with {PER_IMAGE} captions each, as the authors evaluate it; redundant=false keeps {len(features)}"
-    )
-    return features[::PER_IMAGE], notice
+    unequal = _first_unequal_group(features)
+    images, rows = len(features) // PER_IMAGE, f"rows {PER_IMAGE * (unequal or 0)} to {PER_IMAGE * (unequal or 0) + 4}"
+    if unequal is None:
+        notice = (
+            f"{file.name} holds each image {PER_IMAGE} times, once per caption: merged to {images} images with "
+            f"{PER_IMAGE} captions each, as the authors evaluate it; redundant=false keeps {len(features)}"
+        )
+    elif redundant == "true":
+        notice = f"of every {PER_IMAGE} rows of {file.name} the first is taken; {rows} are not equal"
+    else:
+        notice = (
+            f"{file.name} has as many rows as captions, and {rows} are not equal: each row is an image of its own. The "
+            f"authors' evaluation takes the first of every {PER_IMAGE} rows; redundant=true does"
+        )
+    return (features if unequal is not None and redundant == "auto" else features[::PER_IMAGE]), notice
 
 
 def _first_unequal_group(features: npt.NDArray[Any]) -> int | None:

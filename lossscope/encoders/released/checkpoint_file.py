@@ -13,7 +13,7 @@ from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
 from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
 from lossscope.io.pickles.stubs import SAFE_GLOBALS
-from lossscope.io.pickles.texts import texts_of
+from lossscope.io.pickles.texts import is_of_python2, texts_of
 from lossscope.io.pickles.torch_zip import is_torchscript
 
 from ..types import ReleasedFile
@@ -46,7 +46,12 @@ def read_released(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
         return ReleasedFile(path, (strip_module_prefix(read_safetensors(path)),))
     content = read_legacy_torch(path) if old_pickle else _read_torch(path)
     return ReleasedFile(
-        path, _extract_towers(content, path), read_options(content, path), read_epoch(content), read_metrics(content)
+        path,
+        _extract_towers(content, path),
+        read_options(content, path),
+        read_epoch(content),
+        read_metrics(content),
+        is_of_python2(path),
     )
 
 

@@ -30,7 +30,7 @@ class OptionTable:
     done: Mapping[str, str] = field(default_factory=dict)  # name -> what follows from it here
     refused: Mapping[str, Refusal] = field(default_factory=dict)  # name -> the values that are fine, and why
     without_effect: Mapping[str, str] = field(default_factory=dict)  # name -> why S does not depend on it
-    needed: bool = False  # whether the model is in doubt without options
+    deciding: tuple[str, ...] = ()  # those that leave no trace in the tensors: without one, its default is assumed
 
     def require_known(self, options: Mapping[str, Any], accepted: Collection[str], path: Path) -> None:
         """Raise InputError for the first option that is refused, or that no list of the table has.

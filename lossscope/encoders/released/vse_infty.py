@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.text.subwords import Subwords
 
 from ..layers.grid_backbone import drop_duplicate_backbone, identify_backbone, is_resnext
 from ..types import ANY_NUMBER, OpenedModel, ReleasedFile
@@ -69,11 +66,6 @@ def open_vse_infty(encoder: Callable[..., Any], released: ReleasedFile) -> Opene
         (_picture_notice(side),) if grid else (),
         reading={"fit": "squeeze", "resample": "cv2"} if grid else {},
     )
-
-
-def split_special_tokens(tokeniser: Subwords) -> Subwords:
-    """Return BERT's tokeniser so that `[MASK]` in a caption is three tokens, as in the original, not the mask."""
-    return replace(tokeniser, content=json.dumps({**json.loads(tokeniser.content), "added_tokens": []}))
 
 
 def _picture_notice(side: int) -> str:

@@ -21,7 +21,7 @@ def is_vsepp(released: ReleasedFile) -> bool:
     if "rnn.weight_ih_l0" not in text or any(name.endswith("_reverse") for name in text):
         return False
     precomputed = all(name.startswith("fc.") for name in image) and "fc.weight_v" not in image
-    other_families = {"cross_attn", "focal_type"} & released.options.keys()
+    other_families = {"cross_attn", "focal_type", "agg_func", "lambda_softmax"} & released.options.keys()
     return any(name.startswith("cnn.") for name in image) or (precomputed and not other_families)
 
 

@@ -11,6 +11,7 @@ import torch
 
 from lossscope.encoders.base import EncoderSpec, require_finite, require_fit
 from lossscope.encoders.released.containers import read_container
+from lossscope.encoders.released.option_table import flatten
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
@@ -80,12 +81,13 @@ def open_released(
 
 def _option_notices(released: ReleasedFile, model: OpenedModel, accepted: Sequence[str]) -> tuple[str, ...]:
     """Return what was taken for granted of a file's options."""
-    table = type(model.encoder).released_options
+    stated = {name for name, _ in flatten(released.options)}
+    missing = [name for name in type(model.encoder).released_options.deciding if name not in stated]
     notices = []
-    if table.needed and not released.options:
+    if missing:
         notices.append(
-            f"WARNING: {released.path} holds no options: taken as {spec_of(model.encoder)}, with the defaults of its "
-            "authors' code where tensors do not tell"
+            f"WARNING: {released.path} does not say {', '.join(missing)}, which tensors do not show: the defaults of "
+            f"its authors' code are assumed, {spec_of(model.encoder)}"
         )
     if accepted:
         notices.append(f"taken to be without effect, as --accept-option says: {', '.join(accepted)}")
@@ -121,9 +123,11 @@ def _open_family(released: ReleasedFile) -> OpenedModel:
     if models:
         raise InputError(f"{released.path} must be of one family; it could be of {', '.join(models)}")
     parameters = " | ".join(", ".join(list(tower)[:3]) for tower in released.towers)
+    words = any(name.startswith("rnn.") for tower in released.towers for name in tower)
+    hint = ". SCAN is told by its option cross_attn, BFAN by focal_type; save the file with its `opt`" if words else ""
     raise InputError(
         f"{released.path} must be of a known family ({', '.join(names('encoders'))}); "
-        f"it holds {len(released.towers)} state dict(s) with names like {parameters}"
+        f"it holds {len(released.towers)} state dict(s) with names like {parameters}{hint}"
     )
 
 

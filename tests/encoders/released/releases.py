@@ -343,13 +343,13 @@ RELEASES: list[Release] = [
         replace(
             VSRN,
             spec=f"{VSRN_SPEC},fc_norm={fc_norm},final_bn={final_bn}",
-            options={**VSRN.options, "data_name": data},
+            options={**VSRN.options, "data_name": data, **more},
             implied={} if data == "f30k_precomp" else VSRN.implied,
         )
-        for data, fc_norm, final_bn in (
-            ("f30k_precomp", "false", "true"),
-            ("coco_precomp", "true", "true"),
-            ("coco_precomp", "true", "false"),
+        for data, fc_norm, final_bn, more in (
+            ("f30k_precomp", "false", "true", {}),
+            ("coco_precomp", "true", "true", {"criterion": "triplet"}),
+            ("coco_precomp", "true", "false", {}),
         )
     ),
     replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from lossscope.io.pickles import texts
-from lossscope.io.pickles.texts import texts_of
+from lossscope.io.pickles.texts import is_of_python2, texts_of
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
@@ -40,3 +41,17 @@ def test_a_zip_without_a_pickle_has_no_texts(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
         archive.writestr("a/other.txt", "a")
     assert texts_of(tmp_path / "a.pt") == frozenset()
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_texts_of_python_2_are_told_by_their_opcodes(zipped: bool, tmp_path: Path) -> None:
+    torch.save({"opt": "text"}, tmp_path / "3.pth", _use_new_zipfile_serialization=zipped)
+    assert not is_of_python2(tmp_path / "3.pth")
+    assert not is_of_python2(tmp_path / "none.pth")
+
+
+def test_a_file_of_python_2_is_seen(tmp_path: Path) -> None:
+    magic, protocol, system = (pickle.dumps(value, 2) for value in (1, 2, {}))
+    (tmp_path / "2.pth").write_bytes(magic + protocol + system + b"\x80\x02U\x04textq\x00.")
+    assert is_of_python2(tmp_path / "2.pth")
+    assert texts_of(tmp_path / "2.pth") == {"text"}

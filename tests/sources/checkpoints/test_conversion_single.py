@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import types
 from collections import OrderedDict
@@ -135,3 +136,28 @@ def test_a_notice_names_a_few_of_many_tensors_that_are_left_out() -> None:
     assert notice.startswith("left out on purpose: bbox_head.0, bbox_head.1, ")
     assert notice.endswith("bbox_head.4 and 595 more, all in `training.ignored` of the converted file")
     assert _ignored_notices(("a", "b")) == ("left out on purpose: a, b",)
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [({}, "measure, use_abs, no_imgnorm"), ({"measure": "order", "use_abs": True}, "no_imgnorm")],
+)
+def test_defaults_that_are_assumed_are_said(options: dict[str, Any], missing: str, tmp_path: Path) -> None:
+    towers = [
+        {"fc.weight": torch.ones(3, 4), "fc.bias": torch.ones(3)},
+        {"embed.weight": torch.ones(5, 2), **torch.nn.GRU(2, 3).state_dict(prefix="rnn.")},
+    ]
+    torch.save({"model": towers, "opt": options}, tmp_path / "model_best.pth.tar")
+    words = ["<pad>", "<start>", "<end>", "<unk>", "a"]
+    content = {"word2idx": {w: k for k, w in enumerate(words)}, "idx2word": dict(enumerate(words)), "idx": 5}
+    (tmp_path / "vocab.json").write_text(json.dumps(content))
+    checkpoint, notices = open_released(tmp_path / "model_best.pth.tar", tmp_path / "vocab.json")
+    assert f"does not say {missing}, which tensors do not show" in notices[0]
+    assert checkpoint.encoder in notices[0]
+
+
+def test_a_file_of_scan_without_its_option_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
+    towers = [{"fc.weight": torch.ones(3, 4)}, torch.nn.GRU(2, 3, bidirectional=True).state_dict(prefix="rnn.")]
+    torch.save({"model": towers, "opt": {"lambda_softmax": 9.0}}, tmp_path / "model_best.pth.tar")
+    with pytest.raises(InputError, match="SCAN is told by its option cross_attn, BFAN by focal_type"):
+        open_released(tmp_path / "model_best.pth.tar")

@@ -7,7 +7,7 @@ from .scan import CROSS_ATTENTION, PLACES
 from .vse_family import TRAINING
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("lambda_softmax", "no_imgnorm", "no_txtnorm"),
     done={**CROSS_ATTENTION, "focal_type": "focal"},
     without_effect={**TRAINING, **PLACES},
 )

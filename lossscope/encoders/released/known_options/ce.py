@@ -28,7 +28,7 @@ _DATA = "data come from --data"
 _TRAINING = "training only"
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("arch.args.keep_missing_modalities", "data_loader.args.max_tokens.text"),
     done={
         "experts.modalities": "the experts, sorted, which are numbered in the tensors",
         "experts.ce_shared_dim": "joint width, which the tensors must have",

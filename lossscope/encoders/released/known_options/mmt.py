@@ -22,7 +22,7 @@ _DATA = "data come from --data"
 _TRAINING = "training only"
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("arch.args.keep_missing_modalities", "train_sets.args.mix.max_text_words"),
     done={
         "experts.modalities": "the experts, which must be those of the tensors",
         "arch.args.keep_missing_modalities": "keep_missing",

@@ -26,7 +26,7 @@ PLACES = {
 """Paths, names and sizes that the evaluation of SCAN and its descendants replaces."""
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("agg_func", "raw_feature_norm", "lambda_softmax", "no_imgnorm", "no_txtnorm"),
     done={
         **CROSS_ATTENTION,
         "cross_attn": "direction",

@@ -7,7 +7,7 @@ from .scan import MODEL_SIZES, PLACES
 from .vse_family import TRAINING
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("no_imgnorm", "no_txtnorm"),
     done={
         **MODEL_SIZES,
         "num_layers": "layers of the GRU, which the tensors must have; BERT ignores it",

@@ -6,7 +6,7 @@ from ..option_table import OptionTable
 from .vse_family import PATHS, SIZES, TRAINING, VECTORS
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("measure", "use_abs", "no_imgnorm"),
     done={
         **SIZES,
         **VECTORS,

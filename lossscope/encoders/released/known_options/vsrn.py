@@ -8,7 +8,7 @@ from .vse_family import PATHS, SIZES, TRAINING, VECTORS
 _BRANCH = "of the caption branch, which the files do not hold and no score depends on"
 
 OPTIONS = OptionTable(
-    needed=True,
+    deciding=("measure", "use_abs", "no_imgnorm"),
     done={
         **SIZES,
         **VECTORS,
