@@ -21,6 +21,7 @@ from lossscope.encoders.vse_infty import VSEInfty
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.subwords import SPECIAL, Subwords
+from lossscope.text.vocabulary import Vocabulary
 from tests.encoders.released.files import vse_infty_towers
 
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3], [2, 3, 0, 0, 0, 0]])
