@@ -16,6 +16,7 @@ from .formats.captioned import (
     OnError,
     PictureSplit,
     Resample,
+    Rgb,
     build_picture_split,
     check_options,
     choose_fit,
@@ -46,6 +47,7 @@ class Coco:
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
         check_options("coco", self.size, self.captions)
@@ -74,7 +76,7 @@ class Coco:
             got = f"none in {name!r} of {Path(self.root) / self.file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
         fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
 
     def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:

@@ -17,6 +17,7 @@ from .formats.captioned import (
     OnError,
     PictureSplit,
     Resample,
+    Rgb,
     build_picture_split,
     check_options,
     choose_fit,
@@ -44,6 +45,7 @@ class Karpathy:
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read (decodes all pictures first)
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
         check_options("karpathy", self.size, self.captions)
@@ -62,7 +64,7 @@ class Karpathy:
         layout = self._find_layout([(folder, item.id) for folder, item in entries])
         items = [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
         fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
 
     @property
     def _file(self) -> Path:

@@ -20,6 +20,7 @@ from .formats.captioned import (
     OnError,
     PictureSplit,
     Resample,
+    Rgb,
     build_picture_split,
     check_options,
     choose_fit,
@@ -49,6 +50,7 @@ class WebDataset:
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bilinear"  # bilinear, or bicubic as CLIP
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
         check_options("webdataset", self.size, self.captions)
@@ -71,7 +73,7 @@ class WebDataset:
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
         fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
 
     @property
     def _paths(self) -> list[Path]:

@@ -16,6 +16,7 @@ from .formats.captioned import (
     OnError,
     PictureSplit,
     Resample,
+    Rgb,
     build_picture_split,
     check_options,
     choose_fit,
@@ -44,6 +45,7 @@ class XVLM:
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
     resample: Resample = "bicubic"  # bicubic as the original, or bilinear
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as squeeze says
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
         check_options("xvlm", self.size, self.captions)
@@ -61,7 +63,7 @@ class XVLM:
             raise InputError(f"split of xvlm must be one of {splits}; got {name!r}")
         items = _read(self._file(name), Path(self.root) / self.folder, self.words)
         fit = choose_fit(self.fit, not self.squeeze, usual=False)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample)
+        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -13,17 +13,19 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.text.clip_captions import fit_to_clip
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
 from ._clip_model import ClipModel, build_clip_config
 from .base import Encoder, EncoderSpec, require_fit
-from .released.clip import has_openai_names, ignored_names, is_clip, select_weights
-from .released.clip_config import read_configuration, sizes_of
+from .released.clip import ignored_names, is_clip, select_weights
+from .released.clip_config import read_configuration
+from .released.clip_inputs import assumptions, cleaning_of, read_reading
+from .released.clip_sizes import described_options, require_choices, require_stored
 from .released.containers import read_container
-from .released.image_processor import reading_of
-from .released.known_options.clip import OPTIONS
-from .released.open_clip_models import describe_model
+from .released.image_processor import named_normalisation
+from .released.known_options.clip import OPTIONS, REFUSED_OPTIONS
 from .released.option_table import OptionTable
 from .released.transformer_config import parse_stored_config, read_scalar
 from .types import ItemShape, OpenedModel, ReleasedFile
@@ -39,7 +41,7 @@ class CLIP(EncoderSpec):
     but not trained: the objective infonce learns the temperature.
 
     A released file whose configuration does not say them is opened with activation, heads and text_heads, or with the
-    `model` that has these: no tensor shows them.
+    `model` that has these, and with mean_std: no tensor shows them.
 
     The extra layers L, dim x dim with bias, follow CLIP's own projection. Their place and start are our choice: the
     paper says one embedding layer of 768 on each tower, and no more. The parameter group `clip` of a recipe's rates and
@@ -60,6 +62,9 @@ class CLIP(EncoderSpec):
     text_heads: int | None = None  # attention heads of the text tower; none: heads
     activation: Literal["gelu", "quick_gelu"] | None = None  # none: as configured, quick_gelu when new
     model: str | None = None  # open_clip's name of the model in a released file, as ViT-H-14
+    mean_std: Literal["openai", "imagenet", "inception"] | None = (
+        None  # of pixels; none: as configured, openai when new
+    )
 
     released_options: ClassVar[OptionTable] = OPTIONS
 
@@ -87,7 +92,7 @@ class CLIP(EncoderSpec):
         if "config" not in stored_files:
             return self.build(item_shape, vocabulary_size)
         config = parse_stored_config(stored_files, "CLIP")
-        self._require_stored(config)
+        require_stored(self, config, build_clip_config(config), sizes=self.path is None)
         return ClipModel(config, self.layer, item_shape)
 
     def stored_files(self) -> Mapping[str, str]:
@@ -97,37 +102,41 @@ class CLIP(EncoderSpec):
         if self.path is None:
             return {}
         side = build_clip_config(self._read_folder(self.path)[0]).vision_config.image_size
-        return _read_reading(read_container(self.path), side)
+        return read_reading(read_container(self.path), side)
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is not None:
-            text = build_clip_config(self._read_folder(self.path)[0]).text_config
-            parts = Subwords.from_folder(self.path, max_length=text.max_position_embeddings)
-            return replace(parts, cleaning=_cleaning_of(read_container(self.path)))
+            context = build_clip_config(self._read_folder(self.path)[0]).text_config.max_position_embeddings
+            parts, cleaning = Subwords.from_folder(self.path, context), cleaning_of(read_container(self.path))
+            return fit_to_clip(parts, cleaning, context) if cleaning else parts
         return Subwords.train(captions, self.subwords, max_length=self.context)
 
     @classmethod
     def from_released(cls, released: ReleasedFile) -> OpenedModel | None:
         if not is_clip(released):
             return None
+        if "model_cfg" in released.options:  # it can have tensors of other names
+            REFUSED_OPTIONS.require_known(released.options, (), released.path)
         weights = select_weights(released)
         config = read_configuration(released, weights)
         extra: Literal["none", "identity"] = "identity" if "head.img.weight" in weights else "none"
         settings = build_clip_config(config)
+        require_choices(released, config, settings)
         side = settings.vision_config.image_size
         with torch.device("meta"):
             require_fit(ClipModel(config, extra, (3, side, side)).state_dict(), weights, f"the CLIP in {released.path}")
         return OpenedModel(
-            cls(layer=extra, **_described_options(settings)),
+            cls(layer=extra, **described_options(settings)),
             weights,
             (3, side, side),
             settings.text_config.vocab_size,
             objective=_name_objective(released, weights),
             ignored=ignored_names(released),
+            notices=assumptions(released, weights),
             stored_files={"config": json.dumps(config)},
             context_length=settings.text_config.max_position_embeddings,
-            reading=_read_reading(released, side),
-            cleaning=_cleaning_of(released),
+            reading=read_reading(released, side),
+            cleaning=cleaning_of(released),
         )
 
     def _read_folder(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -136,19 +145,8 @@ class CLIP(EncoderSpec):
         weights = select_weights(released)
         config = read_configuration(released, weights)
         OPTIONS.require_known(released.options, (), path)
-        self._require_stored(config)
+        require_stored(self, config, build_clip_config(config), sizes=True)
         return config, weights
-
-    def _require_stored(self, config: Mapping[str, Any]) -> None:
-        """Raise InputError where an option that is given differs from the stored configuration; sizes are not used."""
-        stored = _size_options(build_clip_config(config))
-        stated: dict[str, Any] = {"activation": self.activation, "text_heads": self.text_heads}
-        if self.model is not None:
-            heads, activation = describe_model(self.model, sizes_of(config))
-            stated = {"activation": activation, "heads": heads.image, "text_heads": heads.text}
-        for name, value in stated.items():
-            if value not in (None, stored[name]):
-                raise InputError(f"{name} of the CLIP in this file is {stored[name]} and stays so; got {value}")
 
     def _new_config(self, shape: ItemShape, vocabulary: int) -> dict[str, Any]:
         side = shape[1] if isinstance(shape, tuple) and len(shape) == 3 else 0
@@ -161,12 +159,9 @@ class CLIP(EncoderSpec):
         ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}  # as Subwords numbers them
         text = {**shared, **ends, "vocab_size": vocabulary, "max_position_embeddings": self.context}
         text["num_attention_heads"] = self.text_heads or self.heads
+        pixels = {} if self.mean_std is None else named_normalisation(self.mean_std)
         vision = {**shared, "image_size": side, "patch_size": self.patch}
-        return {"text_config": text, "vision_config": vision, "projection_dim": self.dim}
-
-
-_READING = {"fit": "short-side", "resample": "bicubic"}  # of OpenAI and open_clip
-_FOLDER_READING = {"fit": "short-side-floor", "resample": "bicubic"}  # of transformers, where the folder says nothing
+        return {"text_config": text, "vision_config": vision, "projection_dim": self.dim, **pixels}
 
 
 def _name_objective(released: ReleasedFile, weights: Mapping[str, Tensor]) -> str:
@@ -176,34 +171,3 @@ def _name_objective(released: ReleasedFile, weights: Mapping[str, Tensor]) -> st
         bias = read_scalar(released.towers[0], "logit_bias", 0)
         return f"siglip:scale={math.exp(scale):.9g},bias={bias:.9g},learn=false"
     return f"infonce:tau={math.exp(-scale):.9g},learn=false"
-
-
-def _read_reading(released: ReleasedFile, side: int) -> dict[str, str]:
-    """Return how pictures are read: as a folder says, else as its authors' code does."""
-    usual = _READING if has_openai_names(released) else _FOLDER_READING
-    return {**reading_of(released.options, side, usual), "size": str(side)}
-
-
-def _cleaning_of(released: ReleasedFile) -> str:
-    """Return the clean-up of captions: that of OpenAI and open_clip, or none, as of transformers."""
-    return "clip" if has_openai_names(released) else ""
-
-
-def _size_options(settings: Any) -> dict[str, Any]:
-    """Return the options that describe a model which is built from its stored configuration."""
-    vision, text = settings.vision_config, settings.text_config
-    return {
-        "width": vision.hidden_size, "depth": vision.num_hidden_layers, "heads": vision.num_attention_heads,
-        "patch": vision.patch_size, "dim": settings.projection_dim,
-        "context": text.max_position_embeddings, "text_heads": text.num_attention_heads,
-        "activation": vision.hidden_act,
-    }  # fmt: skip
-
-
-def _described_options(settings: Any) -> dict[str, Any]:
-    """Return the options of an opened model's spec: those that differ from what the others imply."""
-    options = _size_options(settings)
-    del options["activation"]
-    if options["text_heads"] == options["heads"]:
-        del options["text_heads"]
-    return options

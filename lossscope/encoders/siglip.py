@@ -18,7 +18,7 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
 from .base import Encoder, EncoderSpec, require_fit
-from .released.containers import read_container
+from .released.containers import PADDING, TOKENISER, read_container
 from .released.image_processor import PROCESSOR, normalisation_of, reading_of
 from .released.known_options.siglip import OPTIONS
 from .released.option_table import OptionTable
@@ -26,17 +26,18 @@ from .released.transformer_config import build_config, parse_stored_config, read
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
 
 _POSITION_IDS = ".position_ids"
-_READING = {"fit": "squeeze", "resample": "bicubic"}  # of transformers, where the folder says nothing
+_READING = {"fit": "squeeze", "resample": "bicubic", "rgb": "first"}  # of transformers, where the folder says nothing
 
 
 @dataclass(frozen=True)
 class SigLIP(EncoderSpec):
     """v = norm(attention pooling of the patches), t = norm(head of the last position), S = v · t.
 
-    Captions are padded to the full context with the folder's padding id, as in the model's training. Items are pictures
-    of exactly the model's size; they are scaled to -1..1 here. logit_scale and logit_bias are stored but not trained:
-    the objective siglip learns them. The parameter group `siglip` of a recipe's lr_groups and freeze is the whole
-    model.
+    Captions are padded to the full context with the padding token of the folder's tokeniser, as by the authors'
+    processor; text_config.pad_token_id may be another. tokenizer.json is read and spiece.model is not: of decomposed
+    Hangul the two can give other parts. Items are pictures of exactly the model's size; they are scaled to -1..1 here.
+    logit_scale and logit_bias are stored but not trained: the objective siglip learns them. The parameter group
+    `siglip` of a recipe's lr_groups and freeze is the whole model.
 
     Source: Zhai et al. 2023.
     """
@@ -48,7 +49,7 @@ class SigLIP(EncoderSpec):
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return the folder's model. Raises InputError for items of another size, or a folder that does not fit."""
         released = self._read_folder()
-        settings, weights = _build_config(released.options), _select_weights(released)
+        settings, weights = _build_config(_read_configuration(released)), _select_weights(released)
         with torch.device("meta"):
             require_fit(_Towers(settings, item_shape).state_dict(), weights, f"the folder {self.path}")
         model = _Towers(settings, item_shape)
@@ -61,7 +62,7 @@ class SigLIP(EncoderSpec):
     def stored_files(self) -> Mapping[str, str]:
         if self.path is None:
             return {}
-        return {"config": json.dumps(select_configs(self._read_folder().options, "SigLIP"))}
+        return {"config": json.dumps(_read_configuration(self._read_folder()))}
 
     def reading(self) -> Mapping[str, str]:
         if self.path is None:
@@ -88,7 +89,7 @@ class SigLIP(EncoderSpec):
         tower = released.towers[0]
         if len(released.towers) != 1 or "vision_model.head.probe" not in tower or "logit_bias" not in tower:
             return None
-        weights, config = _select_weights(released), select_configs(released.options, "SigLIP")
+        weights, config = _select_weights(released), _read_configuration(released)
         settings = _build_config(config)
         side = settings.vision_config.image_size
         with torch.device("meta"):
@@ -147,6 +148,18 @@ def _read_reading(released: ReleasedFile, side: int) -> dict[str, str]:
         if got != {"image_mean": half, "image_std": half}:
             raise InputError(f"image_mean and image_std of a SigLIP must be 0.5; got {got}")
     return {**reading_of(released.options, side, _READING), "size": str(side)}
+
+
+def _read_configuration(released: ReleasedFile) -> dict[str, Any]:
+    """Return the configuration, with the padding token of the tokeniser as its pad_token_id. Raises InputError."""
+    config = select_configs(released.options, "SigLIP")
+    tokeniser = released.options.get(TOKENISER)
+    if not isinstance(tokeniser, Mapping) or PADDING not in tokeniser:
+        raise InputError(
+            f"{released.path} must hold tokenizer.json (spiece.model is not read), and tokenizer_config.json with the "
+            "pad_token that fills captions up; got none that has one: save the tokeniser by AutoTokenizer"
+        )
+    return {**config, "text_config": {**config["text_config"], PADDING: tokeniser[PADDING]}}
 
 
 def _select_weights(released: ReleasedFile) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings, unit_rows
 from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
+from lossscope.encoders.released.containers import is_configured
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 
@@ -46,6 +47,8 @@ class Dump:
     def accepts(cls, path: Path) -> bool:
         if path.is_dir():
             return is_folder_of_arrays(path)
+        if path.suffix == ".safetensors" and is_configured(path):
+            return False  # weights beside their configuration
         return path.suffix in (".npz", ".safetensors") and not is_safetensors_checkpoint(path)
 
     def read(self, request: Request) -> SplitEmbeddings:

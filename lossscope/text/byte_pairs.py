@@ -12,7 +12,7 @@ from lossscope.io.files import require_file
 
 MERGES_FILE = "bpe_simple_vocab_16e6.txt.gz"
 _ENDS = ("<|startoftext|>", "<|endoftext|>")
-_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 _END_OF_WORD = "</w>"
 _MAX_MERGES = 49152 - 256 - 2  # that the authors' code reads of the file, which holds more
 _MAX_BYTES = 64 << 20  # of the merges, unpacked
@@ -64,14 +64,20 @@ def build_from_merges(path: Path, library: Any) -> str:
     return _build(model, path, library)
 
 
+def build_splitter(library: Any) -> Any:
+    """Return the step of the tokenizers library that cuts captions into words, as letters for their bytes."""
+    splitters = library.pre_tokenizers
+    words = splitters.Split(library.Regex(WORDS), behavior="removed", invert=True)
+    return splitters.Sequence([words, splitters.ByteLevel(add_prefix_space=False)])
+
+
 def _build(model: Any, path: Path, library: Any) -> str:
     """Return the tokeniser with CLIP's way of cutting captions into words, as JSON."""
     tokeniser = library.Tokenizer(model)
-    names, splitters = library.normalizers, library.pre_tokenizers
+    names = library.normalizers
     spaces = names.Replace(library.Regex(r"\s+"), " ")
     tokeniser.normalizer = names.Sequence([names.NFC(), spaces, names.Lowercase()])
-    words = splitters.Split(library.Regex(_WORDS), behavior="removed", invert=True)
-    tokeniser.pre_tokenizer = splitters.Sequence([words, splitters.ByteLevel(add_prefix_space=False)])
+    tokeniser.pre_tokenizer = build_splitter(library)
     ends = [(token, tokeniser.token_to_id(token)) for token in _ENDS]
     if None in dict(ends).values():
         raise InputError(f"{path} must hold {' and '.join(_ENDS)}")

@@ -8,14 +8,14 @@ import string
 
 from lossscope.errors import InputError
 
-CLEANINGS = ("", "clip", "siglip")  # none; as OpenAI's and open_clip's tokenisers do; as SigLIP's does
+CLEANINGS = ("", "clip", "open_clip", "siglip")  # none; as the tokenisers of OpenAI, open_clip and SigLIP do
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PLAIN = re.compile(r"[\t\n\r !-%'-~]*")  # printable ASCII but &: what ftfy leaves as it is
 
 
 def clean(caption: str, cleaning: str) -> str:
     """Return a caption after one of CLEANINGS."""
-    if cleaning == "clip":
+    if cleaning in ("clip", "open_clip"):
         return clean_for_clip(caption)
     return clean_for_siglip(caption) if cleaning == "siglip" else caption
 

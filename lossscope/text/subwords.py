@@ -14,6 +14,8 @@ from lossscope.io.files import require_file
 
 from .byte_pairs import MERGES_FILE, build_from_folder, build_from_merges
 from .caption_cleaning import CLEANINGS, clean
+from .clip_captions import SPECIAL_WORDS, encode_special_words, prepare_for_clip
+from .tokeniser_folder import find_cleaning, read_settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -55,14 +57,14 @@ class Subwords:
             lower: for vocab.txt, instead of do_lower_case in tokenizer_config.json (without either True).
         """
         folder = Path(path).expanduser()
-        settings = _read_configuration(folder)
+        settings = read_settings(folder)
         stored_length = settings.get("model_max_length")
         default_length = (
             stored_length if isinstance(stored_length, int) and 2 < stored_length < _MAX_MODEL_LENGTH else None
         )
         if (folder / "tokenizer.json").is_file():
             content = require_file(folder / "tokenizer.json").read_text(encoding="utf-8")
-            return cls(content, max_length or default_length, _find_cleaning(settings, folder))
+            return cls(content, max_length or default_length, find_cleaning(settings, folder))
         if (folder / "vocab.txt").is_file():
             rows = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
             lower_case = lower if lower is not None else settings.get("do_lower_case", True) is True
@@ -124,7 +126,10 @@ class Subwords:
 
     def encode(self, caption: str) -> list[int]:
         """Return the ids of a caption, start and end included, cut to max_length before the end."""
-        return list(self._tokeniser.encode(clean(caption, self.cleaning)).ids)
+        text, special = clean(caption, self.cleaning), SPECIAL_WORDS.get(self.cleaning, ())
+        if any(word in text for word in special):
+            return encode_special_words(self._tokeniser, text, special, self.max_length, require_tokenizers())
+        return list(self._tokeniser.encode(text).ids)
 
     def id_of(self, token: str) -> int | None:
         """Return the id of a token, None when there is no such token."""
@@ -145,34 +150,13 @@ class Subwords:
             tokeniser: Tokenizer = library.Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises plain Exception
             raise InputError(f"a tokeniser must be the tokenizers library's JSON; {error}") from error
-        if self.cleaning == "clip":
-            tokeniser.normalizer = library.normalizers.Sequence([])  # captions are clean, and normalised no further
+        if self.cleaning in SPECIAL_WORDS:
+            prepare_for_clip(tokeniser, library)
         tokeniser.no_padding()
         tokeniser.no_truncation()
         if self.max_length is not None:
             tokeniser.enable_truncation(self.max_length)
         return tokeniser
-
-
-def _read_configuration(folder: Path) -> dict[str, Any]:
-    """Return tokenizer_config.json of a folder, {} when it has none."""
-    path = folder / "tokenizer_config.json"
-    if not path.is_file():
-        return {}
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} must be a readable JSON file; {error}") from error
-    return settings if isinstance(settings, dict) else {}
-
-
-def _find_cleaning(settings: dict[str, Any], folder: Path) -> str:
-    """Return how the folder's tokeniser cleans captions outside of tokenizer.json: SigLIP's does."""
-    if settings.get("tokenizer_class") not in ("SiglipTokenizer", "SiglipTokenizerFast"):
-        return ""
-    if settings.get("do_lower_case", True) is not True:
-        raise InputError(f"do_lower_case of {folder / 'tokenizer_config.json'} must be true to be read; it is not")
-    return "siglip"
 
 
 def _build_wordpiece(vocabulary: dict[str, int], lower: bool) -> str:

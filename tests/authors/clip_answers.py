@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,10 +36,12 @@ def require_answers(embedded: SplitEmbeddings, images: Floats, captions: Floats,
         assert abs(ours[tuple(name.split())] - value) < 1e-9, name
 
 
-def require_ids(ids: npt.NDArray[np.integer[Any]], folder: Path) -> None:
+def require_ids(
+    ids: npt.NDArray[np.integer[Any]], folder: Path, captions: Sequence[str] = CAPTIONS, cleaning: str = "clip"
+) -> None:
     """Raise AssertionError unless the ids of each caption are those of a row, which ends in zeros, also when stored."""
     plain = Subwords.from_merges(write_merges(folder / MERGES_FILE), max_length=ids.shape[1])
-    words = Subwords.from_json(replace(plain, cleaning="clip").to_json())
-    for caption, row in zip(CAPTIONS, ids, strict=True):
+    words = Subwords.from_json(replace(plain, cleaning=cleaning).to_json())
+    for caption, row in zip(captions, ids, strict=True):
         ours = words.encode(caption)
         assert ours == row[: len(ours)].tolist() and not row[len(ours) :].any(), caption

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from tests.authors.rule import Floats, write_pictures
 
@@ -33,6 +34,34 @@ MERGES = [
     "Ã ©", "Ã ©</w>", "â Ģ", "1 2", "e r</w>", "s t", "st an",
 ]  # fmt: skip
 VOCABULARY = 2 * 256 + len(MERGES) + 2
+
+
+ODD_SIDE = 24  # of pictures of other modes, after they are resized
+SPECIAL = [
+    "a <|endoftext|> dog", "wow!<|endoftext|> the <|startoftext|>dog", "<|ENDOFTEXT|><|endoftext|>", "red<|endoftext|>",
+    "a <end_of_text> dog", "the!<end_of_text>", "<start_of_text> man <end_of_text><end_of_text>", "'<|endoftext|>",
+    "a dog <|endoftext|> the dog the man the dog the man the dog the man the dog the man the dog the man",
+]  # fmt: skip
+"""Captions that hold the special words of OpenAI's tokeniser or of open_clip's."""
+
+
+def write_odd_pictures(folder: Path) -> list[Path]:
+    """Write pictures in modes other than RGB, which the authors resize in their own mode."""
+    random = np.random.RandomState(7)
+    pixels = random.randint(0, 256, (81, 117, 4)).astype(np.uint8)
+    palette = Image.fromarray(pixels[..., 0] % 16)
+    palette.putpalette(random.randint(0, 256, 48).tolist())
+    transparent = palette.copy()
+    transparent.info["transparency"] = 3
+    pictures = {
+        "palette.png": palette, "transparent.png": transparent, "bit.png": Image.fromarray(pixels[..., 0] > 128),
+        "grey.png": Image.fromarray(pixels[..., 0]), "alpha.png": Image.fromarray(pixels),
+        "grey_alpha.png": Image.frombytes("LA", (117, 81), pixels[..., :2].tobytes()),
+        "ink.tif": Image.frombytes("CMYK", (117, 81), pixels.tobytes()),
+    }  # fmt: skip
+    for name, picture in pictures.items():
+        picture.save(folder / name)
+    return [folder / name for name in pictures]
 
 
 def write_merges(path: Path) -> Path:

@@ -101,6 +101,7 @@ def test_a_clip_folder_gives_the_vectors_of_transformers(case: str, tmp_path: Pa
     [
         ({"size": {"shortest_edge": 72}}, "size of the file's image processor must be 64"),
         ({"crop_size": 48}, "crop_size of the file's image processor must be 64"),
+        ({"do_center_crop": False}, "do_center_crop of the file's image processor must be true where size is its"),
         ({"resample": 1}, r"resample of the file's image processor must be 2 \(bilinear\) or 3 \(bicubic\)"),
         ({"do_normalize": False}, "do_normalize of the file's image processor must be true"),
         ({"do_resize": False}, "do_resize of the file's image processor must be true"),
@@ -123,15 +124,36 @@ def test_a_siglip_folder_gives_the_vectors_of_transformers(resample: int, tmp_pa
 
     folder = tmp_path / "model"
     tokeniser = write_tokeniser(folder)
-    text = {**TEXT, "pad_token_id": 1, "projection_size": 64}
+    text = {**TEXT, "pad_token_id": 1, "projection_size": 64}  # not the tokeniser's
     config = transformers.SiglipConfig(text_config=text, vision_config=VISION)
     model = write_model(folder, transformers.SiglipModel(config))
     options = {"size": {"height": SIDE, "width": SIDE}, "resample": resample}
     (folder / "preprocessor_config.json").write_text(json.dumps({**options, "image_mean": [0.5] * 3}))
     data = write_data(tmp_path / "data")
-    rows = [tokeniser(text, truncation=True, max_length=LENGTH)["input_ids"] for text in CAPTIONS]
-    ids = torch.tensor([row + [1] * (LENGTH - len(row)) for row in rows])
+    ids = tokeniser(CAPTIONS, padding="max_length", truncation=True, max_length=LENGTH, return_tensors="pt")[
+        "input_ids"
+    ]
+    assert ids.max() == tokeniser.pad_token_id != 1
     with torch.no_grad():
         images = model.vision_model(pixels_of(tmp_path, SiglipImageProcessorPil(**options))).pooler_output
         captions = model.text_model(ids).pooler_output
     require_vectors(load(folder, data=data, split="test", cache=False), images, captions)
+
+
+def test_an_empty_image_processor_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write_tokeniser(folder)
+    write_model(folder, transformers.CLIPModel(transformers.CLIPConfig(text_config=TEXT, vision_config=VISION)))
+    data, images = write_data(tmp_path / "data"), []
+    for content in (None, {}):
+        if content is not None:
+            (folder / "preprocessor_config.json").write_text(json.dumps(content))
+        images.append(load(folder, data=data, split="test", cache=False).images)
+    assert torch.equal(*images)
+
+
+def test_a_folder_without_its_words_is_told_which_files_hold_them(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    write_model(folder, transformers.CLIPModel(transformers.CLIPConfig(text_config=TEXT, vision_config=VISION)))
+    with pytest.raises(InputError, match=r"tokenizer\.json \(spiece\.model is not read\), .* vocab\.json and merges"):
+        load(folder, data=write_data(tmp_path / "data"), split="test", cache=False)

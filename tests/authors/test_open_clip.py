@@ -11,8 +11,12 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.sources.base import find_source
+from lossscope.sources.checkpoints.conversion import open_released
+from lossscope.sources.original import OriginalFile
 from tests.authors.answers import Answers
 from tests.authors.clip_answers import open_model, require_answers, require_ids
+from tests.authors.clip_files import SPECIAL, write_merges
 from tests.authors.rule import weights_by_rule
 
 pytest.importorskip("transformers")
@@ -140,4 +144,71 @@ def test_other_ways_of_reading_pictures_are_refused_by_name(name: str, value: st
 
 
 def test_the_ids_are_those_of_open_clip(tmp_path: Path) -> None:
-    require_ids(ANSWERS.array("ids"), tmp_path)
+    require_ids(ANSWERS.array("ids"), tmp_path, cleaning="open_clip")
+
+
+def test_special_words_in_captions_are_those_of_open_clip(tmp_path: Path) -> None:
+    require_ids(ANSWERS.array("special_ids"), tmp_path, SPECIAL, "open_clip")
+
+
+def test_captions_are_cut_to_a_context_above_77(tmp_path: Path) -> None:
+    folder, caption = write_folder("ViT-B-32", tmp_path / "model"), " ".join(["dog"] * 200)
+    state = weights_of("ViT-B-32")
+    state["positional_embedding"] = torch.zeros(128, state["positional_embedding"].shape[1])
+    torch.save(state, folder / "open_clip_pytorch_model.bin")
+    change_config(folder, "model_cfg", "text_cfg", context_length=128)
+    checkpoint, _ = open_released(folder, write_merges(tmp_path / "merges.txt.gz"))
+    assert len(checkpoint.words().encode(caption)) == 128
+
+
+def test_the_files_of_open_clip_are_sources_each_of_its_own(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    folder = write_folder("ViT-B-32", tmp_path / "model")
+    save_file(weights_of("ViT-B-32"), folder / "open_clip_model.safetensors")
+    assert isinstance(find_source(folder / "open_clip_model.safetensors"), OriginalFile)
+    require_case("ViT-B-32", open_model(folder / "open_clip_model.safetensors", tmp_path))
+
+
+def test_what_is_assumed_of_bare_weights_is_said_and_can_be_changed(tmp_path: Path) -> None:
+    torch.save(weights_of("ViT-B-32"), tmp_path / "model.pt")
+    embedded = open_model(tmp_path / "model.pt", tmp_path, encoder=BARE["ViT-B-32"])
+    (notice,) = (text for text in embedded.notices if "has no configuration" in text)
+    assert "mean_std=openai" in notice and "fit=short-side, resample=bicubic, rgb=last" in notice
+    folder = write_folder("ViT-B-32", tmp_path / "folder")
+    half = {"mean": [0.5] * 3, "std": [0.5] * 3}
+    change_config(folder, "preprocess_cfg", **half)
+    words = tmp_path / "bpe_simple_vocab_16e6.txt.gz"
+    stated, _ = open_released(folder, words)
+    bare, _ = open_released(tmp_path / "model.pt", words, choices=(*BARE["ViT-B-32"], "mean_std=inception"))
+    pictures = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    with torch.no_grad():
+        vectors = [item.model().eval().encode_images(pictures).vectors for item in (stated, bare)]
+    assert torch.equal(*vectors)
+    with pytest.raises(InputError, match="mean_std must be one of openai, imagenet, inception; got 'mine'"):
+        open_released(tmp_path / "model.pt", words, choices=(*BARE["ViT-B-32"], "mean_std=mine"))
+
+
+def test_heads_that_do_not_divide_their_tower_are_named(tmp_path: Path) -> None:
+    torch.save(weights_of("ViT-B-32"), tmp_path / "model.pt")
+    with pytest.raises(InputError, match=r"heads of .* must divide 128, the width of its tower; got 7"):
+        open_model(tmp_path / "model.pt", tmp_path, encoder=("heads=7", "text_heads=1", "activation=gelu"))
+
+
+def test_a_refused_option_is_named_before_the_tensors_that_it_brings(tmp_path: Path) -> None:
+    folder = write_folder("ViT-B-32", tmp_path / "model")
+    extra = {"visual.transformer.resblocks.0.attn.ln_q.weight": torch.ones(8)}
+    torch.save({**weights_of("ViT-B-32"), **extra}, folder / "open_clip_pytorch_model.bin")
+    change_config(folder, "model_cfg", "vision_cfg", qk_norm=True)
+    with pytest.raises(InputError, match=r"option model_cfg\.vision_cfg\.qk_norm of"):
+        open_model(folder, tmp_path)
+
+
+def change_config(folder: Path, *parts: str, **changes: Any) -> None:
+    """Change options in one part of a folder's configuration."""
+    config = json.loads((folder / "open_clip_config.json").read_text())
+    part = config
+    for name in parts:
+        part = part[name]
+    part.update(changes)
+    (folder / "open_clip_config.json").write_text(json.dumps(config))

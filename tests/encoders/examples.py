@@ -272,6 +272,7 @@ def siglip_folder(path: Path) -> None:
     torch.nn.init.constant_(model.logit_bias, -3.0)
     model.save_pretrained(path)
     (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
+    (path / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}', encoding="utf-8")
 
 
 def resnet_file(path: Path) -> None:

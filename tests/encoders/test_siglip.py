@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
     torch.nn.init.constant_(model.logit_bias, -3.0)
     model.save_pretrained(tmp_path / "siglip")
     (tmp_path / "siglip" / "tokenizer.json").write_text(words.content, encoding="utf-8")
+    (tmp_path / "siglip" / "tokenizer_config.json").write_text('{"pad_token": "[UNK]"}', encoding="utf-8")
     return tmp_path / "siglip"
 
 
@@ -63,3 +65,24 @@ def test_wrong_items_and_folders_are_refused(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "siglip"}')
     with pytest.raises(InputError, match="must hold text_config and vision_config"):
         open_released(folder)
+
+
+def test_captions_are_filled_up_with_the_tokenisers_padding_and_not_the_configurations(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}')
+    checkpoint, _ = open_released(folder)
+    assert json.loads(checkpoint.kept["config"])["text_config"]["pad_token_id"] == 0
+    assert json.loads(SigLIP(folder).stored_files()["config"])["text_config"]["pad_token_id"] == 0
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_folder_without_a_padding_token_is_refused(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+    (folder / "spiece.model").write_bytes(b"")
+    with pytest.raises(InputError, match=r"must hold tokenizer.json \(spiece.model is not read\), .* pad_token"):
+        open_released(folder)
+
+
+def test_a_file_keeps_its_own_folder(folder: Path) -> None:
+    checkpoint, _ = open_released(folder)
+    with pytest.raises(InputError, match="path is where a new model begins"):
+        checkpoint.with_encoder(["path=X"])

@@ -42,6 +42,7 @@ def siglip(path: Path) -> Path:
     config = transformers.SiglipConfig(text_config=text, vision_config={**TOWER, "image_size": 16, "patch_size": 8})
     transformers.SiglipModel(config).save_pretrained(path)
     (path / "tokenizer.json").write_text(words().content, encoding="utf-8")
+    (path / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}', encoding="utf-8")
     return path
 
 

@@ -20,7 +20,7 @@ from tests.authors.clip_files import write_data
 from tests.authors.test_hugging_face import SHORT, TEXT, VISION, write_model, write_tokeniser
 
 transformers = pytest.importorskip("transformers")
-READING = {"fit": "short-side-floor", "resample": "bicubic", "size": "64"}
+READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "first", "size": "64"}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_checkpoints_and_resumed_ones_keep_how_pictures_are_read(
     assert any("fit=short-side-floor" in text for text in load(run.path, data=other, split="test", cache=False).notices)
 
 
-@pytest.mark.parametrize("option", ["activation=gelu", "text_heads=7", "model=ViT-H-14"])
+@pytest.mark.parametrize("option", ["activation=gelu", "text_heads=7", "model=ViT-H-14", "depth=9"])
 def test_options_that_the_folder_contradicts_are_refused(option: str, recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         train(replace(recipe, encoder=f"{recipe.encoder},{option}"), tmp_path / "run")

@@ -14,12 +14,13 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
 from ..base import Split
-from .pictures import Fit, PictureFiles, Resample
+from .decoding import Fit, Resample, Rgb
+from .pictures import PictureFiles
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
 __all__ = [
-    "CaptionedPicture", "Fit", "OnError", "PictureSplit", "Resample", "build_picture_split", "check_options",
+    "CaptionedPicture", "Fit", "OnError", "PictureSplit", "Resample", "Rgb", "build_picture_split", "check_options",
     "choose_fit", "split_by_hash",
 ]  # fmt: skip
 
@@ -48,6 +49,7 @@ def build_picture_split(
     fit: Fit,
     on_error: OnError,
     resample: Resample = "bilinear",
+    rgb: Rgb = "first",
 ) -> PictureSplit:
     """Build the split of `items`.
 
@@ -62,6 +64,7 @@ def build_picture_split(
         on_error: `raise` raises for a missing file now, and for a file that cannot be decoded when it is used; `skip`
             decodes all files now and leaves out those that fail.
         resample: bilinear or bicubic.
+        rgb: whether pictures of other modes become RGB first or last.
 
     Raises:
         InputError: a picture has no caption, an id repeats, or no picture is left.
@@ -69,7 +72,7 @@ def build_picture_split(
     for item in items:
         if not item.captions:
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
-    kept, images = _open_pictures(items, size, fit, on_error, resample)
+    kept, images = _open_pictures(items, size, fit, on_error, resample, rgb)
     if not kept:
         raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
     pairs_of = [item.captions[: captions or None] for item in kept]
@@ -77,7 +80,7 @@ def build_picture_split(
     texts = [text for pairs in pairs_of for _, text in pairs]
     _require_unique("image ids", name, [item.id for item in kept])
     _require_unique("caption ids", name, ids)
-    options = f"{size} {_FIT_TEXTS.get(fit, fit)}{_resample_text(resample)}"
+    options = f"{size} {_FIT_TEXTS.get(fit, fit)}{_resample_text(resample)}{_rgb_text(rgb)}"
     return PictureSplit(
         name=name,
         images=images,
@@ -115,6 +118,11 @@ def _resample_text(resample: Resample) -> str:
     return "" if resample == "bilinear" else f" {resample}"
 
 
+def _rgb_text(rgb: Rgb) -> str:
+    """Return nothing for RGB first, so that fingerprints from before there was a choice stay valid."""
+    return "" if rgb == "first" else f" rgb={rgb}"
+
+
 def check_options(dataset: str, size: int, captions: int) -> None:
     """Raise InputError, naming the data set, when size < 1 or captions < 0."""
     if size < 1:
@@ -124,10 +132,10 @@ def check_options(dataset: str, size: int, captions: int) -> None:
 
 
 def _open_pictures(
-    items: Sequence[CaptionedPicture], size: int, fit: Fit, on_error: OnError, resample: Resample
+    items: Sequence[CaptionedPicture], size: int, fit: Fit, on_error: OnError, resample: Resample, rgb: Rgb
 ) -> tuple[Sequence[CaptionedPicture], PictureFiles]:
     """Return the pictures that are kept, and their files."""
-    images = PictureFiles([item.path for item in items], size, fit, resample=resample)
+    images = PictureFiles([item.path for item in items], size, fit, resample=resample, rgb=rgb)
     if on_error == "raise":
         return items, images
     rows = images.readable_rows()

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .pictures import open_rgb, require_resizable
+from .decoding import open_rgb, require_resizable
 from .tar_index import TarMember
 
 Floats = npt.NDArray[np.float32]

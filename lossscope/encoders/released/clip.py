@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..types import ReleasedFile
-from .clip_config import OPENAI_SCALARS
+from .clip_statements import OPENAI_SCALARS
 from .open_clip import CUSTOM_TEXT, require_plain_towers
 from .options import require_tensor
 

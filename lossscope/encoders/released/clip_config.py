@@ -11,15 +11,14 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from ..types import ReleasedFile
+from .clip_statements import state_activation, state_heads, state_normalisation
 from .image_processor import normalisation_of
 from .open_clip import build_configuration, token_ids
-from .open_clip_models import Heads, Sizes, describe_model, find_heads
+from .open_clip_models import Sizes
 from .options import require_tensor
 from .transformer_config import require_size, select_configs
 
-OPENAI_SCALARS = ("input_resolution", "context_length", "vocab_size")  # in OpenAI's files only, not parameters
 _TABLES = ("text_model.embeddings.token_embedding.weight", "text_model.embeddings.position_embedding.weight")
-_NO_TENSOR = "which no tensor shows"
 
 
 def read_configuration(released: ReleasedFile, weights: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def read_configuration(released: ReleasedFile, weights: Mapping[str, Tensor]) ->
     elif "model_cfg" in released.options:
         config = select_configuration(build_configuration(released.options))
     else:
-        return {**_infer_configuration(released, weights), **normalisation_of(released.options)}
+        return {**_infer_configuration(released, weights), **state_normalisation(released)}
     _require_agreement(released, config)
     return {**config, **normalisation_of(released.options)}
 
@@ -79,7 +78,7 @@ def _infer_configuration(released: ReleasedFile, weights: Mapping[str, Tensor]) 
     text, vision = _infer_sizes(weights, "text_model", text_width), _infer_sizes(weights, "vision_model", width)
     vision |= {"image_size": image, "patch_size": patch}
     sizes = sizes_of({"text_config": text, "vision_config": vision, "projection_dim": dim})
-    heads, activation = _state_heads(released, sizes), _state_activation(released, sizes)
+    heads, activation = state_heads(released, sizes), state_activation(released, sizes)
     ids = {"vocab_size": vocabulary, "max_position_embeddings": context, **token_ids(vocabulary)}
     config = {
         "text_config": {"hidden_act": activation, **ids, **text, "num_attention_heads": heads.text},
@@ -101,67 +100,6 @@ def sizes_of(config: Mapping[str, Any]) -> Sizes:
         text_width=text.get("hidden_size", 0),
         text_layers=text.get("num_hidden_layers", 0),
     )
-
-
-def _state_activation(released: ReleasedFile, sizes: Sizes) -> str:
-    """Return the activation: OpenAI's, the user's, or that of the model the user names."""
-    given, name = released.choices.get("activation", "").replace("-", "_") or None, released.choices.get("model")
-    named = describe_model(name, sizes)[1] if name else None
-    if _is_openais(released):
-        if {given, named} - {None, "quick_gelu"}:
-            got = name if named == "gelu" else given
-            raise InputError(f"activation of {released.path} must be quick_gelu, as in all of OpenAI's; got {got!r}")
-        return "quick_gelu"
-    if given is None and named is None:
-        raise InputError(
-            f"{released.path} must be opened with its activation, {_NO_TENSOR}: pass --encoder-option "
-            "activation=quick_gelu for OpenAI's weights and open_clip's models in -quickgelu, --encoder-option "
-            "activation=gelu for open_clip's other models, or its open_clip name, as --encoder-option model=ViT-H-14"
-        )
-    if None not in (given, named) and given != named:
-        raise InputError(f"activation of model={name} must be {named}; got {given!r}")
-    if given not in (None, "gelu", "quick_gelu"):
-        raise InputError(f"activation must be gelu or quick_gelu; got {given!r}")
-    return given or named or ""
-
-
-def _state_heads(released: ReleasedFile, sizes: Sizes) -> Heads:
-    """Return the heads: the user's, those of the model the user names, OpenAI's, or those of the published sizes."""
-    choices, certain = released.choices, None
-    if choices.get("model"):
-        certain = describe_model(choices["model"], sizes)[0]
-    elif _is_openais(released):
-        certain = Heads(max(sizes.width // 64, 1), max(sizes.text_width // 64, 1))
-    image, text = _read_heads(choices, "heads"), _read_heads(choices, "text_heads")
-    usual = certain or find_heads(sizes)
-    if usual is None and (image is None or text is None):
-        raise InputError(
-            f"{released.path} must be opened with its attention heads, {_NO_TENSOR} and whose sizes are those of no "
-            f"published CLIP: pass --encoder-option heads=N for its image tower of width {sizes.width} and "
-            f"--encoder-option text_heads=N for its text tower of width {sizes.text_width}"
-        )
-    usual = usual or Heads(0, 0)
-    stated = Heads(image or usual.image, text or usual.text)
-    if certain not in (None, stated):
-        raise InputError(
-            f"heads of {released.path} must be {usual.image} and text_heads {usual.text}, as its model has them; got "
-            f"{stated.image} and {stated.text}"
-        )
-    return stated
-
-
-def _is_openais(released: ReleasedFile) -> bool:
-    """Return whether a file has the three numbers that OpenAI's files hold beside the weights."""
-    return all(name in released.towers[0] for name in OPENAI_SCALARS)
-
-
-def _read_heads(choices: Mapping[str, str], name: str) -> int | None:
-    text = choices.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= 512):
-        raise InputError(f"{name} must be a whole number from 1 to 512; got {text!r}")
-    return int(text)
 
 
 def _require_agreement(released: ReleasedFile, config: Mapping[str, Any]) -> None:

@@ -11,12 +11,14 @@ from lossscope.io.files import require_file
 from lossscope.io.json_files import read_json
 from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.pickles.torchscript import read_torchscript
+from lossscope.text.tokeniser_folder import find_padding
 
 from ..types import ReleasedFile
 from .checkpoint_file import read_released
 from .image_processor import PROCESSOR
 from .payload import to_plain_options
 
+TOKENISER, PADDING = "tokenizer_config", "pad_token_id"  # option, and its part
 _OPEN_CLIP_CONFIG = "open_clip_config.json"
 _OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 _CONTENT = (".json", ".safetensors", ".bin", ".txt", ".gz")
@@ -40,7 +42,7 @@ def read_container(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
     released = read_released(path, old_pickle)
     if not path.is_dir():
         return released
-    return replace(released, options={**released.options, **_read_processor(path)})
+    return replace(released, options={**released.options, **_read_processor(path), **_read_padding(path)})
 
 
 def is_configured(path: Path) -> bool:
@@ -73,11 +75,18 @@ def _find_open_clip_weights(path: Path) -> Path | None:
 def _read_processor(folder: Path) -> dict[str, Any]:
     """Return the configuration of a folder's image processor as one option, {} where it has none."""
     if (folder / "preprocessor_config.json").is_file():
-        return {PROCESSOR: _read_options(folder, "preprocessor_config.json")}
+        stated = _read_options(folder, "preprocessor_config.json")
+        return {PROCESSOR: stated} if stated else {}
     if (folder / "processor_config.json").is_file():
         inner = _read_options(folder, "processor_config.json").get("image_processor")
         return {PROCESSOR: inner} if isinstance(inner, Mapping) else {}
     return {}
+
+
+def _read_padding(folder: Path) -> dict[str, Any]:
+    """Return the padding token of a folder's tokeniser as one option, {} where it has none."""
+    number = find_padding(folder)
+    return {} if number is None else {TOKENISER: {PADDING: number}}
 
 
 def _read_options(folder: Path, name: str) -> dict[str, Any]:

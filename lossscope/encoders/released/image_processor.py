@@ -9,13 +9,18 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+_NORMALISATIONS = {  # open_clip's names
+    "openai": (CLIP_MEAN, CLIP_STD),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "inception": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+}
 PROCESSOR, PREPROCESS = "preprocessor_config", "preprocess_cfg"  # options: of Hugging Face, of open_clip
 _RESAMPLE = {2: "bilinear", 3: "bicubic"}  # Pillow's numbers, which Hugging Face stores
 _OPEN_CLIP_FIT = {"shortest": "short-side", "squash": "squeeze"}
 
 
 def reading_of(options: Mapping[str, Any], side: int, default: Mapping[str, str]) -> dict[str, str]:
-    """Return `fit` and `resample` of the data sets of pictures with which a model reads what its authors' code reads.
+    """Return fit, resample and rgb of the data sets of pictures with which a model reads what its authors' code reads.
 
     Raises InputError for a way of reading pictures that data sets do not have.
 
@@ -25,7 +30,7 @@ def reading_of(options: Mapping[str, Any], side: int, default: Mapping[str, str]
         default: where the options say nothing.
     """
     if isinstance(options.get(PREPROCESS), Mapping):
-        return _read_preprocess(options[PREPROCESS])
+        return {**default, **_read_preprocess(options[PREPROCESS])}
     processor = options.get(PROCESSOR)
     if not isinstance(processor, Mapping):
         return dict(default)
@@ -34,7 +39,7 @@ def reading_of(options: Mapping[str, Any], side: int, default: Mapping[str, str]
     number = processor.get("resample", 3)
     if not isinstance(number, int) or number not in _RESAMPLE:
         raise _refuse("resample", number, "2 (bilinear) or 3 (bicubic)")
-    return {"fit": _read_fit(processor, side, default["fit"]), "resample": _RESAMPLE[number]}
+    return {**default, "fit": _read_fit(processor, side, default["fit"]), "resample": _RESAMPLE[number]}
 
 
 def normalisation_of(options: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -66,6 +71,14 @@ def require_normalisation(stated: Mapping[str, Any]) -> dict[str, list[float]]:
     return {} if (tuple(mean), tuple(std)) == (CLIP_MEAN, CLIP_STD) else {"image_mean": mean, "image_std": std}
 
 
+def named_normalisation(name: str) -> dict[str, list[float]]:
+    """Return mean and deviation of open_clip's name, {} for those of CLIP. Raises InputError for other names."""
+    if name not in _NORMALISATIONS:
+        raise InputError(f"mean_std must be one of {', '.join(_NORMALISATIONS)}; got {name!r}")
+    mean, std = _NORMALISATIONS[name]
+    return require_normalisation({"image_mean": mean, "image_std": std})
+
+
 def _read_preprocess(config: Mapping[str, Any]) -> dict[str, str]:
     """Return what preprocess_cfg of open_clip_config.json states."""
     mode, kernel = config.get("resize_mode") or "shortest", config.get("interpolation") or "bicubic"
@@ -87,6 +100,8 @@ def _read_fit(processor: Mapping[str, Any], side: int, usual: str) -> str:
         return "squeeze"
     if short == side and crops:
         return "short-side-floor"
+    if short == side and isinstance(size, Mapping):
+        raise _refuse("do_center_crop", processor.get("do_center_crop"), "true where size is its shortest_edge")
     if short == side and usual == "squeeze" and not isinstance(size, Mapping):
         return "squeeze"
     raise _refuse("size", size, f"{side}, the side of the model's pictures")

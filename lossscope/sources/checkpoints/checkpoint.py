@@ -117,6 +117,9 @@ class Checkpoint:
 
     def with_encoder(self, changes: Iterable[str]) -> Checkpoint:
         """Return a copy whose encoder's spec has other values, each `key=value`. Raises SpecError for unknown ones."""
+        changes = tuple(changes)
+        if "config" in self.kept and any(change.partition("=")[0].strip() == "path" for change in changes):
+            raise InputError("path is where a new model begins; that of a file is built from its own configuration")
         changed = replace(self, encoder=str(Spec.parse(self.encoder).with_values(changes)))
         encoder_spec(changed.encoder)
         return changed

@@ -16,13 +16,11 @@ from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
 from lossscope.spec import Spec
-from lossscope.text.byte_pairs import MERGES_FILE
-from lossscope.text.subwords import TOKENISER_FILES, Subwords
 from lossscope.text.tokenizer import Tokeniser
-from lossscope.text.vocabulary import Vocabulary, is_vocabulary, read_vocabulary
 
 from .checkpoint import Checkpoint, describe_shape, stored_shape, stored_tokens
 from .reading import complete_data, stored_reading
+from .released_words import find_tokeniser, fit_to_model
 
 _SHOWN = 5  # names in a notice
 
@@ -52,7 +50,7 @@ def open_released(
     released = replace(read_container(path, old_pickle), choices=_parse_choices(choices))
     model = _open_family(released)
     type(model.encoder).released_options.require_known(released.options, accepted_options, released.path)
-    tokeniser = _fit_to_model(_find_tokeniser(released, model, vocabulary), model)
+    tokeniser = fit_to_model(find_tokeniser(released, model, vocabulary), model)
     _require_vocabulary_size(released, model, tokeniser)
     kept = dict(model.stored_files)
     expected = model.encoder.rebuild(model.item_shape, len(tokeniser), kept).state_dict()
@@ -129,56 +127,6 @@ def _open_family(released: ReleasedFile) -> OpenedModel:
         f"{released.path} must be of a known family ({', '.join(names('encoders'))}); "
         f"it holds {len(released.towers)} state dict(s) with names like {parameters}{hint}"
     )
-
-
-def _find_tokeniser(released: ReleasedFile, model: OpenedModel, given: Path | None) -> Tokeniser:
-    if model.encoder.reads_word_vectors:
-        return Vocabulary.build([], 1)
-    if given is not None:
-        return _read_tokeniser(given, model)
-    for path in _likely_files(released):
-        if path.exists():
-            return _read_tokeniser(path, model)
-    size = f"{model.vocabulary_size} words" if model.vocabulary_size else "parts of words"
-    raise InputError(
-        f"--vocabulary is needed: {released.path} reads {size} and does not hold them. Name the file it was trained "
-        "with, e.g. f30k_precomp_vocab.json, or the folder of its tokeniser"
-    )
-
-
-def _likely_files(released: ReleasedFile) -> list[Path]:
-    """Return where its vocabulary may be: a tokeniser beside it, or for a GRU a vocabulary named after its data."""
-    folder = released.path if released.path.is_dir() else released.path.parent
-    if not any("rnn." in name for tower in released.towers for name in tower):
-        return [folder / name for name in (*TOKENISER_FILES, MERGES_FILE)]
-    files: list[Path] = []
-    name = released.options.get("data_name")
-    if isinstance(name, str) and name.replace("_", "").isalnum():
-        stems = [folder / f"{name}_vocab", folder / "vocab" / f"{name}_vocab"]
-        files += [stem.with_suffix(suffix) for stem in stems for suffix in (".json", ".pkl")]
-    return files
-
-
-def _read_tokeniser(path: Path, model: OpenedModel) -> Tokeniser:
-    if path.name.endswith(".txt.gz"):
-        tokeniser: Tokeniser = Subwords.from_merges(path)
-    elif path.is_dir() or (path.name in TOKENISER_FILES and not is_vocabulary(path)):
-        tokeniser = Subwords.from_folder(path if path.is_dir() else path.parent)
-    else:
-        tokeniser = read_vocabulary(path)
-    return model.encoder.prepare(tokeniser)  # type: ignore[no-any-return]
-
-
-def _fit_to_model(tokeniser: Tokeniser, model: OpenedModel) -> Tokeniser:
-    """Return a tokeniser that reads captions as the model's: its words, clean-up, and context length, 0 for none."""
-    if isinstance(tokeniser, Vocabulary):
-        return replace(tokeniser, word_tokeniser=model.word_tokeniser)
-    if not isinstance(tokeniser, Subwords):
-        return tokeniser
-    tokeniser = replace(tokeniser, cleaning=model.cleaning or tokeniser.cleaning)
-    if not model.context_length:
-        return tokeniser
-    return replace(tokeniser, max_length=min(tokeniser.max_length or model.context_length, model.context_length))
 
 
 def _require_vocabulary_size(released: ReleasedFile, model: OpenedModel, tokeniser: Tokeniser) -> None:

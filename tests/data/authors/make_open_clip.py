@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
-from tests.authors.clip_files import CAPTIONS, SIDES, VOCABULARY, sorted_recalls, write_data, write_merges
+from tests.authors.clip_files import CAPTIONS, SIDES, SPECIAL, VOCABULARY, sorted_recalls, write_data, write_merges
 from tests.authors.rule import weights_by_rule
 
 TEXT = {"context_length": 24, "vocab_size": VOCABULARY, "width": 64, "heads": 1, "layers": 2}
@@ -50,7 +50,7 @@ def main(checkout: Path) -> None:
         folder = Path(name)
         tokeniser = SimpleTokenizer(str(write_merges(folder / "merges.txt.gz")), context_length=TEXT["context_length"])
         write_data(folder / "data")
-        ids = tokeniser(CAPTIONS)
+        ids, special = tokeniser(CAPTIONS), tokeniser(SPECIAL)
         for case, choices in CASES.items():
             options = {"embed_dim": 16, "text_cfg": TEXT, **choices}
             preprocess = {**usual, **options.pop("preprocess_cfg", {})}
@@ -67,7 +67,7 @@ def main(checkout: Path) -> None:
             arrays |= {f"{case}/images": images, f"{case}/captions": captions}
             cases[case] = {"config": config, "shapes": shapes, "recalls": sorted_recalls(images, captions)}
     here = Path(__file__).with_name("open_clip.npz")
-    np.savez_compressed(here, ids=ids.numpy(), **arrays)
+    np.savez_compressed(here, ids=ids.numpy(), special_ids=special.numpy(), **arrays)
     here.with_suffix(".json").write_text(json.dumps({"scale": 0.2, "cases": cases}) + "\n", encoding="utf-8")
 
 

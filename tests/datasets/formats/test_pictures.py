@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lossscope.datasets.formats.pictures import Fit, PictureFiles, decode
+from lossscope.datasets.formats.decoding import Fit, Rgb, decode
+from lossscope.datasets.formats.pictures import PictureFiles
 from lossscope.errors import InputError
+
+ORDERS: tuple[Rgb, ...] = ("first", "last")
 
 
 def picture(path: Path, width: int = 40, height: int = 20, colour: tuple[int, int, int] = (200, 0, 0)) -> Path:
@@ -159,3 +162,32 @@ def test_bicubic_resampling_is_that_of_pillow(tmp_path: Path) -> None:
     expected = picture.resize((12, 12), Image.Resampling.BICUBIC, box=(0, 5, 30, 35))
     np.testing.assert_array_equal(decoded["bicubic"], np.asarray(expected).transpose(2, 0, 1))
     assert (decoded["bicubic"] != decoded["bilinear"]).any()
+
+
+def test_a_picture_is_resized_in_its_own_mode_where_it_becomes_rgb_last(tmp_path: Path) -> None:
+    dots = Image.fromarray(np.indices((40, 40)).sum(0) % 3 == 0)
+    dots.save(tmp_path / "dots.png")
+    first, last = (decode(tmp_path / "dots.png", 9, "short-side", "bicubic", rgb) for rgb in ORDERS)
+    assert set(np.unique(last).tolist()) == {0, 255} != set(np.unique(first).tolist())
+    expected = np.asarray(dots.resize((9, 9), Image.Resampling.BICUBIC).convert("RGB"))
+    np.testing.assert_array_equal(last, expected.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK", "I;16", "I", "F"])
+def test_every_mode_becomes_rgb_after_it_is_resized(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / ("x.png" if mode in ("P", "LA") else "x.tif")
+    white = Image.new("RGB", (9, 9), (255, 255, 255))
+    (white.convert(mode) if mode != "I;16" else Image.new("I;16", (9, 9), 255)).save(path)
+    assert (decode(path, 4, rgb="last") == 255).all()
+
+
+def test_the_order_is_kept_in_parts_and_only_the_last_is_in_fingerprints(tmp_path: Path) -> None:
+    from lossscope.datasets.formats.captioned import CaptionedPicture, build_picture_split
+
+    items = [CaptionedPicture("a", picture(tmp_path / "a.png"), (("0", "a dog"),))]
+    plain, first, last = (
+        build_picture_split("test", items, 8, 0, "square", "skip", *more)
+        for more in ((), ("bilinear", "first"), ("bilinear", "last"))
+    )
+    assert plain.fingerprint == first.fingerprint != last.fingerprint
+    assert isinstance(last.images, PictureFiles) and last.images.select([0]).rgb == "last"

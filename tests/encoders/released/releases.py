@@ -74,6 +74,7 @@ def with_architecture(config: Mapping[str, Any], **changed: Any) -> dict[str, An
     return {**config, "arch": {"args": {**config["arch"]["args"], **changed}}}
 
 
+ASSUMED = "has no configuration: assumed are mean and deviation of pixels mean_std=openai"
 CLIP_SPEC = "clip:width=16,depth=2,heads={heads},patch=8,dim=12,context=16"
 ENDS = {"bos_token_id": 2, "eos_token_id": 3}
 CLIP_CONFIG: dict[str, Any] = {
@@ -220,6 +221,7 @@ RELEASES: list[Release] = [
         CLIP,
         spec=CLIP_SPEC.format(heads=1),
         options={},
+        notices=(ASSUMED,),
         choices={"activation": "gelu", "heads": "1", "text_heads": "1"},
         config=inferred_config("gelu"),
         sizes=r"projection|logit|embedding|\.0\.mlp\.fc1\.weight",
@@ -233,6 +235,7 @@ RELEASES: list[Release] = [
         config=inferred_config("quick_gelu"),
         ignored="input_resolution|context_length|vocab_size",
         renames=None,
+        notices=("the weights are of single precision and used so; OpenAI's clip.load rounds",),
     ),
     replace(
         CLIP,
@@ -243,6 +246,7 @@ RELEASES: list[Release] = [
         content=lambda towers, options: {"epoch": 5, "name": "run", "state_dict": towers[0]},
         config=inferred_config("quick_gelu", heads=4, text_heads=2),
         renames=None,
+        notices=(ASSUMED,),
         epoch=5,
     ),
     *(
@@ -294,7 +298,7 @@ RELEASES: list[Release] = [
         (3, 16, 16),
         "siglip:scale=1,bias=0,learn=false",
         whole,
-        SIGLIP_CONFIG,
+        {**SIGLIP_CONFIG, "tokenizer_config": {"pad_token_id": 1}},
         config=SIGLIP_CONFIG,
         context_length=16,
         family=r"^logit_bias$|^vision_model\.head\.probe$",

@@ -41,6 +41,14 @@ def test_only_what_is_unsaid_is_filled_in(data: str, filled: dict[str, str], not
         assert Spec.parse(completed).values == {**Spec.parse(data).values, **filled}
 
 
+def test_when_pictures_become_rgb_is_filled_in() -> None:
+    for name, needed in (("karpathy", "root=a,name=b"), ("coco", "root=a"), ("webdataset", "shards=a")):
+        completed, _ = complete_data(f"{name}:{needed}", {"rgb": "last"})
+        assert completed == f"{name}:{needed},rgb=last"
+        assert complete_data(f"{name}:{needed}", {"rgb": "first"}) == (f"{name}:{needed}", ())
+    assert complete_data("coco:root=a,rgb=first", {"rgb": "last"})[1] == (WARNING.format("rgb=first", "rgb=last"),)
+
+
 def test_a_model_that_says_nothing_changes_nothing() -> None:
     assert complete_data("karpathy:root=a,name=b", {}) == ("karpathy:root=a,name=b", ())
 

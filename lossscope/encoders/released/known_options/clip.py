@@ -66,6 +66,7 @@ _REFUSED = {
 _WITHOUT_EFFECT = {
     **{f"{tower}projection_dim": "the model reads projection_dim beside the towers" for tower in _TOWERS},
     **{f"{tower}eos_token_id": "of captions" for tower in _TOWERS[2:]},
+    "tokenizer_config.pad_token_id": "what follows a caption's end is not read",
     "eos_token_id": "the model reads that of text_config",
     **{f"model_cfg.{name}": "where training begins, or the form of results"
        for name in ("init_logit_scale", "init_logit_bias", "output_dict", "cast_dtype")},
@@ -97,3 +98,5 @@ OPTIONS = OptionTable(
     refused={**refused(("", *_TOWERS)), **_REFUSED, **PROCESSOR_REFUSED},
     without_effect={**without_effect(("", *_TOWERS)), **_WITHOUT_EFFECT, **PROCESSOR_WITHOUT_EFFECT},
 )
+REFUSED_OPTIONS = OptionTable(done={"*": "looked up in OPTIONS"}, refused=OPTIONS.refused)
+"""The options that are refused alone, for files whose other options are not looked at yet."""

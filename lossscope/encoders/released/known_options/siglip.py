@@ -19,8 +19,8 @@ OPTIONS = OptionTable(
         **{f"{tower}{name}": "the sizes of the model" for tower in (_TEXT, _VISION) for name in _SIZES},
         **{f"{_TEXT}{name}": "the sizes of the text tower"
            for name in ("vocab_size", "max_position_embeddings", "projection_size")},
-        f"{_TEXT}pad_token_id": "captions are filled up with it",
         **{f"{_VISION}{name}": "the sizes of the image tower" for name in ("image_size", "patch_size", "num_channels")},
+        "tokenizer_config.pad_token_id": "captions are filled up with it: the padding token of the tokeniser",
         **PROCESSOR_DONE,
     },
     refused={
@@ -30,7 +30,8 @@ OPTIONS = OptionTable(
         **PROCESSOR_REFUSED,
     },
     without_effect={
-        **{k: why for k, why in without_effect(("", _TEXT, _VISION)).items() if k != f"{_TEXT}pad_token_id"},
+        **without_effect(("", _TEXT, _VISION)),
+        f"{_TEXT}pad_token_id": "captions are filled up with the padding token of the tokeniser, as by its processor",
         **{f"{tower}eos_token_id": "the caption is its last position" for tower in (_TEXT, _VISION)},
         "eos_token_id": "the caption is its last position",
         **{f"{tower}projection_dim": "not read by SigLIP" for tower in ("", _TEXT, _VISION)},

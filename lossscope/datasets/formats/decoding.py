@@ -1,0 +1,106 @@
+"""Decode one picture file to a square array of pixels, resized by Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from lossscope.errors import InputError
+
+from .tar_index import TarMember
+
+Pixels = npt.NDArray[np.uint8]
+Resample = Literal["bilinear", "bicubic"]
+Fit = Literal["square", "short-side", "short-side-floor", "squeeze"]
+"""How a picture becomes a square: its middle square resized; its short side resized, then the middle cut out (at a
+rounded offset as torchvision, or at one rounded down as transformers); or the whole of it squeezed."""
+Rgb = Literal["first", "last"]
+"""When a picture becomes RGB: before it is resized, or after, so that it is resized in the mode of its file."""
+_KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+_MAX_RESIZED = 1 << 26  # pixels of a resized picture, and between its two passes
+_ADVICE = "replace the file, or leave such files out with on_error=skip"
+
+
+def decode(
+    path: Path | TarMember, size: int, fit: Fit = "square", resample: Resample = "bilinear", rgb: Rgb = "first"
+) -> Pixels:
+    """Decode one file to (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
+    image, kernel = _open(path, _to_rgb if rgb == "first" else Image.Image.copy), _KERNELS[resample]
+    try:
+        square = _to_square(path, image, size, fit, kernel)
+    except InputError:
+        raise
+    except ValueError as problem:  # of modes that Pillow does not resize
+        raise InputError(
+            f"{path} must be of a mode that can be resized; got {image.mode} ({problem}): {_ADVICE}"
+        ) from None
+    return np.ascontiguousarray(np.asarray(_to_rgb(square), dtype=np.uint8).transpose(2, 0, 1))
+
+
+def open_rgb(path: Path | TarMember) -> Image.Image:
+    """Return the picture in a file in RGB. Raises InputError naming the file."""
+    return _open(path, _to_rgb)
+
+
+def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    """Return what `convert` makes of the picture in a file. Raises InputError naming the file."""
+    try:
+        with path.open("rb") as file, Image.open(file) as image:
+            if not min(image.size):
+                raise ValueError("no pixels")
+            return convert(image)
+    except Exception as problem:  # Pillow can raise anything for a damaged file
+        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
+        raise InputError(f"{path} must be a whole picture; got {reason}: {_ADVICE}") from None
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    """Return a picture in RGB, those with transparency over RGBA, which is of the same colours and no warning."""
+    return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
+
+
+def require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[int, int]) -> None:
+    """Raise InputError when resizing a picture takes more than 2²⁶ pixels, as that of a long thin one does.
+
+    Args:
+        path: of the picture, for the message.
+        old: its width and height.
+        new: those after it is resized, first along the width, then along the height.
+    """
+    if new[0] * max(old[1], new[1]) > _MAX_RESIZED:
+        got = f"{old[0]} x {old[1]}, resized to {new[0]} x {new[1]}"
+        raise InputError(f"{path} must be of at most {_MAX_RESIZED} pixels when it is resized; got {got}: {_ADVICE}")
+
+
+def _to_square(
+    path: Path | TarMember, image: Image.Image, size: int, fit: Fit, kernel: Image.Resampling
+) -> Image.Image:
+    if fit == "square":
+        return image.resize((size, size), kernel, box=_middle_square(*image.size))
+    if fit == "squeeze":
+        require_resizable(path, image.size, (size, size))
+        return image.resize((size, size), kernel)
+    return _cut_middle(path, image, size, fit, kernel)
+
+
+def _cut_middle(
+    path: Path | TarMember, image: Image.Image, size: int, fit: Fit, kernel: Image.Resampling
+) -> Image.Image:
+    """Return the middle square of a picture whose short side is resized first."""
+    short = min(image.size)
+    width, height = (size if side == short else int(size * side / short) for side in image.size)
+    require_resizable(path, image.size, (width, height))
+    left, top = ((side - size) / 2 for side in (width, height))
+    corner = (int(left), int(top)) if fit == "short-side-floor" else (round(left), round(top))
+    return image.resize((width, height), kernel).crop((*corner, corner[0] + size, corner[1] + size))
+
+
+def _middle_square(width: int, height: int) -> tuple[float, float, float, float]:
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    return (left, top, left + side, top + side)

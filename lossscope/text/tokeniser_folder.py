@@ -1,0 +1,69 @@
+"""What the files beside tokenizer.json say of a tokeniser: its length, clean-up of captions, and padding token."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lossscope.errors import InputError
+
+_SIGLIP = ("SiglipTokenizer", "SiglipTokenizerFast")
+_USUAL_PADDING = {**dict.fromkeys(_SIGLIP, "</s>"), **dict.fromkeys(("GemmaTokenizer", "GemmaTokenizerFast"), "<pad>")}
+
+
+def read_settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, Any]:
+    """Return a JSON file of a folder, {} when it has none. Raises InputError for a damaged one."""
+    path = folder / name
+    if not path.is_file():
+        return {}
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} must be a readable JSON file; {error}") from error
+    return settings if isinstance(settings, dict) else {}
+
+
+def find_cleaning(settings: dict[str, Any], folder: Path) -> str:
+    """Return how the folder's tokeniser cleans captions outside of tokenizer.json: SigLIP's does."""
+    if settings.get("tokenizer_class") not in _SIGLIP:
+        return ""
+    if settings.get("do_lower_case", True) is not True:
+        raise InputError(f"do_lower_case of {folder / 'tokenizer_config.json'} must be true to be read; it is not")
+    return "siglip"
+
+
+def find_padding(folder: Path) -> int | None:
+    """Return the id with which a folder's tokeniser fills captions up, as transformers finds it; None without one."""
+    content = read_settings(folder, "tokenizer.json")
+    token = _find_padding_token(folder, content)
+    return None if token is None else _ids_of(content).get(token)
+
+
+def _find_padding_token(folder: Path, content: dict[str, Any]) -> str | None:
+    """Return the first padding token that the files of a folder name."""
+    settings = read_settings(folder)
+    padding = content.get("padding")
+    stated = [
+        settings.get("pad_token"),
+        read_settings(folder, "special_tokens_map.json").get("pad_token"),
+        padding.get("pad_token") if isinstance(padding, dict) else None,
+        _USUAL_PADDING.get(str(settings.get("tokenizer_class"))),
+    ]
+    texts = (token.get("content") if isinstance(token, dict) else token for token in stated)
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def _ids_of(content: dict[str, Any]) -> dict[str, int]:
+    """Return token -> id of tokenizer.json, added tokens included; {} for a damaged one."""
+    model, added = content.get("model"), content.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    ids: dict[str, int] = {}
+    if isinstance(vocabulary, dict):
+        ids = {token: number for token, number in vocabulary.items() if type(number) is int}
+    elif isinstance(vocabulary, list):  # of unigrams: [token, log probability], in the order of the ids
+        ids = {row[0]: number for number, row in enumerate(vocabulary) if isinstance(row, list) and row}
+    for token in added if isinstance(added, list) else ():
+        if isinstance(token, dict) and type(token.get("id")) is int:
+            ids[str(token.get("content"))] = token["id"]
+    return ids

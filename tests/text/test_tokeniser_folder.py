@@ -1,0 +1,47 @@
+"""Is the token that fills captions up found where transformers finds it?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lossscope.text.tokeniser_folder import find_padding
+
+ADDED = {"added_tokens": [{"id": 7, "content": "<pad>"}]}
+UNIGRAMS = {"model": {"vocab": [["<unk>", 0.0], ["</s>", 0.0], ["a", -1.0]]}}
+PARTS = {"model": {"vocab": {"<unk>": 0, "<pad>": 4}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "expected"),
+    [
+        (PARTS, {"pad_token": "<pad>"}, 4),
+        ({**PARTS, **ADDED}, {"pad_token": {"content": "<pad>"}}, 7),
+        (UNIGRAMS, {"pad_token": "</s>"}, 1),
+        (UNIGRAMS, {"tokenizer_class": "SiglipTokenizer"}, 1),
+        ({**PARTS, "padding": {"pad_token": "<pad>", "pad_id": 4}}, {}, 4),
+        ({**UNIGRAMS, **ADDED}, {"tokenizer_class": "GemmaTokenizerFast"}, 7),
+        (UNIGRAMS, {"pad_token": "<pad>"}, None),
+        (UNIGRAMS, {}, None),
+        ({"model": 3, "added_tokens": "x"}, {"pad_token": "<pad>"}, None),
+    ],
+)
+def test_the_padding_token_is_that_of_the_tokeniser(
+    content: dict[str, Any], settings: dict[str, Any], expected: int | None, tmp_path: Path
+) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert find_padding(tmp_path) == expected
+
+
+def test_an_older_map_names_it_too(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps(PARTS))
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<pad>"}))
+    assert find_padding(tmp_path) == 4
+
+
+def test_a_folder_without_a_tokeniser_has_none(tmp_path: Path) -> None:
+    assert find_padding(tmp_path) is None
