@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.text.clip_captions import fit_to_clip
+from lossscope.text.clip_tokeniser import fit_to_clip
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 

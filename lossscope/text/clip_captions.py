@@ -5,37 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from lossscope.errors import InputError
 
 from .byte_pairs import WORDS, build_splitter
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from .subwords import Subwords
-
 SPECIAL_WORDS = {"clip": ("<|startoftext|>", "<|endoftext|>"), "open_clip": ("<start_of_text>", "<end_of_text>")}
 """Cleaning -> the words in captions that are its start and its end; the words of the other are plain text."""
-
-
-def fit_to_clip(tokeniser: Subwords, cleaning: str, context: int) -> Subwords:
-    """Return byte pairs that read captions as OpenAI's CLIP (`clip`) or open_clip. Raises InputError for other parts.
-
-    Args:
-        tokeniser: of a folder, or of merges.
-        cleaning: one of SPECIAL_WORDS.
-        context: ids of the model's longest caption, to which longer ones are cut.
-    """
-    if not has_byte_pairs(tokeniser.content):
-        kind = json.loads(tokeniser.content)["model"].get("type")
-        raise InputError(
-            f"captions of OpenAI's CLIP and open_clip's must be cut into byte pairs with </w> at the end of a word; "
-            f"got a tokeniser of {kind}: name the folder of CLIP's, or bpe_simple_vocab_16e6.txt.gz"
-        )
-    return replace(tokeniser, cleaning=cleaning, max_length=context)
 
 
 def has_byte_pairs(content: str) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.text.byte_pairs import MERGES_FILE
-from lossscope.text.clip_captions import SPECIAL_WORDS, fit_to_clip
+from lossscope.text.clip_captions import SPECIAL_WORDS
+from lossscope.text.clip_tokeniser import fit_to_clip
 from lossscope.text.subwords import TOKENISER_FILES, Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary, is_vocabulary, read_vocabulary
