@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +106,6 @@ def train(
     """
     from lossscope.training import loop
     from lossscope.training.monitor import ProbeSchedule
-    from lossscope.training.reading import read_as_authors
 
     if probe_every is not None and not probe and resume is None:
         raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
@@ -126,10 +126,7 @@ def train(
             loop.resume(folder, choices.get("epochs"), place, save_every, report, on_epoch, trust_code)
         else:
             schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
-            recipe, notices = read_as_authors(recipe)
-            for text in notices:
-                notice(f"Note: {text}.", quiet)
-            loop.train(recipe, folder, place, save_every, report, on_epoch, schedule)
+            loop.train(recipe, folder, place, save_every, report, on_epoch, schedule, partial(_note, quiet=quiet))
     typer.echo(folder)
 
 
@@ -177,6 +174,10 @@ def _epoch_lines(folder: Path, tensorboard: bool, quiet: bool) -> Iterator[Calla
     finally:
         if writer:
             writer.close()
+
+
+def _note(text: str, quiet: bool) -> None:
+    notice(f"Note: {text}.", quiet)
 
 
 def _line(row: dict[str, Any]) -> str:

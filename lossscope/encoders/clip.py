@@ -81,7 +81,7 @@ class CLIP(EncoderSpec):
             raise InputError(f"model is for released files, which state no heads; got {self.model} for a new CLIP")
         if self.path is None:
             return ClipModel(self._new_config(item_shape, vocabulary_size), self.layer, item_shape)
-        config, weights = self._read_folder(self.path)
+        _, config, weights = self._read_folder(self.path)
         with torch.device("meta"):
             require_fit(ClipModel(config, "none", item_shape).state_dict(), weights, f"the folder {self.path}")
         model = ClipModel(config, self.layer, item_shape)
@@ -96,18 +96,19 @@ class CLIP(EncoderSpec):
         return ClipModel(config, self.layer, item_shape)
 
     def stored_files(self) -> Mapping[str, str]:
-        return {} if self.path is None else {"config": json.dumps(self._read_folder(self.path)[0])}
+        return {} if self.path is None else {"config": json.dumps(self._read_folder(self.path)[1])}
 
     def reading(self) -> Mapping[str, str]:
         if self.path is None:
             return {}
-        side = build_clip_config(self._read_folder(self.path)[0]).vision_config.image_size
-        return read_reading(read_container(self.path), side)
+        released, config, _ = self._read_folder(self.path)
+        return read_reading(released, build_clip_config(config).vision_config.image_size)
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         if self.path is not None:
-            context = build_clip_config(self._read_folder(self.path)[0]).text_config.max_position_embeddings
-            parts, cleaning = Subwords.from_folder(self.path, context), cleaning_of(read_container(self.path))
+            released, config, _ = self._read_folder(self.path)
+            context = build_clip_config(config).text_config.max_position_embeddings
+            parts, cleaning = Subwords.from_folder(self.path, context), cleaning_of(released)
             return fit_to_clip(parts, cleaning, context) if cleaning else parts
         return Subwords.train(captions, self.subwords, max_length=self.context)
 
@@ -139,14 +140,14 @@ class CLIP(EncoderSpec):
             cleaning=cleaning_of(released),
         )
 
-    def _read_folder(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return configuration and weights of a folder. Raises InputError for options that are not done here."""
+    def _read_folder(self, path: Path) -> tuple[ReleasedFile, dict[str, Any], dict[str, Tensor]]:
+        """Return a folder, with its configuration and weights. Raises InputError for options that are not done here."""
         released = read_container(path)
         weights = select_weights(released)
         config = read_configuration(released, weights)
         OPTIONS.require_known(released.options, (), path)
         require_stored(self, config, build_clip_config(config), sizes=True)
-        return config, weights
+        return released, config, weights
 
     def _new_config(self, shape: ItemShape, vocabulary: int) -> dict[str, Any]:
         side = shape[1] if isinstance(shape, tuple) and len(shape) == 3 else 0

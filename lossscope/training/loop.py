@@ -55,6 +55,7 @@ def train(
     progress: Progress | None = None,
     on_epoch: OnEpoch | None = None,
     probe_schedule: ProbeSchedule | None = None,
+    on_notice: Callable[[str], None] | None = None,
 ) -> Run:
     """Train from the start into a new folder.
 
@@ -66,12 +67,16 @@ def train(
         progress: called with (label, done, of).
         on_epoch: called with each row of metrics.csv.
         probe_schedule: which probes run on which batches.
+        on_notice: called with what the user should know before it begins.
 
     Raises:
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
     """
     recipe, notices = read_as_authors(recipe)
+    for text in notices:
+        if on_notice is not None:
+            on_notice(text)
     components = resolve(recipe)
     run = Run(out, writes=process_group().main)
     run.require_new()

@@ -52,3 +52,11 @@ def test_cached_vectors_depend_on_words_and_on_punkt(monkeypatch: pytest.MonkeyP
     keys.append(words_key(checkpoint()))
     assert len(set(keys)) == 3
     assert words_key(checkpoint(training={}, word_tokeniser="words")) == ()
+
+
+def test_of_many_captions_some_are_counted(split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lossscope.sources._released._COUNTED", 4)
+    (notice,) = notices_of_released(checkpoint(), split)
+    every = -(-len(split.captions) // 4)
+    assert every > 1
+    assert notice.startswith(f"0.00% of {2 * len(split.captions[::every])} tokens")
