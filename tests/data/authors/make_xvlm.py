@@ -20,6 +20,7 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import torch
+import transformers.modeling_utils  # noqa: F401 asks for timm, so before that is replaced
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
