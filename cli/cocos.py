@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lossscope.core.types import Convention
+from lossscope.core.types import Convention, WeightUnit
 
 from ._options import usage, with_options
 from ._output import notice
@@ -28,6 +28,12 @@ def cocos(
     eps: Annotated[
         list[float], typer.Option(help="Threshold: what is strictly above it counts; repeat for several.")
     ] = [0.01],  # noqa: B006 - read by typer, never changed
+    unit: Annotated[
+        WeightUnit,
+        typer.Option(
+            help="Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself."
+        ),
+    ] = "paper",
     convention: Annotated[Convention, typer.Option(help="Way of counting.")] = "corrected",
     curve: Annotated[
         Path | None, typer.Option(help="Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")
@@ -45,8 +51,11 @@ def cocos(
 
     `lossscope cocos ckpt.pt --objective ntxent:tau=0.02..0.2/4 --curve curve.pdf`
 
-    A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means and
-    population standard deviations are over batches.
+    `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
+
+    A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means are
+    over queries, standard deviations over full batches. Your own loss has no paper, and is counted in shares of its
+    saturated weight, as a softmax is; --unit relative puts every loss on this scale.
     """
     from lossscope.engine.selection import Selection
 
@@ -55,14 +64,14 @@ def cocos(
             raise usage(f"--eps must be a finite number >= 0; got {value:g}")
     if curve is not None and curve.suffix.lower() not in PICTURES:
         raise usage(f"--curve must end in .csv, .pdf, .png or .svg; got {curve.name!r}")
-    specs = [f"cocos:eps={value!r},convention={convention}" for value in dict.fromkeys(eps)]
+    specs = [f"cocos:eps={value!r},convention={convention},unit={unit}" for value in dict.fromkeys(eps)]
     if curve is not None:
         specs[0] += ",curve=true"
     rows, batches = run_sweep(options, "cocos", Selection.of(specs))
     if curve is not None and writes_results():
         _write_curve(batches, curve, eps[0])
         notice(f"Wrote {curve}.", options.quiet)
-    print_summary(options, rows, {"name": "cocos", "convention": convention})
+    print_summary(options, rows, {"name": "cocos", "convention": convention, "unit": unit})
 
 
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:

@@ -42,11 +42,14 @@ if TYPE_CHECKING:
     from .sources.base import load
 
 
-def objective(spec: str) -> Any:
-    """Return the objective of a spec: ``objective("ntxent:tau=0.1")(S, mask).W``."""
-    from .registry import build
+def objective(spec: Any) -> Any:
+    """Return the objective of a spec, or of a function or module that computes a loss.
 
-    return build("objectives", spec)
+    ``objective("ntxent:tau=0.1")(S, mask).W`` is dL/dS.
+    """
+    from .objectives.custom.as_objective import as_objective
+
+    return as_objective(spec)
 
 
 def probe(spec: str) -> Any:

@@ -15,5 +15,9 @@ class Interrupted(Exception):
     """Work was interrupted by a signal; everything finished so far has been saved."""
 
 
+class UnsupportedLoss(InputError):
+    """A user's loss computes something that W of images against captions does not describe."""
+
+
 class SpecError(InputError):
     """A spec such as ``ntxent:tau=0.1`` cannot be read or names something that does not exist."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -34,6 +34,13 @@ class Counts:
     n_eff: Tensor  # (q,) (Σ w)² / Σ w² over the negatives: the number of equal weights that are as even; NaN if Σ w = 0
     skipped: Tensor  # (q,) bool, rows without a positive or a negative: zero everywhere and in no denominator
 
+    def scale_weights(self, factor: float) -> Counts:
+        """Return the same counts of weights that are `factor` times as large; eps was scaled by the caller."""
+        if factor == 1:
+            return self
+        above, below, positive = (mass * factor for mass in (self.mass_above, self.mass_below, self.positive))
+        return replace(self, mass_above=above, mass_below=below, positive=positive)
+
 
 @dataclass(frozen=True)
 class CountedWeights:
@@ -60,6 +67,12 @@ class CountedWeights:
             n_eff=self.n_eff,
             skipped=self.skipped,
         )
+
+    def scale(self, factor: float) -> CountedWeights:
+        """Return weights that are `factor` times as large."""
+        if factor == 1:
+            return self
+        return replace(self, weights=self.weights * factor, positive=self.positive * factor)
 
     @classmethod
     def concatenate(cls, parts: list[CountedWeights]) -> CountedWeights:

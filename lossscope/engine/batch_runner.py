@@ -19,6 +19,7 @@ from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.units import resolve_unit
 from lossscope.probes.base import Probe
 from lossscope.registry import short_spec, spec_of
 from lossscope.spec import Spec
@@ -26,7 +27,15 @@ from lossscope.spec import Spec
 from . import large_batches, small_batches
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
-from .run_probes import ProbePlan, ProbeResult, Values, batch_statistics, plan_probes, run_probes
+from .run_probes import (
+    ProbePlan,
+    ProbeResult,
+    Values,
+    batch_statistics,
+    plan_of_direction,
+    plan_probes,
+    run_probes,
+)
 
 # the place of the first batch of some rows of S, and what every probe computed from them
 _Results = list[tuple[int, list[ProbeResult]]]
@@ -117,7 +126,7 @@ class BatchRunner:
             self.embedded, stack, self.plan.options.same_image, embeddings, "keys" in reads, buffers,
             "gradients" in reads,
         )  # fmt: skip
-        return [list(run_probes(rows, self.probe_plan)) for rows in directions]
+        return [list(run_probes(rows, plan_of_direction(self.probe_plan, rows.shape.direction))) for rows in directions]
 
     def _run_large(self, batch: Batch, index: int) -> _Results:
         """Every probe on each direction of a batch, by all processes together."""
@@ -155,7 +164,7 @@ class BatchRunner:
         size, rows, queries = self.plan.options.batch_size or images, [], []
         for place, some in results:
             for one in some:
-                key = {**self._key(one), "queries": one.shape.queries, "batch_size": size}
+                key = {**self._key(one), "queries": one.shape.queries, "items": images, "batch_size": size}
                 rows.append(_Statistics(key, place, one.shape.batches, next(statistics)))
                 if self.plan.options.per_query and one.probe.axis == "query":
                     queries.append(self._query_rows(one, place))
@@ -169,15 +178,17 @@ class BatchRunner:
         return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **values})
 
     def _key(self, result: ProbeResult) -> dict[str, Any]:
+        objective, unit = result.objective, getattr(result.probe, "unit", None)
         return {
             "source": self.embedded.name,
             "sampling": self.batching.sampling.mode,
             "seed": self.plan.options.seed,
-            "objective": self._specs[result.objective],
-            "direction": result.shape.direction,
+            "objective": self._specs[objective],
+            "direction": result.direction,
             "probe": self._labels[result.probe],
             "convention": getattr(result.probe, "convention", None),
             "eps": getattr(result.probe, "eps", float("nan")),
+            "weight_unit": None if unit is None or objective is None else resolve_unit(objective, unit),
         }
 
 
@@ -219,9 +230,9 @@ def _batch_rows(results: Sequence[_Statistics]) -> pd.DataFrame:
 
 
 def _label(probe: Probe, probes: Sequence[Probe]) -> str:
-    """The probe's name, or its spec where another probe has the same name, eps and convention."""
+    """The probe's name, or its spec where another probe has the same name, eps, convention and unit."""
     twins = [one for one in probes if one != probe and type(one) is type(probe)]
-    same = ("eps", "convention")
+    same = ("eps", "convention", "unit")
     if any(all(getattr(one, key, None) == getattr(probe, key, None) for key in same) for one in twins):
         return short_spec(probe)
     return Spec.parse(spec_of(probe)).name

@@ -15,10 +15,11 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep, SameImage
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
-from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, run_probes
+from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, plan_of_direction, run_probes
 from .tiled.matrix import ROWS, TiledMatrix, row_slices
 from .tiled.one_pass import TiledRows, TilePass
 from .tiled.sparse_mask import SparseMask
@@ -45,11 +46,13 @@ class LargeBatchRunner:
         mask = SparseMask.of(batch, embedded.caption_image, self.same_image)
         shapes = _shapes(batch)
         by_tiles = [pair for pair in self.plan if needs_one_pass(*pair)]
-        by_panels = [pair for pair in self.plan if not needs_one_pass(*pair)]
         tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles else None
-        for transposed in (False, True):
-            results = list(run_probes(tiled.t2i if transposed else tiled.i2t, by_tiles)) if tiled else []
-            results += self._run_panels(by_panels, matrix, mask, shapes, transposed) if by_panels else []
+        for transposed, shape in enumerate(shapes):
+            plan = plan_of_direction(self.plan, shape.direction)
+            of_tiles = [pair for pair in plan if pair in by_tiles]
+            by_panels = [pair for pair in plan if pair not in by_tiles]
+            results = list(run_probes(tiled.t2i if transposed else tiled.i2t, of_tiles)) if tiled else []
+            results += self._run_panels(by_panels, matrix, mask, shapes, bool(transposed)) if by_panels else []
             yield sorted(results, key=lambda result: self.plan.index((result.objective, result.probe)))
 
     def _run_tiles(
@@ -57,7 +60,7 @@ class LargeBatchRunner:
     ) -> Pair[TiledRows]:
         """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
         objectives = list(dict.fromkeys(objective for objective, _ in plan if objective is not None))
-        eps = [e for _, probe in plan if (e := getattr(probe, "eps", None)) is not None]
+        eps = [e for objective, probe in plan for e in _eps_of(objective, probe)]
         extremes = any("extremes" in probe.reads for _, probe in plan)
 
         def run(rows: int) -> Pair[TiledRows]:
@@ -107,7 +110,19 @@ def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
         return False
     if objective is None:
         return True
-    return objective.counting_rule is not None and getattr(probe, "convention", "corrected") == "corrected"
+    if objective.counting_rule is None or getattr(probe, "convention", "corrected") != "corrected":
+        return False
+    return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
+
+
+def _eps_of(objective: Objective | None, probe: Probe) -> list[float]:
+    """Return the threshold of a probe in the scale of the objective's paper, which tiles are counted in."""
+    eps = getattr(probe, "eps", None)
+    if eps is None or objective is None:
+        return []
+    factor = unit_factor(objective, getattr(probe, "unit", "paper"))
+    assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
+    return [eps / factor]
 
 
 def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, pair_mask
-from lossscope.core.types import Direction
+from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Axis, Probe, Reducer, Statistic, reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec
 
-from .run_probes import ProbePlan, plan_probes, run_probes
+from .run_probes import ProbePlan, label_of, plan_of_direction, plan_probes, run_probes
 
 HALF_TYPES = (torch.float16, torch.bfloat16)  # converted to float32 before anything is computed
 
@@ -49,11 +49,11 @@ class OneBatch:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """`i2t/C_neg`, ...; `i2t/PROBE/C_neg` with the probe's spec if two probes have a statistic of one name."""
-        pairs = [(short_spec(probe), statistic.name) for _, probe, statistic in self._statistics]
-        number = Counter(name for _, name in pairs)
-        names = [name if number[name] == 1 else f"{probe}/{name}" for probe, name in pairs]
-        return tuple(f"{direction}/{name}" for direction in ("i2t", "t2i") for name in names)
+        """`i2t/C_neg`, ...; `i2t/PROBE/C_neg` with the probe's spec if two probes have a statistic of one name.
+
+        `both/C_neg` of an objective that has one gradient for both directions.
+        """
+        return tuple(column for of_direction in self._of_directions for column in of_direction.columns)
 
     def __call__(
         self, S: Tensor, mask: Mask, images: Tensor | None = None, captions: Tensor | None = None
@@ -79,20 +79,54 @@ class OneBatch:
             images, captions = (None if x is None else _zero_unless(all_finite, x) for x in (images, captions))
             if self.objective.needs_embeddings and images is not None and captions is not None:
                 mask = replace(mask, info={**mask.info, "queries": images, "candidates": captions})
-            directions = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
-            columns = [[result.columns() for result in run_probes(rows, self._plan)] for rows in directions]
-            groups = [columns] if len(S) == S.shape[1] else [[direction] for direction in columns]
-            values = torch.cat([self._reduce(group) for group in groups])
-            finite, *numbers = torch.cat([all_finite.double()[None], values.flatten()]).tolist()
-        half = len(numbers) // 2
-        return bool(finite), [numbers[start + index] for start in (0, half) for index in self._order]
+            rows = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
+            values = self._values(rows, one_reduction=len(S) == S.shape[1])
+            finite, *numbers = torch.cat([all_finite.double()[None], *values]).tolist()
+        return bool(finite), numbers
 
-    def _reduce(self, directions: Sequence[Sequence[Mapping[str, Tensor]]]) -> Tensor:
-        """(directions, statistics) in the order of `_groups`; all directions have the same number of elements.
+    def _values(self, rows: Sequence[DenseRows], one_reduction: bool) -> list[Tensor]:
+        """(statistics,) of each direction; reduced in one call where both have the same statistics and elements."""
+        i2t, t2i = self._of_directions
+        columns = [one.run(of_direction) for one, of_direction in zip(self._of_directions, rows, strict=True)]
+        if one_reduction and i2t.plan == t2i.plan:
+            return list(i2t.reduce(columns))
+        return [one.reduce([own])[0] for one, own in zip(self._of_directions, columns, strict=True)]
 
-        Args:
-            directions: for each direction the columns of each result.
-        """
+    @cached_property
+    def _of_directions(self) -> tuple[_OneDirection, _OneDirection]:
+        plan = plan_probes([self.objective], self.probes)
+        i2t, t2i = (_OneDirection(plan_of_direction(plan, direction), direction) for direction in DIRECTIONS)
+        return i2t, t2i
+
+
+_Columns = Sequence[Mapping[str, Tensor]]  # the columns of each result
+
+
+@dataclass(frozen=True)
+class _OneDirection:
+    """The probes that are run on one direction of a batch, and the order of their statistics."""
+
+    plan: ProbePlan
+    direction: Direction
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Name of each statistic."""
+        triples = [(objective, short_spec(probe), one.name) for objective, probe, one in self._planned]
+        number = Counter(name for _, _, name in triples)
+        return tuple(
+            f"{label_of(objective, self.direction)}/{name if number[name] == 1 else f'{probe}/{name}'}"
+            for objective, probe, name in triples
+        )
+
+    def run(self, rows: DenseRows) -> _Columns:
+        """Return the columns of each probe."""
+        return [result.columns() for result in run_probes(rows, self.plan)]
+
+    def reduce(self, directions: Sequence[_Columns]) -> Tensor:
+        """(directions, statistics); all directions have this plan and the same number of elements."""
+        if not self._planned:
+            return torch.zeros(len(directions), 0, dtype=torch.float64)
         reduced = []
         for (reducer, axis), members in self._groups.items():
             columns = {
@@ -103,24 +137,27 @@ class OneBatch:
             if axis == "query":
                 columns["skipped"] = torch.cat([results[members[0][1]]["skipped"] for results in directions])
             reduced.append(reduce_column(Statistic("all", "all", reducer, ""), columns, len(directions)))
-        return torch.cat(reduced, 1)
+        return torch.cat(reduced, 1)[:, self._order]
 
     @cached_property
-    def _plan(self) -> ProbePlan:
-        return plan_probes([self.objective], self.probes)
+    def _planned(self) -> list[tuple[Objective | None, Probe, Statistic]]:
+        return [(objective, probe, one) for _, objective, probe, one in self._statistics]
 
     @cached_property
-    def _statistics(self) -> list[tuple[int, Probe, Statistic]]:
+    def _statistics(self) -> list[tuple[int, Objective | None, Probe, Statistic]]:
         """Every statistic that is one number, with the index of its probe in the plan."""
-        planned = [(probe, probe.statistics(objective)) for objective, probe in self._plan]
-        every = [(index, probe, one) for index, (probe, statistics) in enumerate(planned) for one in statistics]
-        return [item for item in every if item[2].reducer != "curve"]
+        return [
+            (index, objective, probe, statistic)
+            for index, (objective, probe) in enumerate(self.plan)
+            for statistic in probe.statistics(objective)
+            if statistic.reducer != "curve"
+        ]
 
     @cached_property
     def _groups(self) -> dict[tuple[Reducer, Axis], list[tuple[int, int, str]]]:
         """Statistics that are reduced in one call: (index in `_statistics`, index in the plan, column) of each."""
         groups: dict[tuple[Reducer, Axis], list[tuple[int, int, str]]] = {}
-        for index, (result, probe, statistic) in enumerate(self._statistics):
+        for index, (result, _, probe, statistic) in enumerate(self._statistics):
             member = (index, result, statistic.column)
             groups.setdefault((statistic.reducer, probe.axis), []).append(member)
         return groups
@@ -143,6 +180,11 @@ def i2t_mask(S: Tensor, mask: Mask | None) -> Mask:
         if len(S) != S.shape[1] or len(S) < 2:
             raise InputError(f"S of pairs must be (b, b), b at least 2; got {tuple(S.shape)}. Give the mask of others")
         return pair_mask(torch.arange(len(S), device=S.device))
+    if not isinstance(mask, Mask):
+        raise InputError(
+            f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
+            "both (images, captions) of bool"
+        )
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
     if mask.direction != "i2t":

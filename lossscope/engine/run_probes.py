@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.types import CountedDirection, Direction
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulators, Axis, Probe, Reducer, Statistic, concatenate, reduce_column
 from lossscope.probes.views.view import BatchShape, RowsOfS, View
@@ -29,6 +30,11 @@ class ProbeResult:
     accumulators: Accumulators
     skipped: Tensor  # (k·q,) bool, queries without a positive or without a negative
 
+    @property
+    def direction(self) -> CountedDirection:
+        """The direction of the rows; `both` where the objective has one gradient for the two."""
+        return label_of(self.objective, self.shape.direction)
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the statistics of each batch."""
         statistics = self.probe.statistics(self.objective)
@@ -45,6 +51,24 @@ def plan_probes(objectives: Sequence[Objective], probes: Sequence[Probe]) -> Pro
     """Return which probe is run on which objective, those that need no objective first."""
     without: list[tuple[Objective | None, Probe]] = [(None, probe) for probe in probes if not probe.needs_objective]
     return [*without, *((objective, probe) for objective in objectives for probe in probes if probe.needs_objective)]
+
+
+def plan_of_direction(plan: ProbePlan, direction: Direction) -> ProbePlan:
+    """Return the part of a plan that is run on a direction: objectives that have a gradient of it.
+
+    One gradient for both directions is run on i2t, where the rows of W are images.
+    """
+    return [
+        (objective, probe)
+        for objective, probe in plan
+        if objective is None or label_of(objective, direction) in objective.counted_directions
+    ]
+
+
+def label_of(objective: Objective | None, direction: Direction) -> CountedDirection:
+    """Return what numbers of rows of a direction are of: `both`, where the objective has one gradient for the two."""
+    has_both = objective is not None and "both" in objective.counted_directions
+    return "both" if has_both and direction == "i2t" else direction
 
 
 def run_probes(rows: RowsOfS, plan: ProbePlan) -> Iterator[ProbeResult]:

@@ -9,9 +9,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import Mask, pair_mask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import two_candidate_weights
+from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build, expand, short_spec, spec_of
 
 TRIPLETS = ("con", "nca", "cir")
@@ -20,14 +21,14 @@ FINE, COARSE = 201, 41  # points along a side; COARSE where the objective is cal
 
 
 def weight_field(
-    objective: str | Objective, low: float = -1.0, high: float = 1.0, points: int | None = None
+    objective: ObjectiveLike, low: float = -1.0, high: float = 1.0, points: int | None = None
 ) -> pd.DataFrame:
     """Return W of queries with two candidates on a grid: columns objective, s_pos, s_neg, w_pos, w_neg.
 
     w_pos = dL/ds₊ and w_neg = dL/ds₋ come from the objective itself, not from a formula: one call on points² queries.
 
     Args:
-        objective: a spec, or the objective.
+        objective: a spec, the objective, or a function or module that computes a loss.
         low: smallest similarity.
         high: largest similarity.
         points: points along each side of the grid; None: 201, or 41 for coupled objectives and black boxes, which are
@@ -39,7 +40,7 @@ def weight_field(
     objective = _build(objective)
     steps = _steps(low, high, points or (COARSE if objective.coupled else FINE))
     s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
-    W = _two_candidates(objective, s_pos, s_neg)
+    W = two_candidate_weights(objective, s_pos, s_neg)
     columns = {"s_pos": s_pos, "s_neg": s_neg, "w_pos": W[:, 0], "w_neg": W[:, 1]}
     frame = pd.DataFrame({name: values.numpy() for name, values in columns.items()})
     return frame.assign(objective=spec_of(objective))
@@ -114,14 +115,14 @@ def pair_curves(
     for pair in pairs:
         relative = f",m_plus={m:g},m_minus={m:g}" if pair.endswith("-ms") else ""
         goal = build("objectives", f"goal:triplet=con,variant=released,pair={pair}{relative}{options}")
-        W = _two_candidates(goal, steps, steps)
+        W = two_candidate_weights(goal, steps, steps)
         for side, weight in (("positive", -W[:, 0]), ("negative", W[:, 1])):
             parts.append(pd.DataFrame({"label": pair, "side": side, "s": steps.numpy(), "weight": weight.numpy()}))
     return pd.concat(parts, ignore_index=True)
 
 
 def objective_curves(
-    objective: str | Objective,
+    objective: ObjectiveLike,
     low: float = -1.0,
     high: float = 1.0,
     points: int | None = None,
@@ -130,7 +131,7 @@ def objective_curves(
     """Return |dL/ds₊| against s₊ and |dL/ds₋| against s₋ of an objective: columns label, side, s, weight.
 
     Args:
-        objective: a spec, or the objective.
+        objective: a spec, the objective, or a function or module that computes a loss.
         low: smallest similarity.
         high: largest similarity.
         points: of each curve; 201 unless given.
@@ -141,8 +142,8 @@ def objective_curves(
     steps = _steps(low, high, points or FINE)
     s_pos, s_neg = other or ((low + high) / 2, (low + high) / 2)
     fixed = f"other {s_neg:g}" if s_pos == s_neg else f"other: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
-    positive = _two_candidates(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
-    negative = _two_candidates(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
+    positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
+    negative = two_candidate_weights(objective, torch.full_like(steps, s_pos), steps)[:, 1].abs()
     parts = [
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
         for side, weight in (("positive", positive), ("negative", negative))
@@ -150,14 +151,14 @@ def objective_curves(
     return pd.concat(parts, ignore_index=True).assign(label=f"{short_spec(objective)} ({fixed})")
 
 
-def weights_at(objective: str | Objective, cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
+def weights_at(objective: ObjectiveLike, cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
     """Return W at the (s₊, hardest s₋) of each query: the cloud with the columns objective, w_pos and w_neg.
 
     w_pos = dL/ds₊ and w_neg = dL/ds₋ are those of a query with these two candidates only; the weights of its other
     negatives are what the probes report.
 
     Args:
-        objective: a spec, or the objective.
+        objective: a spec, the objective, or a function or module that computes a loss.
         cloud: columns s_pos, s_neg and any others.
         limit: number of rows that are kept, evenly spaced, for an objective that is called once a point (coupled ones
             and black boxes).
@@ -169,7 +170,7 @@ def weights_at(objective: str | Objective, cloud: pd.DataFrame, limit: int = 200
     if built.coupled and len(cloud) > limit:
         cloud = cloud.iloc[torch.linspace(0, len(cloud) - 1, limit).round().long().numpy()]
     s_pos, s_neg = (torch.tensor(cloud[name].to_numpy(), dtype=torch.float64) for name in ("s_pos", "s_neg"))
-    W = _two_candidates(built, s_pos, s_neg).numpy()
+    W = two_candidate_weights(built, s_pos, s_neg).numpy()
     return cloud.assign(objective=spec_of(built), w_pos=W[:, 0], w_neg=W[:, 1]).reset_index(drop=True)
 
 
@@ -196,29 +197,14 @@ def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000)
     return pd.concat(parts, ignore_index=True)
 
 
-def _build(objective: str | Objective) -> Objective:
-    built: Objective = build("objectives", objective) if isinstance(objective, str) else objective
+def _build(objective: ObjectiveLike) -> Objective:
+    built = as_objective(objective)
     if built.coupled and built.relative:
         raise InputError(
             f"a field needs weights of two similarities alone; those of {spec_of(built)} depend on the "
             f"rest of the batch. Give its relative terms, e.g. {','.join(f'{name}=0.1' for name in built.relative)}"
         )
     return built
-
-
-def _two_candidates(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:
-    """W of queries with one positive (column 0) and one negative (column 1): (q,), (q,) -> (q, 2).
-
-    For an objective that takes whole batches, or whose rows influence each other, it is W of the first query of the two
-    pairs [[s₊, s₋], [s₋, s₊]], one call a point.
-    """
-    if objective.coupled:
-        pairs = pair_mask(torch.arange(2))
-        batches = torch.stack([s_pos, s_neg, s_neg, s_pos], dim=1).reshape(-1, 2, 2)
-        return torch.stack([objective(S, pairs).W[0] for S in batches])
-    match = torch.zeros(len(s_pos), 2, dtype=torch.bool)
-    match[:, 0] = True
-    return objective(torch.stack([s_pos, s_neg], dim=1), Mask(match, torch.ones_like(match))).W
 
 
 def _steps(low: float, high: float, points: int) -> Tensor:

@@ -15,15 +15,20 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .batch_groups import BatchGroup
 from .files import write_atomically, write_text
 
-SCHEMA = "lossscope.frame/3"
+SCHEMA = "lossscope.frame/4"
 SUMMARY_SCHEMA = "lossscope.summary/1"
 SUMMARY = (
-    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "unit", "convention",
-    "eps", "batch_size", "sampling", "seed",
+    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
+    "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
-KEYS = ("source", "objective", "direction", "probe", "convention", "eps", "batch_size", "sampling", "seed")
+OPTIONAL = ("n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
+_NUMBERS = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
+KEYS = (
+    "source", "objective", "direction", "probe", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -158,8 +163,9 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
 def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     """Return summary rows (columns SUMMARY) of wide rows of batches: mean and population std of each statistic.
 
-    n is the number of batches, n_defined that of the batches in the mean: those in which the statistic is finite. A
-    statistic that an objective does not have is absent.
+    n is the number of batches, n_defined of those in the mean, in which the statistic is finite, and n_spread of those
+    in the std; `short_batch` says how many items a batch has that is left out of it, see `BatchGroup`. A statistic that
+    an objective does not have is absent.
 
     Args:
         rows: wide rows, as in the parts of a Frame.
@@ -171,20 +177,22 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     key_columns, summary = rows[list(KEYS)], []
     group_of_row = key_columns.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first_rows = key_columns.iloc[np.unique(group_of_row, return_index=True)[1]]
-    for group, keys in enumerate(first_rows.itertuples(index=False)):
+    for group, keys in enumerate(first_rows.to_dict("records")):
         batches = np.flatnonzero(group_of_row == group)
+        averaged = BatchGroup.of(rows.iloc[batches])
         reported = frozenset[str]().union(*(statistic_sets[number] for number in np.unique(set_of_row[batches])))
         for column in (column for column, name in enumerate(names) if name in reported):
             of_batches = values[column, batches]
-            defined = of_batches[np.isfinite(of_batches)]
             summary.append({
-                **dict(zip(KEYS, keys, strict=True)),
+                **keys,
                 "statistic": names[column],
                 "unit": units[names[column]],
-                "mean": float(defined.mean()) if len(defined) else math.nan,
-                "std": float(defined.std()) if len(defined) else math.nan,
+                "mean": float(averaged.mean(of_batches)),
+                "std": float(averaged.std(of_batches)),
                 "n": len(of_batches),
-                "n_defined": len(defined),
+                "n_defined": int(np.isfinite(of_batches).sum()),
+                "n_spread": averaged.n_spread(of_batches),
+                "short_batch": averaged.short_batch,
             })  # fmt: skip
     return pd.DataFrame(summary, columns=list(SUMMARY))
 
@@ -200,7 +208,7 @@ def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.N
 
 def summary_document(rows: pd.DataFrame, command: Mapping[str, Any], schema: str = SUMMARY_SCHEMA) -> str:
     """Return the JSON document of a command: schema, command, rows; NaN is written as null."""
-    records = [{key: _json_value(value) for key, value in row.items()} for row in rows.to_dict("records")]
+    records = [_json_row(row) for row in rows.to_dict("records")]
     return json.dumps({"schema": schema, "command": dict(command), "rows": records}, indent=1)
 
 
@@ -213,9 +221,14 @@ def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(records, columns=list(SUMMARY))
 
 
-def _json_value(value: Any) -> Any:
+def _json_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {key: _json_value(key, value) for key, value in row.items()}
+
+
+def _json_value(key: str, value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is pd.NA or value is None:
         return None
-    return value.item() if hasattr(value, "item") else value
+    plain = value.item() if hasattr(value, "item") else value
+    return int(plain) if key in _NUMBERS else plain

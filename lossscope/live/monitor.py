@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -15,7 +16,7 @@ from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.one_batch import HALF_TYPES, OneBatch, i2t_mask
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
-from lossscope.objectives.base import Objective
+from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build
 
 Row = dict[str, float]  # `finite` and the statistics of one step
@@ -34,7 +35,7 @@ class LossScope:
     ['finite', 'i2t/C_0', 'i2t/C_neg']
     """
 
-    objective: str | Objective  # whose weights W are analysed; a spec, or the objective itself
+    objective: ObjectiveLike  # whose weights W are analysed: a spec, an objective, or your own function or module
     probes: Sequence[str] = ("similarity", "cocos")  # specs; all but those that need gradients of layers
     every: int = 1  # run the probes on steps whose number is a multiple of this
     keep: int = 10_000  # newest rows that `history` keeps; 0: none
@@ -47,7 +48,7 @@ class LossScope:
             raise InputError(f"every must be at least 1 and keep at least 0; got {self.every} and {self.keep}")
         if isinstance(self.probes, str) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
-        objective = build("objectives", self.objective) if isinstance(self.objective, str) else self.objective
+        objective = as_objective(self.objective)
         self._one_batch = OneBatch(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
         self.history = deque(maxlen=self.keep)
 
@@ -80,7 +81,7 @@ class LossScope:
         self.calls += 1
         if number % self.every:
             return None
-        S, images, captions = self._inputs(S, images, captions)
+        S, images, captions = self._inputs(*(_as_tensor(x) for x in (S, images, captions)))
         finite, values = self._one_batch(S, i2t_mask(S, mask), images, captions)
         return self._record(number, finite, values)
 
@@ -125,6 +126,11 @@ class LossScope:
         if self.sink is not None:
             self.sink(step, row)
         return row
+
+
+def _as_tensor(x: Any) -> Tensor | None:
+    """Return a tensor as it is, and an array of numpy or any other sequence of numbers as a tensor."""
+    return x if x is None or isinstance(x, Tensor) else torch.as_tensor(x)
 
 
 def _cosines(images: Tensor, captions: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,7 +7,7 @@ Shapes: q queries, c candidates, p positives of one query (padded); rows are que
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from lossscope.core.counts import CountedWeights, Counts, check_inputs, counted_from_weights
 from lossscope.core.mkl_warmup import warm_up
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention, Reduction
+from lossscope.core.types import DIRECTIONS, Convention, CountedDirection, Reduction, WeightUnit
 from lossscope.core.weights import Weights
 from lossscope.errors import InputError
 
@@ -45,6 +45,8 @@ class Objective(Protocol):
     relative: ClassVar[tuple[str, ...]] = ()  # fields that, when given, replace what depends on the rest of the batch
     needs_warmup: ClassVar[bool] = False  # the hardest negatives of a random model make all embeddings collapse
     needs_embeddings: ClassVar[bool] = False  # of both sides in `mask.info`, as `queries` and `candidates`
+    own_unit: ClassVar[WeightUnit] = "paper"  # of counted weights; `relative` for a loss that no paper counts
+    counted_directions: tuple[CountedDirection, ...] = DIRECTIONS  # that have a gradient of their own
 
     @property
     def coupled(self) -> bool:
@@ -57,6 +59,11 @@ class Objective(Protocol):
         return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.needs_warmup else None
 
     @property
+    def state_key(self) -> Hashable:
+        """What W depends on besides S, the mask and the fields, such as a learnt temperature; () for most."""
+        return ()
+
+    @property
     def rows_sum_to_zero(self) -> bool:
         """Whether the rows of W sum to 0: the pull is exactly as large as the push."""
         return False
@@ -65,6 +72,11 @@ class Objective(Protocol):
     def counting_rule(self) -> CountingRule | None:
         """The rule by which its counts follow from sums over a row, tile by tile; None where there is none."""
         return None
+
+    @property
+    def paper_scale(self) -> float | None:
+        """|W| / counted weight, where that is one number for all entries; else None."""
+        return 1.0 if type(self).counted_weights is Objective.counted_weights else None
 
     @property
     def learnable(self) -> Mapping[str, float]:

@@ -74,6 +74,10 @@ class InfoNCE(Loss):
         values, gradient = cross_entropy(S / self.tau, mask)
         return values, gradient.div_(self.tau)
 
+    @property
+    def paper_scale(self) -> float:
+        return 1 / self.tau
+
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         return counted_from_weights(self(S, mask).W.abs() * self.tau, mask)

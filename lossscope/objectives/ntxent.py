@@ -54,6 +54,10 @@ class NTXent(Loss):
         values, gradient = cross_entropy(S / self.tau, mask)
         return values, gradient.div_(self.tau)
 
+    @property
+    def paper_scale(self) -> float:
+        return 1 / self.tau
+
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         W = self(S, mask).W

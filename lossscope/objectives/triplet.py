@@ -53,6 +53,10 @@ class Triplet(Loss):
         W = (violation > 0).to(S.dtype)
         return violation.sum(1), W.scatter_(1, mask.first_positive, -W.sum(1, keepdim=True))
 
+    @property
+    def paper_scale(self) -> float:
+        return 1.0
+
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         W = self(S, mask).W

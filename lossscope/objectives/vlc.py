@@ -50,6 +50,10 @@ class VLC(Loss):
         values, gradient = cross_entropy(S * self.gamma, mask)
         return values, gradient.mul_(self.gamma)
 
+    @property
+    def paper_scale(self) -> float:
+        return self.gamma
+
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
         return counted_from_weights(self(S, mask).W.abs() / self.gamma, mask)

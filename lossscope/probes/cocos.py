@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.types import Convention
+from lossscope.core.types import Convention, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import require_unit
 
 from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.eps_histogram import eps_histogram
@@ -34,19 +35,21 @@ _CURVE = Statistic("curve", "curve", "curve", "samples")
 class Cocos:
     """count_q = #{candidates whose counted weight > eps}, and the weight above and below eps, for every query.
 
-    Counted weights are in the scale of the objective's own paper, see the objective.
+    Counted weights are in the scale of the objective's own paper, see the objective; `unit` names another: `relative`,
+    |W| divided by the saturated weight (of a query with two candidates at s₊ = −1, s₋ = +1, measured), so that all
+    losses are on one scale, or `cosine`, |W| itself. A loss that no paper counts, such as your own, is `relative`.
 
     Statistics:
-        C_q: mean count over the queries with a count above zero, as published (E4).
-        C_q_all: mean count over all queries.
-        C_B: sum of the counts over the queries of the batch.
-        C_0: number of queries with a count of zero.
-        C_neg: mean count over all queries.
-        W_neg: mean over queries of the sum of the weights above eps.
-        W_low: mean over queries of the sum of the other weights on negatives.
-        W_pos: mean weight on the positive.
-        N_eff: (Σ w)² / Σ w², which needs no threshold; mean over the queries with any weight.
-        skipped: number of queries without a positive or without a negative.
+        C_q: samples with weight above eps, per query; mean over queries with any (E4).
+        C_q_all: samples with weight above eps, per query; mean over all queries.
+        C_B: samples with weight above eps, per batch.
+        C_0: queries of a batch without any sample above eps.
+        C_neg: negatives with weight above eps, per query.
+        W_neg: summed weight of the negatives above eps, per query.
+        W_low: summed weight of all other negatives, per query.
+        W_pos: weight of the positive, per query.
+        N_eff: effective number of negatives, (Σ w)² / Σ w², per query with any weight.
+        skipped: queries of a batch without a positive or without a negative.
 
     Raises InputError for eps < 0 or a convention that the objective does not support.
     Source: Bleeker & de Rijke 2022, section 4.
@@ -55,6 +58,7 @@ class Cocos:
     eps: float = 0.01  # threshold: weights strictly above it are counted
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     curve: bool = False  # also count for every eps of a logarithmic scale, from whole rows
+    unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
     axis: ClassVar[Axis] = "query"
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
@@ -69,7 +73,7 @@ class Cocos:
         return frozenset({"counts", "rows"} if self.curve else {"counts"})
 
     def tile(self, view: View) -> Accumulators:
-        counts = view.counts(self.eps, self.convention)
+        counts = view.counts(self.eps, self.convention, self.unit)
         columns = {
             "count": counts.above,
             "mass_high": counts.mass_above,
@@ -78,7 +82,7 @@ class Cocos:
             "n_eff": counts.n_eff,
         }
         if self.curve:
-            columns["curve"] = eps_histogram(view.counted_weights(self.convention))
+            columns["curve"] = eps_histogram(view.counted_weights(self.convention, self.unit))
         return {name: Accumulator(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
@@ -91,3 +95,4 @@ class Cocos:
 
     def check(self, objective: Objective) -> None:
         objective.require(self.convention)
+        require_unit(objective, self.unit, self.convention)

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from lossscope.core.types import Convention
+from lossscope.core.types import Convention, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import require_unit
 
 from .base import Accumulator, Accumulators, Axis, Reads, Statistic
 from .views.view import View
@@ -26,15 +27,15 @@ _STATISTICS = (
 class WeightMass:
     """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
 
-    w are the weights that the objective's own paper thresholds (`counted_weights`), in its scale. Sums are over
-    negatives, divided by the number of positives where counts are. Convention `released` leaves a weight equal to eps
-    out of both sums, where the released counter does. These are the W of `cocos`, for every objective, whatever its
-    paper reports.
+    w are the weights that the objective's own paper thresholds (`counted_weights`), in its scale, or in
+    the `unit` named, see `cocos`. Sums are over negatives, divided by the number of positives where counts are.
+    Convention `released` leaves a weight equal to eps out of both sums, where the released counter does. These are the
+    W of `cocos`, for every objective, whatever its paper reports.
 
     Statistics:
-        W_neg: sum of the weights above eps.
-        W_low: sum of the other weights on negatives.
-        W_pos: weight on the positive.
+        W_neg: summed weight of the negatives above eps, per query.
+        W_low: summed weight of all other negatives, per query.
+        W_pos: weight of the positive, per query.
         share_above: W_neg / (W_neg + W_low); NaN for a query without weight.
 
     Raises InputError for eps < 0 or a convention that the objective does not support.
@@ -43,6 +44,7 @@ class WeightMass:
 
     eps: float = 0.01  # threshold: weights strictly above it are counted
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
+    unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
     needs_objective: ClassVar[bool] = True
@@ -53,7 +55,7 @@ class WeightMass:
             raise InputError(f"eps must be a number >= 0; got {self.eps}")
 
     def tile(self, view: View) -> Accumulators:
-        counts = view.counts(self.eps, self.convention)
+        counts = view.counts(self.eps, self.convention, self.unit)
         return {
             "mass_high": Accumulator(counts.mass_above),
             "mass_below": Accumulator(counts.mass_below),
@@ -70,3 +72,4 @@ class WeightMass:
 
     def check(self, objective: Objective) -> None:
         objective.require(self.convention)
+        require_unit(objective, self.unit, self.convention)

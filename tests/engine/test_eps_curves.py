@@ -31,8 +31,9 @@ def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
     one = rows[(rows["objective"] == "ntxent:tau=0.1") & (rows["direction"] == "t2i") & (rows["eps"] == 0.01)]
     line = curves[(curves["objective"] == "ntxent:tau=0.1") & (curves["direction"] == "t2i")]
     stacked = np.stack([np.asarray(curve) for curve in one["curve"]])
-    np.testing.assert_allclose(line["mean"], stacked.mean(0))
-    np.testing.assert_allclose(line["std"], stacked.std(0))
+    assert one["queries"].tolist() == [8, 8, 4]
+    np.testing.assert_allclose(line["mean"], np.average(stacked, axis=0, weights=[8, 8, 4]))
+    np.testing.assert_allclose(line["std"], stacked[:2].std(0))
     assert line["eps"].tolist() == list(EDGES)
 
 
@@ -44,7 +45,9 @@ def test_at_the_eps_of_the_sweep_it_is_the_count(rows: pd.DataFrame) -> None:
                 same = (rows["objective"] == objective) & (rows["direction"] == direction) & (rows["eps"] == eps)
                 near = (curves["objective"] == objective) & (curves["direction"] == direction)
                 near &= np.isclose(curves["eps"], eps)
-                assert curves.loc[near, "mean"].tolist() == pytest.approx([rows.loc[same, column].mean()])
+                assert curves.loc[near, "mean"].tolist() == pytest.approx(
+                    [np.average(rows.loc[same, column], weights=rows.loc[same, "queries"])]
+                )
 
 
 def test_counts_never_rise(rows: pd.DataFrame) -> None:

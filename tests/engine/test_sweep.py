@@ -116,11 +116,22 @@ def test_parts_are_small_where_batches_take_long(
 def test_the_summary_is_the_population_mean_over_batches(embedded: SplitEmbeddings) -> None:
     result = sweep("triplet").run(embedded)
     summary, rows = result.summary, result.batches
-    counts = rows[rows["direction"] == "t2i"]["C_B"]
+    of_t2i = rows[rows["direction"] == "t2i"]
+    counts, full = of_t2i["C_B"], of_t2i["queries"] == 8
     assert list(summary) == list(SUMMARY)
-    assert value(summary, "C_B", "t2i") == pytest.approx(counts.mean())
-    assert value(summary, "C_B", "t2i", "std") == pytest.approx(counts.std(ddof=0))
-    assert value(summary, "C_B", "t2i", "n") == len(counts) == 8
+    assert of_t2i["queries"].tolist() == [8] * 7 + [4]
+    assert value(summary, "C_B", "t2i") == pytest.approx(np.average(counts, weights=of_t2i["queries"]))
+    assert value(summary, "C_B", "t2i", "std") == pytest.approx(counts[full].std(ddof=0))
+    assert (value(summary, "C_B", "t2i", "n"), len(counts), value(summary, "C_B", "t2i", "n_spread")) == (8, 8, 7)
+    assert set(summary["short_batch"]) == {4}
+
+
+def test_the_published_convention_averages_every_batch_alike(embedded: SplitEmbeddings) -> None:
+    result = sweep("triplet", probes=("cocos:convention=released",)).run(embedded)
+    counts = result.batches[result.batches["direction"] == "t2i"]["C_B"]
+    assert value(result.summary, "C_B", "t2i") == pytest.approx(counts.mean())
+    assert value(result.summary, "C_B", "t2i", "std") == pytest.approx(counts.std(ddof=0))
+    assert result.summary["short_batch"].isna().all()
 
 
 def test_a_batch_in_which_no_query_counts_is_left_out_of_C_q(embedded: SplitEmbeddings) -> None:
@@ -147,7 +158,7 @@ def test_all_in_one_batch(embedded: SplitEmbeddings) -> None:
     summary, rows = result.summary, result.batches
     assert rows["queries"].tolist() == [N, N]
     assert set(summary["batch_size"]) == {N}
-    assert set(summary["std"].dropna()) == {0.0}
+    assert summary["std"].isna().all()  # one batch has no deviation
     S = embedded.images @ embedded.captions[::K].T  # type: ignore[operator, index]
     negative = (S / 0.1).softmax(1).fill_diagonal_(0)
     assert value(summary, "C_neg") == pytest.approx(float((negative > 0.01).sum(1).float().mean()))

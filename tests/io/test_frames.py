@@ -20,7 +20,7 @@ COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
 def rows(values: list[float], **changes: Any) -> pd.DataFrame:
     key = {
         "source": "a", "objective": "triplet", "direction": "i2t", "probe": "cocos", "convention": "corrected",
-        "eps": 0.01, "batch_size": 4, "sampling": "pairs", "seed": 0,
+        "eps": 0.01, "batch_size": 4, "sampling": "pairs", "seed": 0, "weight_unit": "paper", "items": 4, "queries": 4,
     }  # fmt: skip
     records = [{**key, "batch": batch, "C_q": value, "statistics": "C_q"} for batch, value in enumerate(values)]
     return pd.DataFrame(records).assign(**changes)
@@ -34,7 +34,7 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
     assert frame.read("query")["q"].tolist() == [1]
     assert frame.keys() == {"pairs-0", "pairs-2"}
     manifest = frame.manifest()
-    assert manifest["schema"] == "lossscope.frame/3"
+    assert manifest["schema"] == "lossscope.frame/4"
     assert manifest["parts"] == [{"key": "pairs-0", "rows": 2}, {"key": "pairs-2", "rows": 1}]
     assert not manifest["done"]
     names = sorted(path.name for path in frame.path.iterdir())
@@ -72,9 +72,9 @@ def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
     [
         ("", "with a readable manifest.json"),
         ('{"schema": "loss', "with a readable manifest.json"),
-        ("[]", "must have the schema lossscope.frame/3; got None"),
+        ("[]", "must have the schema lossscope.frame/4; got None"),
         ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
-        ('{"schema": "lossscope.frame/3"}', "must name the command and its parts"),
+        ('{"schema": "lossscope.frame/4"}', "must name the command and its parts"),
     ],
 )
 def test_a_damaged_manifest_is_refused(text: str, fragment: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, UnsupportedLoss
 from lossscope.registry import build, spec_of
 
 from ..base import Objective
@@ -115,7 +115,7 @@ def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
         seed: of the batches.
 
     Raises:
-        InputError: when the spec cannot be built or is no objective.
+        InputError: when the spec cannot be built or is no objective, or a loss that cannot be checked as one.
     """
     if processes < 1:
         raise InputError(f"processes must be at least 1; got {processes}")
@@ -140,6 +140,8 @@ def _run(item: _Check, objective: Any, seed: int, before: list[Verdict]) -> list
     verdicts: list[Verdict] = []
     try:
         verdicts.extend(item.measure(objective, seed))
+    except UnsupportedLoss:
+        raise
     except Exception as error:
         verdicts.append(Verdict(item.name, "fail", describe_error(error)))
     return verdicts

@@ -22,8 +22,9 @@ def vectors_with_similarities(S: Tensor) -> tuple[Tensor, Tensor]:
     long, wide = float(a.norm(dim=1).max()), float(b.norm(dim=1).max())
     if long * wide > 1 + 1e-9:
         raise InputError(
-            "a loss on embeddings needs those that S was made of (mask.info queries and candidates); "
-            f"no unit vectors were found whose similarities are this S, {tuple(S.shape)}"
+            f"a loss on embeddings needs those that S, {tuple(S.shape)}, was made of, as no unit vectors were found "
+            "that have these similarities. Give them: watch(images=..., captions=...), or mask.info queries and "
+            "candidates"
         )
     balance = (wide / long) ** 0.5 if long > 0 and wide > 0 else 1.0
     return _append_unit_axes(a * balance, 0), _append_unit_axes(b / balance, 1)

@@ -19,6 +19,19 @@ FORMS: Mapping[CallForm, str] = {
     "labels": "f(embeddings, labels, ref_emb=..., ref_labels=...)",
     "sentences": "f(sentence_features, labels)",
 }
+_VECTORS = ("z", "zs", "h", "x", "emb", "embs", "embedding", "embeddings", "feature", "features", "feats", "vectors")
+CALL_HINTS: Mapping[CallForm, str] = {
+    "labels": (
+        ". It is called with pairs, as loss(images, labels, ref_emb=captions, ref_labels=labels); one that takes no "
+        "ref_emb cannot be counted"
+    ),
+    "sentences": (
+        ". It is called with the sentence embeddings of pairs, without a model or labels; one that needs labels "
+        "(CoSENTLoss), a third column (TripletLoss), a second model (GISTEmbedLoss) or chunks of its own (Cached...) "
+        "cannot be counted. Take the plain one with the same scale, such as MultipleNegativesRankingLoss, which "
+        "ntxent:tau=1/scale is too"
+    ),
+}
 _PLAIN = (bool, int, float, str)
 REQUIRED = object()  # default of an option that must be given
 
@@ -28,9 +41,21 @@ def call_parameters(target: Any) -> Mapping[str, inspect.Parameter]:
     if inspect.isroutine(target):
         return inspect.signature(target).parameters
     method = target.forward if isinstance(target, nn.Module) or _is_module(target) else target.__call__
-    parameters = dict(inspect.signature(method).parameters)
-    parameters.pop("self", None)
-    return parameters
+    parameters = inspect.signature(method).parameters
+    return _without_first(parameters) if isinstance(target, type) else parameters
+
+
+def constructor_parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a class, without self; those of __init__ where __new__ takes anything."""
+    parameters = inspect.signature(cls).parameters
+    if any(p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+        return parameters
+    return _without_first(inspect.signature(cls.__init__).parameters)
+
+
+def _without_first(parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, inspect.Parameter]:
+    """Leave out `self`, whatever it is called."""
+    return dict(list(parameters.items())[1:])
 
 
 def _is_module(target: Any) -> bool:
@@ -56,6 +81,12 @@ def call_form(target: Any, call: Mapping[str, inspect.Parameter], name: str) -> 
         return "labels"
     if "logit_scale" in call:
         return "features"
+    if len(required) == 1 and required[0].lower().strip("_").rstrip("0123456789") in _VECTORS:
+        raise SpecError(
+            f"{name} takes one argument, {required[0]}, which may be S or the embeddings of all views. Say which: "
+            f"{name.rpartition(':')[2]}.lossscope_takes = 'S' where it is S, (b, b), pair i on the diagonal. A loss on "
+            "all views in one matrix, as SimCLR's, is not supported"
+        )
     if len(required) == 1:
         return "S"
     if len(required) == 2 and "labels" not in required:

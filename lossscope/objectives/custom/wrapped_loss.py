@@ -15,13 +15,21 @@ from torch import Tensor, nn
 
 from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask, normalise, pair_mask
-from lossscope.core.types import REDUCTIONS, Reduction
+from lossscope.core.types import DIRECTIONS, REDUCTIONS, CountedDirection, Reduction, WeightUnit
 from lossscope.core.weights import Weights
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective
 from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
-from .signature import REQUIRED, CallForm, call_form, call_parameters, plain_options
+from .measurements import (
+    averages_over_pairs,
+    depends_on_coordinates,
+    depends_on_one_side,
+    is_deterministic,
+    measure_directions,
+    pulls_pairs,
+)
+from .signature import CALL_HINTS, REQUIRED, CallForm, call_form, call_parameters, constructor_parameters, plain_options
 
 
 @dataclass(frozen=True)
@@ -30,13 +38,17 @@ class WrappedLoss(Objective):
 
     F is one of F(S), F(image_emb, text_emb), F(features, features, logit_scale[, logit_bias]) (modules of open_clip),
     F(embeddings, labels, ref_emb, ref_labels) (pytorch-metric-learning), F(sentence_features, labels)
-    (sentence-transformers). A loss with labels, and F(S) that returns a loss per row, is of one direction. Every other
-    is taken to include both: each direction then has the whole of dF/dS, and training adds half of each.
+    (sentence-transformers). A loss with labels, and F(S) that returns a loss per row, is called for each direction.
+    Every other is called once: each direction then has the whole of dF/dS, and training adds half of each. What is
+    counted of it is one direction, if dF/dS is that of single rows (i2t) or columns (t2i), else `both` at once.
+    Counted: |W| / saturated weight, as no paper says what to count (unit `relative`, see the probe cocos).
     W is without 1/B: whether F averages over the batch is measured once, unless the loss has `lossscope_reduction`.
-    Raises InputError for batches that are not pairs on the diagonal, and for losses that are not finite or no tensor.
+    Raises InputError for batches that are not pairs on the diagonal, for losses that are not finite or no tensor, and
+    for those that are no function of S, such as SimCLR over 2N views (UnsupportedLoss).
     """
 
     square: ClassVar[bool] = True
+    own_unit: ClassVar[WeightUnit] = "relative"
     target: ClassVar[Any] = None  # the function, class or object of the user
     call_form: ClassVar[CallForm] = "S"
     call_options: ClassVar[tuple[str, ...]] = ()  # fields that are keyword arguments of every call
@@ -75,13 +87,13 @@ class WrappedLoss(Objective):
 
     @cached_property
     def averages(self) -> bool:
-        """Whether n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it."""
-        alone = self._gradient_of_pairs(*opposite_pairs(6, 0)).abs().sum()
-        for times, low, high in ((1, 0.3, 0.65), (3, 0.1, 0.35)):
-            W = self._gradient_of_pairs(*opposite_pairs(6, 6 * times))
-            if not low < float(W[:6, :6].abs().sum() / alone) < high:
-                return False
-        return True
+        """Whether F averages over the pairs of a batch, as measured."""
+        return averages_over_pairs(self._gradient_of_pairs)
+
+    @cached_property
+    def counted_directions(self) -> tuple[CountedDirection, ...]:  # type: ignore[override]
+        """Both where each is a call of its own; else the one whose rows F looks along, or `both`, as measured."""
+        return DIRECTIONS if self._one_direction else measure_directions(self._gradient_of_pairs)
 
     @property
     def learnable(self) -> Mapping[str, float]:
@@ -96,6 +108,7 @@ class WrappedLoss(Objective):
 
     def __call__(self, S: Tensor, mask: Mask) -> Weights:
         """dF/dS of the whole batch, computed in float64; every query has an equal share of the value."""
+        self._require_function_of_s()
         with torch.inference_mode(False), torch.enable_grad():
             usable = check_inputs(S, mask, self.positives)
             if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
@@ -133,9 +146,39 @@ class WrappedLoss(Objective):
         return value.detach(), self._gradient(value, leaf)[:, queries.shape[1] :] / AXES
 
     def _gradient_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
-        """dF/dS of F as it is, including an average over the batch."""
+        """dF/dS of F as it is, including an average over the batch; also where the caller computes no gradients."""
         mask = replace(pair_mask(torch.arange(len(images))), info={"queries": images, "candidates": captions})
-        return self._evaluate(images @ captions.T, mask)[1]
+        with torch.inference_mode(False), torch.enable_grad():
+            return self._evaluate(images.clone() @ captions.clone().T, mask)[1]
+
+    def _value_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
+        """F as it is, () or (b,)."""
+        with torch.inference_mode(False), torch.no_grad():
+            return self._run(self._arguments(images.clone(), captions.clone()))
+
+    def _require_function_of_s(self) -> None:
+        """Raise UnsupportedLoss for a loss that dF/dS of images against captions does not describe; measured once."""
+        if self._misfit:
+            raise UnsupportedLoss(f"{self._label} must be a function of the similarities of pairs: {self._misfit}")
+
+    @cached_property
+    def _misfit(self) -> str | None:
+        """Why the loss is none that W describes; None where it is one."""
+        if not is_deterministic(self._value_of_pairs):
+            return "two calls with one input give two values. Switch off its dropout or other random parts"
+        if self.call_form != "S" and depends_on_coordinates(self._value_of_pairs):
+            return "it changes when all embeddings are rotated together, which leaves every similarity as it is"
+        if self.call_form != "S" and depends_on_one_side(self._value_of_pairs):
+            return (
+                "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, "
+                "and W of images against captions would leave these out"
+            )
+        if not pulls_pairs(self._gradient_of_pairs):
+            return (
+                "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
+                "positives elsewhere, is none"
+            )
+        return None
 
     def _gradient(self, value: Tensor, leaf: Tensor) -> Tensor:
         if not value.requires_grad:
@@ -158,10 +201,11 @@ class WrappedLoss(Objective):
         """Run the user's code. Raises InputError unless it returns a finite tensor, one number or one a query."""
         options = {name: getattr(self, name) for name in self.call_options}
         try:
-            value = self._callable(*arguments, **options)
+            value = self._current(arguments)(*arguments, **options)
         except Exception as error:
             raise InputError(
                 f"{self._label} must run on its input; it raised {type(error).__name__}: {error}"
+                f"{CALL_HINTS.get(self.call_form, '')}"
             ) from error
         if isinstance(value, Mapping) and len(value) == 1:
             value = next(iter(value.values()))
@@ -172,12 +216,30 @@ class WrappedLoss(Objective):
             raise InputError(f"{self._label} must return finite numbers; got {float(value.detach().sum())}")
         return value
 
+    @property
+    def state_key(self) -> tuple[float, ...]:
+        """Sums of the parameters and buffers of the user's module, which a training may change."""
+        if not isinstance(self.target, nn.Module):
+            return ()
+        numbers = [x.detach().double() for x in self.target.state_dict().values()]
+        return tuple(float(sum_) for x in numbers for sum_ in (x.sum(), x.square().sum()))
+
+    def _current(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return what is called: a module has the present parameters of the user's, on the device of the input."""
+        loss = self._callable
+        if isinstance(loss, nn.Module):
+            first = arguments[0]
+            loss.to((first[0]["sentence_embedding"] if isinstance(first, list) else first).device)
+            if isinstance(self.target, nn.Module):
+                loss.load_state_dict(self.target.state_dict())
+        return loss
+
     @cached_property
     def _callable(self) -> Callable[..., Any]:
         """The function, or the module in float64, built with the options of the spec."""
         loss = self.target
         if isinstance(loss, type):
-            parameters = inspect.signature(loss).parameters
+            parameters = constructor_parameters(loss)
             options = {item.name: getattr(self, item.name) for item in fields(self) if item.name in parameters}
             if "model" in parameters:
                 options["model"] = nn.Identity()
@@ -189,8 +251,7 @@ class WrappedLoss(Objective):
     @cached_property
     def _per_query(self) -> bool:
         """Whether it returns one number a query."""
-        images, captions = opposite_pairs(3, 0)
-        return self._run(self._arguments(images, captions)).ndim == 1
+        return self._value_of_pairs(*opposite_pairs(3, 0)).ndim == 1
 
     @cached_property
     def _one_direction(self) -> bool:
@@ -213,7 +274,7 @@ def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
     form = call_form(target, call, name)
     scalars: tuple[str, ...] = ()
     call_options: tuple[str, ...] = ()
-    options = plain_options(inspect.signature(target).parameters) if isinstance(target, type) else {}
+    options = plain_options(constructor_parameters(target)) if isinstance(target, type) else {}
     if form == "features":
         biased = "logit_bias" in call and call["logit_bias"].default is inspect.Parameter.empty
         scalars = ("logit_scale", "logit_bias") if biased else ("logit_scale",)

@@ -13,12 +13,13 @@ from torch import Tensor
 from lossscope.core.counts import CountedWeights, Counts
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention, Direction
+from lossscope.core.types import Convention, Direction, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import RowCounts
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.rows import WholeRows
+from lossscope.objectives.counting.units import unit_factor, weights_in_unit
 
 Gradients = Callable[[Tensor], Mapping[str, Tensor]]  # dL/dS (q, c) -> gradient norm of each layer
 
@@ -216,13 +217,22 @@ class View:
             self._W.append(self.rows.weights(self.objective))
         return self._W[0]
 
-    def counts(self, eps: float, convention: Convention = "corrected") -> Counts:
-        """Return what the objective's paper counts, (k·q,) each."""
-        return self.rows_of_s.counts(self.objective, eps, convention)
+    def counts(self, eps: float, convention: Convention = "corrected", unit: WeightUnit = "paper") -> Counts:
+        """Return counts of the weights above eps in a unit, (k·q,) each; `paper`: what the objective's paper counts."""
+        factor = unit_factor(self.objective, unit)
+        if factor is None:
+            return self._weights_in_unit(unit).threshold(eps)
+        return self.rows_of_s.counts(self.objective, eps / factor, convention).scale_weights(factor)
 
-    def counted_weights(self, convention: Convention = "corrected") -> CountedWeights:
-        """Return the weights that the objective's paper thresholds, (k·q, p, c)."""
-        return self.rows.counted_weights(self.objective, convention)
+    def counted_weights(self, convention: Convention = "corrected", unit: WeightUnit = "paper") -> CountedWeights:
+        """Return the weights that `counts` thresholds, (k·q, p, c)."""
+        factor = unit_factor(self.objective, unit)
+        if factor is None:
+            return self._weights_in_unit(unit)
+        return self.rows.counted_weights(self.objective, convention).scale(factor)
+
+    def _weights_in_unit(self, unit: WeightUnit) -> CountedWeights:
+        return weights_in_unit(self.objective, self.W, self.rows.mask, unit)
 
     def concentration(self, convention: Convention = "corrected") -> Concentration:
         """Return how concentrated the counted weights of each row are."""

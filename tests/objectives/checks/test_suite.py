@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.checks import spawn
 from lossscope.objectives.checks.finite_differences import check_finite_differences
 from lossscope.objectives.checks.suite import Verdict, check
@@ -319,13 +319,17 @@ def test_a_gather_that_loses_gradients_fails_processes(name: str) -> None:
         ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
         ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
         ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
-        ("uniform", "finite differences", "The loss depends on more than the similarities of the embeddings"),
     ],
 )
 def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=1))
     assert list(failures) == [where]
     assert text in failures[where]
+
+
+def test_a_loss_that_also_uses_similarities_of_one_side_is_refused_instead_of_failed() -> None:
+    with pytest.raises(UnsupportedLoss, match="also uses similarities of images among themselves"):
+        check("./planted.py:uniform", processes=1)
 
 
 def test_a_coupling_that_is_claimed_but_absent_is_noted() -> None:

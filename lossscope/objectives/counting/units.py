@@ -1,0 +1,104 @@
+"""The unit of counted weights: w of the paper, |W| / saturated |W|, or |W| itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from lossscope.core.counts import CountedWeights, counted_from_weights
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.types import Convention, WeightUnit
+from lossscope.errors import InputError
+from lossscope.registry import short_spec
+
+from ..base import Objective
+
+_LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
+_POINTS = 9  # along each side of the grid on which the largest weight is measured
+
+
+def resolve_unit(objective: Objective, unit: WeightUnit) -> WeightUnit:
+    """Return the unit that weights are counted in: a loss that no paper counts has no `paper`, and is `relative`."""
+    return objective.own_unit if unit == "paper" else unit
+
+
+def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
+    """Return weight in the unit / counted weight of the paper; None where it differs between entries.
+
+    Raises InputError where the unit is `relative` and the objective has no saturated weight.
+    """
+    unit = resolve_unit(objective, unit)
+    if unit == "paper":
+        return 1.0
+    if objective.paper_scale is None:
+        return None
+    return objective.paper_scale / (saturated_weight(objective) if unit == "relative" else 1.0)
+
+
+def require_unit(objective: Objective, unit: WeightUnit, convention: Convention) -> None:
+    """Raise InputError unless the objective has weights in the unit; a published convention is in the paper's own."""
+    if unit != "paper" and convention != "corrected":
+        raise InputError(
+            f"unit must be paper where weights are counted as published; got {unit} with convention {convention}"
+        )
+    if resolve_unit(objective, unit) == "relative":
+        _ = saturated_weight(objective)
+
+
+def weights_in_unit(objective: Objective, W: Tensor, mask: Mask, unit: WeightUnit) -> CountedWeights:
+    """Return |W|, (q, c), in the unit `cosine`, or divided by the saturated weight in the unit `relative`."""
+    weights = W.abs()
+    return counted_from_weights(weights / saturated_weight(objective) if unit == "relative" else weights, mask)
+
+
+def saturated_weight(objective: Objective) -> float:
+    """|dL/ds₋| of a query with two candidates at s₊ = −1, s₋ = +1: 1/tau for a softmax, 1 for a hinge.
+
+    It is measured, so a softmax has 1/tau · (1 − p₊), which differs from 1/tau by e^(−2/tau).
+
+    Raises InputError where that is no scale of the loss: 0, not finite, or far below its largest weight.
+    """
+    _require_scale(cast(Hashable, objective))
+    return _measure(cast(Hashable, objective), objective.state_key)
+
+
+@lru_cache(maxsize=256)
+def _measure(key: Hashable, state: Hashable) -> float:
+    """|dL/ds₋| at s₊ = −1, s₋ = +1 of an objective, a frozen dataclass, in a state."""
+    with torch.inference_mode(False):
+        end = torch.ones(1, dtype=torch.float64)
+        return abs(float(two_candidate_weights(cast(Objective, key), -end, end)[0, 1]))
+
+
+@lru_cache(maxsize=256)
+def _require_scale(key: Hashable) -> None:
+    objective = cast(Objective, key)
+    weight = _measure(key, objective.state_key)
+    with torch.inference_mode(False):
+        steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
+        s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
+        largest = float(two_candidate_weights(objective, s_pos, s_neg)[:, 1].abs().max())
+    if not (weight > 0 and _LEAST * largest <= weight < torch.inf):
+        raise InputError(
+            f"weights in the unit relative need a loss whose weight saturates; that of {short_spec(objective)} is "
+            f"{weight:.3g} at s₊ = −1, s₋ = +1, and up to {largest:.3g} elsewhere. Use --unit cosine"
+        )
+
+
+def two_candidate_weights(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:
+    """W of queries with one positive (column 0) and one negative (column 1): (q,), (q,) -> (q, 2).
+
+    For an objective that takes whole batches, or whose rows influence each other, it is W of the first query of the two
+    pairs [[s₊, s₋], [s₋, s₊]], one call a point.
+    """
+    if objective.coupled:
+        pairs = pair_mask(torch.arange(2))
+        batches = torch.stack([s_pos, s_neg, s_neg, s_pos], dim=1).reshape(-1, 2, 2)
+        return torch.stack([objective(S, pairs).W[0] for S in batches])
+    match = torch.zeros(len(s_pos), 2, dtype=torch.bool)
+    match[:, 0] = True
+    return objective(torch.stack([s_pos, s_neg], dim=1), Mask(match, torch.ones_like(match))).W
