@@ -24,7 +24,7 @@ def load_source(source: Path, progress: Progress | None, quiet: bool, device: st
     Args:
         source: path of the source.
         progress: called with (label, done, of).
-        quiet: no notices.
+        quiet: no notices; warnings are shown.
         device: as typed.
         request: fields of lossscope.sources.base.Request.
     """
@@ -39,6 +39,8 @@ def load_source(source: Path, progress: Progress | None, quiet: bool, device: st
     embedded = load(source, device=place, progress=progress, **request)
     if cached and processes.main:
         processes.barrier()
+    for text in embedded.warnings:
+        notice(f"Warning: {text}.")
     for text in embedded.notices:
         notice(f"Note: {text}.", quiet)
     return embedded.to(torch.device(place))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ._options import Debug, Device, Format, Quiet, Verbose, complete_names, require_choice, resolve_device, usage
-from ._output import FORMATS, notice, print_results
+from ._output import FORMATS, notice, print_results, print_tables
 from ._progress import progress
 from .app import app, command
 
@@ -69,10 +69,14 @@ def run(
     """
     from lossscope.registry import build
     from lossscope.studies.worker import prepare
+    from lossscope.training.components import warmup_warning
 
     starter = build("launchers", launcher)
     place = resolve_device(device)
     work = _begin(file, out, data or [])
+    for run in work.grid.runs:
+        if (text := warmup_warning(run.recipe)) is not None:
+            notice(f"Warning: {run.key}: {text}.")
     with progress(quiet, verbose) as bar:
         prepare(work, place, bar)
         if dry_run:
@@ -115,7 +119,7 @@ def status(
     if format == "csv":
         typer.echo(pd.DataFrame(rows).to_csv(index=False, lineterminator="\n").rstrip("\n"))
         return
-    typer.echo(_status_table(statuses).to_text().rstrip("\n"))
+    print_tables([_status_table(statuses)], "table")
 
 
 @command(group=study)
@@ -231,4 +235,4 @@ def _print_costs(work: Study, places: int, device: str, bar: Progress | None) ->
         f"work, {whole / 60 / places:.0f} with {places} at once, {size:.0f} MB of checkpoints. Estimated while nothing "
         "else ran; runs side by side slow each other down."
     )
-    typer.echo(Table("cost", caption, columns, rows).to_text().rstrip("\n"))
+    print_tables([Table("cost", caption, columns, rows)], "table")

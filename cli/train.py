@@ -126,7 +126,9 @@ def train(
             loop.resume(folder, choices.get("epochs"), place, save_every, report, on_epoch, trust_code)
         else:
             schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
-            loop.train(recipe, folder, place, save_every, report, on_epoch, schedule, partial(_note, quiet=quiet))
+            loop.train(
+                recipe, folder, place, save_every, report, on_epoch, schedule, partial(_note, quiet=quiet), _warn
+            )
     typer.echo(folder)
 
 
@@ -178,6 +180,10 @@ def _epoch_lines(folder: Path, tensorboard: bool, quiet: bool) -> Iterator[Calla
 
 def _note(text: str, quiet: bool) -> None:
     notice(f"Note: {text}.", quiet)
+
+
+def _warn(text: str) -> None:
+    notice(f"Warning: {text}.")
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def diagnose(
     embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
     given = [objectives] if isinstance(objectives, str) else objectives
-    notes = list(embedded.notices)
+    notes = [*embedded.warnings, *embedded.notices]
     if not given and embedded.objective is not None:
         require_trusted(embedded.objective, trust_code)
     elif not given and selection.needs_objective:

@@ -38,6 +38,7 @@ class SplitEmbeddings:
     seed: int | None = None  # it was trained with
     split: str | None = None
     notices: tuple[str, ...] = ()  # what the user should know
+    warnings: tuple[str, ...] = ()  # what may make the numbers others than the user means, shown in any case
     # image rows and caption rows -> S, or a Pair where the two directions differ
     pair_scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
     # numbers of the images and of the captions, equal where the inputs (pixels, words) are equal

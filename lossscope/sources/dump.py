@@ -32,7 +32,7 @@ class Dump:
     Arrays of a file; others are ignored:
 
     - `images` (N, d) and `captions` (M, d), or `similarity` (N, M).
-    - `caption_image` (M,): image row of each caption. Without it M must be k * N, image-major, and a notice says so.
+    - `caption_image` (M,): image row of each caption. Without it M must be k * N, image-major, and a warning says so.
     - `image_id`, `caption_id` and `caption` (the texts), all optional: images of one id, and captions of the same
       words, are the same input.
 
@@ -63,6 +63,7 @@ class Dump:
                 f"got {', '.join(sorted(arrays)) or 'nothing'}"
             )
         notices: list[str] = []
+        warnings: list[str] = []
         images = captions = similarity = None
         if has_vectors:
             images, captions = (
@@ -88,11 +89,12 @@ class Dump:
             images=images,
             captions=captions,
             similarity=similarity,
-            caption_image=_caption_image(arrays, n, m, self.path, notices),
+            caption_image=_caption_image(arrays, n, m, self.path, notices, warnings),
             image_ids=image_ids,
             caption_ids=_ids(arrays, "caption_id", m, self.path),
             fingerprint=origin,
             notices=tuple(notices),
+            warnings=tuple(warnings),
             read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
         )
 
@@ -118,7 +120,7 @@ def _unit_rows(array: Any, what: str, notices: list[str]) -> Tensor:
     return rows
 
 
-def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str]) -> Rows:
+def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str], warnings: list[str]) -> Rows:
     array = arrays.get("caption_image")
     if array is None:
         if n == 0 or m % n:
@@ -126,7 +128,14 @@ def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: 
                 f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
                 f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
             )
-        notices.append(f"{path} has no caption_image: taking {m // n} captions per image, in image order")
+        if m == n:
+            notices.append(f"{path} has no caption_image: image and caption of one row are taken as a pair")
+        else:
+            warnings.append(
+                f"{path} has no caption_image: its {m} captions are taken as {m // n} of each image, in image order, "
+                "every one a positive of its image. Where some are hard negatives, or in another order, state the "
+                "image row of each: caption_image in the file, or --caption-image FILE"
+            )
         return np.repeat(np.arange(n, dtype=np.int64), m // n)
     rows = np.asarray(array.cpu().double() if _is_float(array) else array)
     if rows.shape != (m,) or rows.dtype.kind not in "iu":

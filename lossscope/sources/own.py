@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.io.files import fingerprint
-from lossscope.registry import load, uses_file
+from lossscope.registry import build, load, uses_file
 from lossscope.spec import Spec
 
 from ._checkpoint import embed_checkpoint
@@ -37,7 +37,24 @@ class Own:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
         objective = _objective(checkpoint, path)
-        return embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, str(self.path))
+        embedded = embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, str(self.path))
+        return replace(embedded, warnings=_warnings(checkpoint, request))
+
+
+def _warnings(checkpoint: Checkpoint, request: Request) -> tuple[str, ...]:
+    """Say so where the checkpoint was saved in the warm-up: it was trained with another loss than it names."""
+    warmup = checkpoint.training.get("warmup", 0)
+    if not checkpoint.objective or not 0 < checkpoint.epoch <= warmup:
+        return ()
+    if uses_file(checkpoint.objective) and not request.trust_code:
+        return ()  # its warm-up is known from its code only
+    first = build("objectives", checkpoint.objective).warmup
+    if first is None:
+        return ()
+    return (
+        f"the model was saved after epoch {checkpoint.epoch} of {warmup} of the warm-up: it was trained with {first}, "
+        f"never with {checkpoint.objective}",
+    )
 
 
 def _objective(checkpoint: Checkpoint, path: Path) -> str | None:

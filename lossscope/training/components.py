@@ -9,7 +9,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.encoders.base import EncoderSpec, encoder_spec
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.registry import build, spec_of
+from lossscope.registry import build, short_spec, spec_of
 
 from .batching import sampling_of
 from .recipe import Recipe
@@ -40,6 +40,18 @@ def resolve(recipe: Recipe) -> Components:
         objective=objective,
         warmup_objective=warmup,
         sampling=sampling_of(recipe, objective),
+    )
+
+
+def warmup_warning(recipe: Recipe) -> str | None:
+    """Say so where no epoch trains the objective that the run is named after; None where one does."""
+    objective: Objective = build("objectives", recipe.objective)
+    if not 0 < recipe.epochs <= recipe.warmup or objective.warmup is None:
+        return None
+    epochs = f"all {recipe.epochs} epochs lie" if recipe.epochs > 1 else "the one epoch lies"
+    return (
+        f"{epochs} in the warm-up: the model is trained with {objective.warmup}, never with {short_spec(objective)}. "
+        f"Take more epochs than --warmup {recipe.warmup}, or --warmup 0"
     )
 
 

@@ -20,7 +20,7 @@ from lossscope.registry import require_trusted, spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_tokens
 
 from .batching import epoch_batches
-from .components import resolve
+from .components import resolve, warmup_warning
 from .data_parallel import checksums, require_agreement
 from .kernels import deterministic_kernels
 from .monitor import BatchMonitor, ProbeSchedule
@@ -56,6 +56,7 @@ def train(
     on_epoch: OnEpoch | None = None,
     probe_schedule: ProbeSchedule | None = None,
     on_notice: Callable[[str], None] | None = None,
+    on_warning: Callable[[str], None] | None = None,
 ) -> Run:
     """Train from the start into a new folder.
 
@@ -68,16 +69,20 @@ def train(
         on_epoch: called with each row of metrics.csv.
         probe_schedule: which probes run on which batches.
         on_notice: called with what the user should know before it begins.
+        on_warning: called with what may make the run another than the user means.
 
     Raises:
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
     """
     recipe, notices = read_as_authors(recipe)
+    components = resolve(recipe)
     for text in notices:
         if on_notice is not None:
             on_notice(text)
-    components = resolve(recipe)
+    warning = warmup_warning(components.recipe)
+    if warning is not None and on_warning is not None:
+        on_warning(warning)
     run = Run(out, writes=process_group().main)
     run.require_new()
     task = prepare_task(components, run.path, device, progress=progress)
@@ -88,7 +93,7 @@ def train(
     if probe_schedule is not None and run.writes:
         probe_schedule.canonical().write(run.probe_schedule)
     place = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
-    run.event("started", versions=versions(), notices=list(notices), **place)
+    run.event("started", versions=versions(), notices=[*notices, *([warning] if warning else [])], **place)
     return _run(task, state, outputs)
 
 

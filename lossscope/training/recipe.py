@@ -56,6 +56,9 @@ class Recipe:
     warmup: Annotated[
         int, Choice(OBJECTIVE, "Epochs of the objective's own warm-up loss (all negatives), where it has one.")
     ] = 1
+    best_in_warmup: Annotated[
+        bool, Choice(OBJECTIVE, "Let the best epoch lie in the warm-up, in which another loss is trained.")
+    ] = False
     reduction: Annotated[
         Reduction | None, Choice(OBJECTIVE, "How the losses of queries become one number.", shown="the objective's")
     ] = None

@@ -40,7 +40,7 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
     score = selection_score(task.recipe.select_by, metrics, state.epoch)
-    is_best = state.epoch > 0 and score > state.best
+    is_best = state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
     if is_best:
         state.best = score
     checkpoint = snapshot(task, state, metrics)
@@ -51,6 +51,12 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     run.append(run.metrics, [row])
     checkpoint.save(run.last)
     return row
+
+
+def _replaces_warmup(task: Task, epoch: int) -> bool:
+    """Whether the epoch is the first after the warm-up: it is better than any before, which trained another loss."""
+    recipe = task.recipe
+    return task.warmup_objective is not None and not recipe.best_in_warmup and epoch == recipe.warmup + 1
 
 
 def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: int) -> float:

@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossscope
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.similarity import Mask, group_mask, pair_mask
+from lossscope.core.similarity import Mask, group_mask, normalise, pair_mask
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError, SpecError
 from lossscope.live.monitor import LossScope
@@ -348,3 +349,73 @@ def test_a_mask_of_the_other_direction_is_refused(S: Tensor) -> None:
     with pytest.raises(InputError, match=r"mask must be i2t, as S has images as rows; got t2i\. Give S\.T and mask\.t"):
         LossScope(NTXENT).watch(S.T, mask)
     same(LossScope(NTXENT).watch(S, mask.t()), LossScope(NTXENT).watch(S))
+
+
+def clip_loss(S: Tensor, tau: float = 0.07) -> Tensor:
+    target = torch.arange(len(S))
+    return (cross_entropy(S / tau, target) + cross_entropy(S.T / tau, target)) / 2
+
+
+def rows_loss(images: Tensor, captions: Tensor) -> Tensor:
+    return cross_entropy(images @ captions.T / 0.07, torch.arange(len(images)))
+
+
+class LearntClip(torch.nn.Module):
+    """A symmetric cross-entropy at a temperature that is learnt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log_tau = torch.nn.Parameter(torch.tensor(0.07).log())
+
+    def forward(self, images: Tensor, captions: Tensor) -> Tensor:
+        return clip_loss(images @ captions.T / self.log_tau.exp(), 1.0)
+
+
+def test_any_function_and_any_module_is_watched(S: Tensor) -> None:
+    vectors = normalise(torch.randn(12, 5)), normalise(torch.randn(12, 5))
+    both = LossScope(clip_loss).watch(S)
+    assert both is not None and "both/C_neg" in both and "i2t/C_neg" not in both
+    rows = LossScope(rows_loss).watch(images=vectors[0], captions=vectors[1])
+    ours = LossScope("ntxent:tau=0.07").watch(images=vectors[0], captions=vectors[1])
+    assert rows is not None and ours is not None
+    assert {name: rows[name] for name in rows if "C_" in name} == {
+        name: ours[name] for name in ours if "C_" in name and name.startswith("i2t")
+    }
+    of_module, of_function = (
+        LossScope(loss).watch(images=vectors[0], captions=vectors[1])
+        for loss in (LearntClip(), lambda a, b: clip_loss(a @ b.T))
+    )
+    assert of_module == pytest.approx(of_function)
+
+
+def test_a_temperature_that_is_learnt_is_followed(S: Tensor) -> None:
+    vectors, module = (normalise(torch.randn(12, 5)), normalise(torch.randn(12, 5))), LearntClip()
+    scope = LossScope(module)
+    before = scope.watch(images=vectors[0], captions=vectors[1])
+    with torch.no_grad():
+        module.log_tau.fill_(0.0)
+    after = scope.watch(images=vectors[0], captions=vectors[1])
+    fresh = LossScope(module).watch(images=vectors[0], captions=vectors[1])
+    assert after == pytest.approx(fresh)
+    assert before != pytest.approx(after)
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_a_function_is_watched_where_no_gradients_are_computed(S: Tensor, context: Callable[[], Any]) -> None:
+    expected = LossScope(clip_loss).watch(S)
+    with context():
+        assert LossScope(clip_loss).watch(S) == expected
+
+
+def test_arrays_are_taken_and_a_tensor_is_no_mask(S: Tensor) -> None:
+    scope = LossScope(NTXENT)
+    assert scope.watch(S.numpy()) == scope.watch(S)
+    with pytest.raises(InputError, match=r"mask must be a lossscope.Mask; got Tensor. Write lossscope.Mask\(match="):
+        scope.watch(S, torch.eye(12, dtype=torch.bool))
+
+
+def test_what_is_no_loss_is_refused() -> None:
+    with pytest.raises(InputError, match=r"objective must be a spec such as .* or a function or module.*; got int"):
+        LossScope(3)  # type: ignore[arg-type]
+    with pytest.raises(SpecError, match="takes one argument, z, which may be S or the embeddings of all views"):
+        LossScope(lambda z: z.sum())

@@ -129,10 +129,19 @@ def test_rows_that_are_not_of_unit_length_are_normalised_with_a_notice(tmp_path:
     assert np.array_equal(embedded.images[3:].numpy(), images[3:])
 
 
-def test_without_caption_image_the_order_is_assumed_with_a_notice(tmp_path: Path) -> None:
+def test_without_caption_image_several_captions_an_image_are_assumed_with_a_warning(tmp_path: Path) -> None:
     embedded = load(npz(tmp_path, arrays(caption_image=None)))
     assert embedded.caption_image.tolist() == OWNERS.tolist()
-    assert embedded.notices[0].endswith("has no caption_image: taking 2 captions per image, in image order")
+    (warning,) = embedded.warnings
+    assert "its 12 captions are taken as 2 of each image, in image order, every one a positive" in warning
+    assert "Where some are hard negatives" in warning and "--caption-image FILE" in warning
+
+
+def test_without_caption_image_pairs_are_assumed_with_a_notice(tmp_path: Path) -> None:
+    embedded = load(npz(tmp_path, {"images": unit(N, 0), "captions": unit(N, 1)}))
+    assert embedded.caption_image.tolist() == list(range(N))
+    assert embedded.warnings == ()
+    assert embedded.notices[0].endswith("has no caption_image: image and caption of one row are taken as a pair")
 
 
 def test_ids_are_read_per_image_or_per_caption(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lossscope.core.similarity import Mask, normalise, pair_mask
 from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.weight_fields import weight_field
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.custom.embeddings import vectors_with_similarities
 from lossscope.registry import build, spec_of
 from lossscope.sources.base import load
@@ -295,3 +295,76 @@ def test_a_scale_is_learnt_with_learn_true(losses: Path) -> None:
     assert wrapped.learnable == {"scale": 10.0, "bias": -10.0}
     assert wrapped.with_learnt({"scale": 3.0, "bias": -1.0}).logit_scale == 3.0
     assert build("objectives", f"{losses}:SigLipLoss").learnable == {}
+
+
+OTHERS = """
+import torch, torch.nn.functional as F
+
+def simclr(z1, z2, tau=0.5):
+    z, n = F.normalize(torch.cat([z1, z2]), dim=1), len(z1)
+    logits = (z @ z.T / tau).masked_fill(torch.eye(2 * n, dtype=torch.bool), -1e9)
+    return F.cross_entropy(logits, torch.arange(2 * n).roll(n))
+
+def views(S, tau=0.5):
+    n, own = len(S) // 2, torch.eye(len(S), dtype=torch.bool)
+    return F.cross_entropy((S / tau).masked_fill(own, -1e9), torch.arange(len(S)).roll(n))
+
+def all_views(z): return simclr(*z.chunk(2))
+
+def dropped(image_emb, text_emb): return (F.dropout(image_emb, 0.5) @ text_emb.T).logsumexp(1).mean()
+
+def along_axes(image_emb, text_emb):
+    return ((image_emb - text_emb).abs().sum(1) - (image_emb - text_emb.roll(1, 0)).abs().sum(1)).mean()
+
+def rows(S): return F.cross_entropy(S / 0.1, torch.arange(len(S)))
+def columns(S): return F.cross_entropy(S.T / 0.1, torch.arange(len(S)))
+def both(S): return rows(S) + columns(S)
+def pairs(S): return F.binary_cross_entropy_with_logits(9 * S, torch.eye(len(S), dtype=S.dtype), reduction="sum")
+def hardest(S):
+    own = torch.eye(len(S), dtype=torch.bool)
+    worse = lambda x: (0.2 + x - x.diag()[:, None]).relu().masked_fill(own, 0).amax(1).sum()
+    return worse(S) + worse(S.T)
+def hinge_rows(S):
+    return (0.2 + S - S.diag()[:, None]).relu().masked_fill(torch.eye(len(S), dtype=torch.bool), 0).sum()
+"""
+
+
+@pytest.fixture(name="others", scope="module")
+def file_of_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("others") / "others.py"
+    path.write_text(OTHERS)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "simclr",
+            "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views",
+        ),
+        ("views", "it does not pull pair i, which is on the diagonal of S"),
+        ("dropped", "two calls with one input give two values. Switch off its dropout"),
+        ("along_axes", "it changes when all embeddings are rotated together"),
+    ],
+)
+def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Path, name: str, message: str) -> None:
+    wrapped = build("objectives", f"{others}:{name}")
+    with pytest.raises(UnsupportedLoss, match=message):
+        wrapped(torch.rand(6, 6), pair_mask(torch.arange(6)))
+
+
+def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> None:
+    with pytest.raises(SpecError, match=r"takes one argument, z, .* all_views.lossscope_takes = 'S'"):
+        build("objectives", f"{others}:all_views")
+
+
+@pytest.mark.parametrize(
+    ("name", "directions"),
+    [
+        ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
+        ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
+    ],
+)  # fmt: skip
+def test_directions_are_measured(others: Path, name: str, directions: tuple[str, ...]) -> None:
+    assert build("objectives", f"{others}:{name}").counted_directions == directions
