@@ -77,7 +77,7 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
     CommandPicture(
         "path",
         f"diagram --triplet nca --low 0 --overlay {_TRIPLET_SH_RUN} --path",
-        "How the cloud of one model moves in training, from light to dark",
+        "How the cloud of one model moves in training, a line an epoch, from light to dark",
     ),
     CommandPicture(
         "eps_curve",
@@ -94,13 +94,13 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
         "weight_mass",
         "bleeker2022-small",
         "weight_mass-1",
-        "Where the counted weight of a query is, for four losses",
+        "Weight on the negatives of a query for four losses: how much is above eps, its total, its concentration",
     ),
     ReportPicture(
         "tangent",
         "bleeker2022-small",
         "tangent-1",
-        "Norms of the gradient that turns a query on the sphere",
+        "Norms of the gradient that turns a query on the sphere, with their medians",
     ),
     ReportPicture(
         "what_if",
@@ -112,7 +112,7 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
         "training",
         "li2022-small",
         "training-1",
-        "Loss and rsum against epochs, as Figure 3 of Li et al. (2022)",
+        "Loss and rsum against epochs, as Figure 3 of Li et al. (2022); the warm-up is shaded",
     ),
     ReportPicture(
         "separation",
@@ -157,7 +157,7 @@ def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: d
         shutil.copy(reports[picture.study] / "figures" / f"{picture.report_name}.png", file)
         command = f"lossscope report runs/{picture.study}"
         return f"| ![]({picture.name}.png) | {picture.caption}; `{command}` |"
-    arguments = picture.command.format(runs=runs.name, out=file).split()  # a legend has the path of a source as written
+    arguments = picture.command.format(runs=runs.name, out=file).split()  # commands that anybody can repeat
     if "--curve" not in arguments:
         arguments += ["-o", str(file)]
     run(arguments, runs.parent if "{runs}" in picture.command else ROOT)
@@ -231,11 +231,11 @@ Which pairs of an image and a caption of another image are true is known of scen
 |---|---|--:|--:|--:|
 {lines}
 
-Over all four losses the rule is weaker. tau: over pairs of runs of different losses, the share in which the one that
-counts more retrieves better less the share in which the one that counts fewer does; interval over trainings of these
-losses, three of each:
+Over all four losses the rule is weaker. Kendall's τ: over pairs of runs of different losses, the share in which the one
+that counts more retrieves better less the share in which the one that counts fewer does; interval over trainings of
+these losses, three of each:
 
-| models | direction | tau | 95 % | |
+| models | direction | Kendall's τ | 95 % | |
 |---|---|--:|--:|---|
 {taus}
 

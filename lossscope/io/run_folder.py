@@ -17,6 +17,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .decode import read_toml
 from .files import write_text
 from .frames import require_columns
 
@@ -151,10 +152,11 @@ class Run:
         return _read_table(self.metrics, "epoch").assign(run=label or self.path.name)
 
     def curves(self, label: str | None = None) -> pd.DataFrame:
-        """Return loss, rsum and similarities against epochs: columns run, epoch, split, loss, rsum, pos_*, neg_*.
+        """Return loss, rsum and similarities against epochs: run, epoch, split, loss, rsum, pos_*, neg_*, warmup.
 
         `train` rows are steps, as running medians over 9 steps of an epoch, so that the last short batch of a summed
-        loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split.
+        loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split. `warmup` is
+        the objective that an epoch of the warm-up trained with, None in every other.
 
         Args:
             label: value of the column run; the name of the folder where None.
@@ -162,18 +164,32 @@ class Run:
         Raises:
             InputError: the folder has no metrics.csv, or it is damaged.
         """
-        names = ["run", "epoch", "split", "loss", "rsum", *_SIMILARITIES]
-        val = self.epochs(label).assign(split="val", loss=float("nan"))
+        names = ["run", "epoch", "split", "loss", "rsum", *_SIMILARITIES, "warmup"]
+        val = self.epochs(label).assign(split="val", loss=float("nan"), warmup=None)
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
         steps = _read_table(self.trajectory, "epoch", "step")
+        warmup = self._warmup(steps)
         epoch = steps["epoch"]
         fraction = steps["step"] / steps.groupby("epoch")["step"].transform("max")
         by_epoch = steps.reindex(columns=["loss", *_SIMILARITIES]).astype(float).groupby(epoch)
         smooth = by_epoch.rolling(9, center=True, min_periods=1).median().reset_index(level=0, drop=True).sort_index()
         train = smooth.assign(epoch=epoch - 1 + fraction, split="train", run=val["run"].iloc[0])
-        parts = [rows.reindex(columns=names).dropna(axis=1, how="all") for rows in (train, val)]
-        return pd.concat(parts, ignore_index=True).reindex(columns=names)
+        named = [rows.assign(warmup=of.map(warmup)) for rows, of in ((train, epoch), (val, val["epoch"]))]
+        parts = [rows.reindex(columns=names).dropna(axis=1, how="all") for rows in named]
+        curves = pd.concat(parts, ignore_index=True).reindex(columns=names)
+        return curves.assign(warmup=curves["warmup"].astype(object).where(curves["warmup"].notna(), None))
+
+    def _warmup(self, steps: pd.DataFrame) -> dict[int, str]:
+        """Return epoch -> its objective, of the first epochs that trained with another than the run's own."""
+        config = read_toml(self.config) if self.config.is_file() else {}
+        if "objective" not in steps or not config.get("warmup"):
+            return {}
+        of_epochs = steps.groupby("epoch")["objective"].last()
+        later = of_epochs[of_epochs.index > config["warmup"]]
+        own = str(later.iloc[0]) if len(later) else str(config["objective"]).partition(":")[0]
+        first = of_epochs[of_epochs.index <= config["warmup"]]
+        return {int(epoch): str(name) for epoch, name in first.items() if name != own}
 
 
 def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:

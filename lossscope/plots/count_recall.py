@@ -13,10 +13,12 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")
 MARKERS = {"i2t": ("o", "image to text"), "t2i": ("s", "text to image")}
+_FEW = 5  # seeds: a deviation of fewer is a rough estimate
+_HEADLINE = "Negatives that count against retrieval (rsum)"
 _NAME = "count_recall"
 
 
@@ -24,9 +26,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Does a smaller count go with a better rsum? One panel: one model on one data set, several objectives.
 
     Horizontal: negatives per query that carry gradient, linear up to 1 and logarithmic beyond. Vertical: rsum. Each
-    mark is the mean over seeds, with bars of one sample standard deviation (ddof 1), none for one seed; the faint marks
-    are the seeds. Circles are image-to-text queries, squares text-to-image queries of the same models, joined by a thin
-    line. The argument of the COCOS paper (Tables 1 to 4) is that rsum falls from left to right.
+    mark is the mean over seeds, with bars of one sample standard deviation (ddof 1), which is no interval of the mean;
+    none for one seed or equal ones. The faint marks are the seeds. Circles are image-to-text queries, squares
+    text-to-image queries of the same models, joined by a thin line. The argument of the COCOS paper (Tables 1 to 4) is
+    that rsum falls from left to right.
 
     Args:
         frame: columns COLUMNS, of one panel.
@@ -34,13 +37,16 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     rows = _valid_rows(frame)
     panel = style.single_value(rows, "panel", _NAME)
-    ax = style.axes_or_new(ax)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE)
     colours = style.colours(list(map(str, rows["label"].unique())))
     _draw_marks(ax, rows, colours)
     _scale_counts(ax, float(rows["count"].max()))
     ax.set(xlabel="negatives counted per query", ylabel="rsum")
-    ax.set_title(style.wrap_spec(panel, 40))
-    ax.legend(handles=_handles(colours, rows), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
+    ax.set_title(style.wrap_words(panel, 40))
+    if in_new_figure:
+        naming.legend_below(ax.figure, _handles(colours, rows), _number_of_seeds(rows))  # type: ignore[arg-type]
+    else:
+        ax.legend(handles=_handles(colours, rows), loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
     return ax
 
 
@@ -50,13 +56,13 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     panels = list(rows["panel"].unique())
     per_row = style.panels_per_row(len(panels))
     n_rows = math.ceil(len(panels) / per_row)
-    fig = style.new_figure(width=0.2 + 0.7 * per_row, height=0.85 * n_rows)
+    fig = style.set_headline(style.new_figure(width=0.2 + 0.7 * per_row, height=0.85 * n_rows), _HEADLINE)
     colours = style.colours(list(map(str, rows["label"].unique())))
     for index, panel in enumerate(panels):
         ax = fig.add_subplot(n_rows, per_row, index + 1)
         _draw_marks(ax, rows[rows["panel"] == panel], colours)
         _scale_counts(ax, float(rows["count"].max()))
-        ax.set_title(style.wrap_spec(str(panel), 30))
+        ax.set_title(style.wrap_words(str(panel), 26))
         ax.set_xlabel("negatives counted per query" if index + per_row >= len(panels) else "")
         ax.set_ylabel("rsum" if index % per_row == 0 else "")
     naming.legend_below(fig, _handles(colours, rows), _number_of_seeds(rows))
@@ -68,8 +74,9 @@ def alt(frame: pd.DataFrame) -> str:
     parts = []
     for panel, rows in _means(_valid_rows(frame)).groupby("panel", sort=False, observed=True):
         means = [
-            f"{row.label} {row.direction} {row.count_mean:.3g} with rsum {row.rsum_mean:.1f} (n = {row.seeds})"
-            for row in rows.itertuples()
+            f"{labels.in_words(row['label'])} {row['direction']} {row['count_mean']:.3g} with rsum "
+            f"{row['rsum_mean']:.1f} (n = {row['seeds']})"
+            for row in rows.to_dict("records")
         ]
         parts.append(f"{panel}: {', '.join(means)}")
     return "Negatives counted per query against rsum, means over seeds. " + "; ".join(parts) + "."
@@ -95,15 +102,14 @@ def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
             ax.scatter(x, y, color=colour, marker=marker, s=size**2 / 4, alpha=0.35, lw=0, zorder=2)
         ax.errorbar(
             float(x.mean()), float(y.mean()), color=colour, marker=marker, markersize=size, markeredgecolor="white",
-            elinewidth=1, capsize=2, linestyle="none", zorder=3, xerr=float(x.std()) if several else None,
-            yerr=float(y.std()) if several else None,
+            elinewidth=1, capsize=2, linestyle="none", zorder=3, xerr=style.deviation(x), yerr=style.deviation(y),
         )  # fmt: skip
     ax.margins(y=0.12)
 
 
 def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
-        Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()
+        Line2D([], [], color=colour, linewidth=3, label=labels.in_words(label)) for label, colour in colours.items()
     ]  # fmt: skip
     for direction, (marker, name) in MARKERS.items():
         if (rows["direction"] == direction).any():
@@ -116,7 +122,8 @@ def _number_of_seeds(rows: pd.DataFrame) -> str:
     number = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     if seeds[-1] == 1:
         return "One seed each"
-    return f"Means over {number} seeds, bars are one sample standard deviation"
+    few = " (few seeds: a rough estimate, not a confidence interval)" if seeds[0] < _FEW else ""
+    return f"Means over {number} seeds, bars are one sample standard deviation{few}"
 
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,12 +15,13 @@ from matplotlib.quiver import Quiver
 
 from lossscope.errors import InputError
 
-from . import style
+from . import labels, style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")
 ARROWS = 17  # along a side, at most
 STILL = 1e-3  # of the largest gradient: smaller ones are dots
 _COLOURS = ListedColormap(colormaps["cividis_r"](np.linspace(0.1, 1.0, 256)), "direction")
+_HEADLINE = "Where a step of descent moves the two similarities of a query"
 _NAME = "direction_field"
 
 
@@ -38,12 +39,12 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) 
         top: gradient at the end of the colour bar; None: the largest.
     """
     objective = style.single_value(_check(frame), "objective", _NAME)
-    ax = style.axes_or_new(ax)
+    ax = style.axes_or_new(ax, _HEADLINE)
     arrows = _draw_arrows(ax, frame, top)
     bar = ax.figure.colorbar(arrows, ax=ax, label="size of the gradient")
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
-    ax.set_title(style.wrap_spec(objective, 34))
+    ax.set_title(style.wrap_words(labels.in_words(objective), 34))
     return ax
 
 
@@ -57,13 +58,14 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     per_row = style.panels_per_row(len(objectives))
     n_rows = math.ceil(len(objectives) / per_row)
     fig = style.new_figure(width=0.3 + 0.55 * per_row, height=0.08 + 0.9 * n_rows)
+    style.set_headline(fig, _HEADLINE)
     fig.set_layout_engine("compressed")
     for index, objective in enumerate(objectives):
         ax = fig.add_subplot(n_rows, per_row, index + 1)
         field = frame[frame["objective"] == objective]
         largest = float(np.hypot(field["w_pos"], field["w_neg"]).max()) or 1.0
         arrows = _draw_arrows(ax, field.assign(w_pos=field["w_pos"] / largest, w_neg=field["w_neg"] / largest), 1.0)
-        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest {largest:.3g}")
+        ax.set_title(f"{style.wrap_words(labels.in_words(str(objective)), 22)}\nlargest {largest:.3g}")
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(arrows, ax=list(fig.axes), label="size of the gradient / its largest")
@@ -80,7 +82,8 @@ def alt(frame: pd.DataFrame) -> str:
         pulled = float((-moving["w_pos"] > moving["w_neg"].abs() * (1 + 1e-9)).mean()) if len(moving) else 0.0
         pushed = float((moving["w_neg"] > moving["w_pos"].abs() * (1 + 1e-9)).mean()) if len(moving) else 0.0
         parts.append(
-            f"{objective}: largest {size.max():.3g}; {1 - len(moving) / len(field):.0%} of the plane is not moved; of "
+            f"{labels.in_words(str(objective))}: largest {size.max():.3g}; "
+            f"{1 - len(moving) / len(field):.0%} of the plane is not moved; of "
             f"the rest {pulled:.0%} is mostly pulled towards the positive and {pushed:.0%} mostly pushed from the "
             "negative"
         )

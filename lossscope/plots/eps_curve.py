@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import style
+from . import labels, naming, style
 
 COLUMNS = ("source", "objective", "direction", "eps", "mean")
 _DIRECTIONS: dict[str, tuple[Any, str]] = {"i2t": ("-", "image to text"), "t2i": ((0, (4, 2)), "text to image")}
@@ -35,17 +35,27 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
         at: the eps of the paper, at which a thin line is drawn; 0 has no place on the axis and is not marked.
     """
     rows = _valid_rows(frame)
-    ax = style.axes_or_new(ax)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, "How many samples count, at every threshold on the weight")
     colours = _colours(list(map(str, rows["label"].unique())))
     for (label, direction), line in rows.groupby(["label", "direction"], sort=False, observed=True):
         line = line.sort_values("eps")
         dashes = _DIRECTIONS[str(direction)][0]
-        ax.plot(line["eps"], line["mean"], color=colours[str(label)], linestyle=dashes, label=f"{label} {direction}")
+        ax.plot(
+            line["eps"],
+            line["mean"],
+            color=colours[str(label)],
+            linestyle=dashes,
+            label=f"{labels.in_words(str(label))} {direction}",
+        )
     if at > 0:
         _mark_eps(ax, at)
     _scale(ax, rows, at)
     ax.set(xlabel="threshold ε on the weight", ylabel="samples above ε per query")
-    _add_legend(ax, colours, list(map(str, rows["direction"].unique())))
+    handles = _handles(colours, list(map(str, rows["direction"].unique())))
+    if in_new_figure:
+        naming.legend_below(ax.figure, handles)  # type: ignore[arg-type]
+    else:
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0)
     return ax
 
 
@@ -54,7 +64,7 @@ def _mark_eps(ax: Axes, at: float) -> None:
     ax.axvline(at, color="0.75", linewidth=0.8, zorder=0)
     ax.annotate(
         f"ε = {at:g}", (at, 1), (2, 0), xycoords=("data", "axes fraction"), textcoords="offset points", color="0.45",
-        fontsize="small", va="top",
+        fontsize=style.small(), va="top",
     )  # fmt: skip
 
 
@@ -63,7 +73,7 @@ def alt(frame: pd.DataFrame, at: float = 0.01) -> str:
     parts = []
     for (label, direction), line in _valid_rows(frame).groupby(["label", "direction"], sort=False, observed=True):
         nearest = line.iloc[(line["eps"] - at).abs().argmin()]
-        parts.append(f"{label} {direction}: {nearest['mean']:.3g} at {nearest['eps']:.2g}")
+        parts.append(f"{labels.in_words(str(label))} {direction}: {nearest['mean']:.3g} at {nearest['eps']:.2g}")
     return "Samples per query with a weight above eps, against eps. " + "; ".join(parts) + "."
 
 
@@ -80,8 +90,10 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["eps"] > 0]
     if rows.empty:
         raise InputError(f"frame of {_NAME} must have a count above an eps > 0; got none. Every query was skipped")
-    label = rows["objective"].astype(str)
-    return rows.assign(label=label if rows["source"].nunique() == 1 else label + " " + rows["source"].astype(str))
+    label, names = rows["objective"].astype(str), labels.shortest_names(rows["source"].unique())
+    if len(names) > 1:
+        label = label + " (" + rows["source"].astype(str).map(names) + ")"
+    return rows.assign(label=label)
 
 
 def _colours(labels: list[str]) -> dict[str, str]:
@@ -109,15 +121,15 @@ def _scale(ax: Axes, rows: pd.DataFrame, at: float) -> None:
     ax.minorticks_off()
 
 
-def _add_legend(ax: Axes, colours: dict[str, str], directions: list[str]) -> None:
+def _handles(colours: dict[str, str], directions: list[str]) -> list[Line2D]:
     named = list(colours.items())
     if len(named) > _ALL_NAMED:
         named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
-    handles = [Line2D([], [], color=colour, label=style.wrap_spec(label, 24)) for label, colour in named]
+    handles = [Line2D([], [], color=colour, label=labels.in_words(label)) for label, colour in named]
     if len(directions) > 1:
         handles += [
             Line2D([], [], color="0.35", linestyle=dashes, label=name)
             for direction, (dashes, name) in _DIRECTIONS.items()
             if direction in directions
         ]
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0, fontsize="small")
+    return handles

@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("label", "count")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)))
+_HEADLINE = "How unevenly candidates are the hardest negative"
 _NAME = "hubness"
 _Values = npt.NDArray[np.float64]
 
@@ -30,21 +31,21 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax: axes to draw on; None: new ones.
     """
     _check(frame)
-    in_new_figure, ax = ax is None, style.axes_or_new(ax)
-    labels = list(map(str, frame["label"].unique()))
-    colours = style.colours(labels)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE)
+    names = list(map(str, frame["label"].unique()))
+    colours = style.colours(names)
     for index, (label, rows) in enumerate(frame.groupby("label", sort=False, observed=True)):
         counts = rows["count"].to_numpy(np.float64)
-        name = f"{label}, hub_skewness {_skewness(counts):.3g}"
+        name = f"{labels.in_words(str(label))}, hub_skewness {_skewness(counts):.3g}"
         ax.plot(*_lorenz(counts), color=colours[str(label)], linestyle=_DASHES[index % len(_DASHES)], label=name)
     ax.axline((0, 0), slope=1, color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of candidates, most chosen first", ylabel="share of queries")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda tick, _: f"{100 * tick:g} %")
     if in_new_figure:
-        naming.legend_below(ax.figure, ax.get_lines()[: len(labels)])  # type: ignore[arg-type]
+        naming.legend_below(ax.figure, ax.get_lines()[: len(names)])  # type: ignore[arg-type]
     else:
-        ax.legend(handles=ax.get_lines()[-1 - len(labels) : -1], loc="lower right", fontsize="small")
+        ax.legend(handles=ax.get_lines()[-1 - len(names) : -1], loc="lower right", fontsize=style.small())
     return ax
 
 
@@ -56,7 +57,8 @@ def alt(frame: pd.DataFrame) -> str:
         counts = rows["count"].to_numpy(np.float64)
         tenth = float(np.interp(0.1, *_lorenz(counts)))
         parts.append(
-            f"{label}: the tenth chosen most often is the hardest negative of {tenth:.0%} of the queries, "
+            f"{labels.in_words(str(label))}: the tenth chosen most often is the hardest negative of "
+            f"{tenth:.0%} of the queries, "
             f"{float((counts == 0).mean()):.0%} are never chosen, hub_skewness {_skewness(counts):.3g}"
         )
     return "How unevenly candidates are chosen as hardest negatives. " + "; ".join(parts) + "."

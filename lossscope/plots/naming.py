@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from scipy.optimize import isotonic_regression
 
+from . import style
+
 
 def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> None:
     """Add a legend under the panels, wrapped to the width of the figure, whose height grows by it."""
@@ -43,7 +45,7 @@ def end_labels(ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence
     """Write each text right of the axes, as level with its point as the others allow, joined to it by a thin line."""
     ax.set_xlim(ax.get_xlim())
     ax.set_ylim(ax.get_ylim())
-    size = float(mpl.rcParams["font.size"]) * 0.9
+    size = style.small()
     box = ax.get_position()
     gap = size * 1.3 / 72 / (ax.figure.get_figheight() * box.height)  # type: ignore[union-attr]
     points = [

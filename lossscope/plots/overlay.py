@@ -18,18 +18,23 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("source", "split", "epoch", "direction", "s_pos", "s_neg", "batch_size")
 SHARES = (0.9, 0.5)  # of the queries, inside the outer and the inner contour
 _SHARE_NAMES = ("90 %", "50 %")
 FEW = 50  # queries; fewer are drawn as dots
-CLOUDS = 8  # epochs of a path that have a contour, at most; the medians of all are joined
+NAMED = 12  # epochs of a path that are in its legend; of more, some evenly spaced are, but all are drawn
 _BINS = 96
 _PEAK = 0.98  # of the density's maximum: a contour's level is at most this, so that points in one place have one
 _FLOOR = 0.004  # similarity: a cloud that is a line or a point is smoothed by at least this
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#882255", "#332288")
+_HEADLINES = {  # does it show several epochs?
+    False: "Where the queries of a model are on the field of weights",
+    True: "How the queries of a model move over the field of weights",
+}
+_HEADLINE = "Similarity of the positive and of the hardest negative of queries"
 _NAME = "overlay"
 _Values = npt.NDArray[np.float64]
 
@@ -49,7 +54,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _check(frame)
     if (frame.groupby("source", observed=True)["epoch"].nunique() > 1).any():
         raise InputError(f"{_NAME}.draw must get one epoch of each source; got several. Use {_NAME}.draw_path")
-    ax = _with_axis_labels(style.axes_or_new(None)) if ax is None else ax
+    ax = _with_axis_labels(style.axes_or_new(None, _HEADLINE)) if ax is None else ax
     for index, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
         colour, dashes = _colour_and_dashes(index)
         _draw_cloud(ax, rows, colour, SHARES, dashes)
@@ -60,9 +65,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """How does the cloud of one run move in training? A contour around half of the queries of an epoch, light to dark.
 
-    The medians are joined in the order of the epochs; of more than 8 epochs some have a contour, evenly spaced. A
-    circle is at the first, a square at the last checkpoint. A path that climbs along the diagonal pulls everything
-    together; one that bends to the right learns to rank.
+    The medians are joined in the order of the epochs. A circle is at the first, a square at the last checkpoint. A path
+    that climbs along the diagonal pulls everything together; one that bends to the right learns to rank.
 
     Args:
         frame: columns COLUMNS, one source, several epochs.
@@ -70,14 +74,14 @@ def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     _check(frame)
     style.single_value(frame, "source", f"{_NAME}.draw_path")
-    ax = _with_axis_labels(style.axes_or_new(None)) if ax is None else ax
+    ax = _with_axis_labels(style.axes_or_new(None, _HEADLINE)) if ax is None else ax
     epochs = sorted(frame["epoch"].dropna().unique())
     if len(epochs) < 2:
         raise InputError(f"a path must have two epochs or more; got {len(epochs)}. Use {_NAME}.draw for one")
     colours = _colour_sequence(len(epochs))
     clouds = [frame[frame["epoch"] == epoch] for epoch in epochs]
-    for index in _evenly_spaced(len(clouds)):
-        _draw_cloud(ax, clouds[index], colours[index], SHARES[1:], "-")
+    for cloud, colour in zip(clouds, colours, strict=True):
+        _draw_cloud(ax, cloud, colour, SHARES[1:], "-")
     medians = [_medians(rows) for rows in clouds]
     x, y = zip(*medians, strict=True)
     ax.plot(x, y, color="black", linewidth=1, path_effects=_white_edge(1), zorder=4, label="medians")
@@ -89,9 +93,11 @@ def draw_path(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def legend(fig: Figure, frame: pd.DataFrame) -> None:
     """Add a legend under the figure, which grows by it: what the contours hold, sources, batch sizes, queries."""
     _check(frame)
+    style.set_headline(fig, _HEADLINES[frame["epoch"].nunique() > 1])
     if frame["epoch"].nunique() > 1:
         last = frame[frame["epoch"] == frame["epoch"].max()]
-        caption = f"{_describe_source(last)}; each line holds {_SHARE_NAMES[1]} of them"
+        span = f"epochs {frame['epoch'].min():g} to {frame['epoch'].max():g}, light to dark"
+        caption = f"{_describe_source(last, _names(frame))}; a line an epoch, {span}, holds {_SHARE_NAMES[1]} of them"
         naming.legend_below(fig, _epoch_handles(frame), caption)
     else:
         caption = f"Lines hold {_SHARE_NAMES[1]} and {_SHARE_NAMES[0]} of the queries"
@@ -102,7 +108,9 @@ def _source_handles(frame: pd.DataFrame) -> list[Line2D]:
     handles = []
     for index, (_, rows) in enumerate(frame.groupby("source", sort=False, observed=True)):
         colour, dashes = _colour_and_dashes(index)
-        handles.append(Line2D([], [], color=colour, linestyle=dashes, marker="X", label=_describe_source(rows)))
+        handles.append(
+            Line2D([], [], color=colour, linestyle=dashes, marker="X", label=_describe_source(rows, _names(frame)))
+        )
     return handles
 
 
@@ -118,13 +126,14 @@ def _epoch_handles(frame: pd.DataFrame) -> list[Line2D]:
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     _check(frame)
-    parts = []
+    parts, names = [], _names(frame)
     for (source, epoch), rows in frame.groupby(["source", "epoch"], sort=False, observed=True, dropna=False):
         s_pos, s_neg = _medians(rows)
         wrong = float((rows["s_neg"] >= rows["s_pos"]).mean())
         when = "" if rows["epoch"].isna().any() else f" after epoch {epoch:g}"
         parts.append(
-            f"{source}{when}: median positive similarity {s_pos:.2f}, median hardest negative {s_neg:.2f}, "
+            f"{labels.in_words(names[str(source)])}{when}: median positive similarity {s_pos:.2f}, "
+            f"median hardest negative {s_neg:.2f}, "
             f"{wrong:.0%} of {len(rows)} queries rank the negative first"
         )
     return "Clouds of queries over positive and negative similarity. " + "; ".join(parts) + "."
@@ -181,13 +190,18 @@ def _colour_sequence(number: int) -> list[str]:
     return [to_hex(colour) for colour in colormaps["plasma_r"](np.linspace(0.12, 1.0, number))]
 
 
-def _describe_source(rows: pd.DataFrame) -> str:
+def _names(frame: pd.DataFrame) -> dict[str, str]:
+    return labels.shortest_names(frame["source"].unique())
+
+
+def _describe_source(rows: pd.DataFrame, names: dict[str, str]) -> str:
     """Return the name, split, number of queries, direction and batch size of a source."""
     size, split = rows["batch_size"].iloc[0], rows["split"].iloc[0]
     batch = "the whole split" if pd.isna(size) else f"batches of {size:g}"
     directions = "both directions" if rows["direction"].nunique() > 1 else str(rows["direction"].iloc[0])
     of_split = "" if pd.isna(split) else f", {split}"
-    return f"{rows['source'].iloc[0]}{of_split}: {len(rows):,} queries, {directions}, hardest negatives of {batch}"
+    name = labels.in_words(names[str(rows["source"].iloc[0])])
+    return f"{name}{of_split}: {len(rows):,} queries, {directions}, hardest negatives of {batch}"
 
 
 def _with_axis_labels(ax: Axes) -> Axes:
@@ -201,8 +215,8 @@ def _colour_and_dashes(index: int) -> tuple[str, Any]:
 
 
 def _evenly_spaced(number: int) -> list[int]:
-    """Return at most CLOUDS of 0..number-1, evenly spaced, with the first and the last."""
-    return sorted({round(float(index)) for index in np.linspace(0, number - 1, min(number, CLOUDS))})
+    """Return 0..number-1, at most NAMED of them, evenly spaced, with the first and the last."""
+    return sorted({round(float(index)) for index in np.linspace(0, number - 1, min(number, NAMED))})
 
 
 def _check(frame: pd.DataFrame) -> None:

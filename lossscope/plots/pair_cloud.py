@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("objective", "source", "s_pos", "s_neg", "w_pos", "w_neg")
 SIDES = {
@@ -26,6 +26,7 @@ BINS = 40  # of the histogram
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)))
 _GREY = "0.82"
 _HEIGHT = 0.3  # of the panel: the highest bin of the histogram
+_HEADLINE = "Weights of the pairs that the data have; grey: how many there are"
 _NAME = "pair_cloud"
 _Values = npt.NDArray[np.float64]
 
@@ -45,8 +46,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, side: str = "negative") ->
         side: positive or negative.
     """
     style.single_value(_check(frame), "source", _NAME)
-    ax = _draw_panel(frame, style.axes_or_new(ax), side, _largest_weights(frame))
-    ax.legend(loc="best", fontsize="small")
+    ax = _draw_panel(frame, style.axes_or_new(ax, _HEADLINE), side, _largest_weights(frame))
+    ax.legend(loc="best", fontsize=style.small())
     return ax
 
 
@@ -54,13 +55,14 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """How do pulls (left) and pushes (right) differ between sources? A row per source, each panel as `draw`."""
     sources = list(_check(frame)["source"].unique())
     largest = _largest_weights(frame)
-    fig = style.new_figure(width=1.8, height=0.85 * len(sources))
+    names = labels.shortest_names(sources)
+    fig = style.set_headline(style.new_figure(width=1.8, height=0.85 * len(sources)), _HEADLINE)
     for index, source in enumerate(sources):
         rows = frame[frame["source"] == source]
         for column, side in enumerate(SIDES):
             ax = _draw_panel(rows, fig.add_subplot(len(sources), 2, 2 * index + column + 1), side, largest)
             if column == 0:
-                ax.set_title(f"{source}, {_number_of_queries(rows)}")
+                ax.set_title(f"{names[str(source)]}, {_number_of_queries(rows)}")
     naming.legend_below(fig, fig.axes[0].get_lines())
     return fig
 
@@ -74,7 +76,10 @@ def _draw_panel(frame: pd.DataFrame, ax: Axes, side: str, largest: dict[str, flo
         rows = frame[frame["objective"] == label]
         parts = _medians(rows[s].to_numpy(np.float64), np.abs(rows[w].to_numpy(np.float64)))
         low, middle, high = (parts[name] / (top if several else 1.0) for name in ("q10", "q50", "q90"))
-        name, dashes = f"{label}{f' (largest {top:.3g})' if several else ''}", _DASHES[index % len(_DASHES)]
+        name, dashes = (
+            f"{labels.in_words(label)}{f' (largest {top:.3g})' if several else ''}",
+            _DASHES[index % len(_DASHES)],
+        )
         marker = "o" if len(parts) < 2 else ""
         ax.plot(parts["s"], middle, color=colours[label], label=name, linestyle=dashes, marker=marker)
         ax.fill_between(parts["s"], low, high, color=colours[label], alpha=0.2, linewidth=0)
@@ -105,11 +110,12 @@ def background_histogram(values: npt.ArrayLike, ax: Axes) -> Axes:
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     _check(frame)
-    parts = []
+    parts, names = [], labels.shortest_names(frame["source"].unique())
     for (source, label), rows in frame.groupby(["source", "objective"], sort=False, observed=True):
         pull, push = rows["w_pos"].abs(), rows["w_neg"].abs()
         parts.append(
-            f"{label} on {source}: mean pull {pull.mean():.3g}, mean push {push.mean():.3g}, "
+            f"{labels.in_words(str(label))} on {names[str(source)]}: mean pull {pull.mean():.3g}, "
+            f"mean push {push.mean():.3g}, "
             f"{float((push == 0).mean()):.0%} of {len(rows)} queries push nothing"
         )
     return "Weights of pairs at the similarities that data have. " + "; ".join(parts) + "."

@@ -8,10 +8,11 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("label", "side", "s", "weight")
 SIDES = {"positive": "positive similarity $s_+$", "negative": "negative similarity $s_-$"}
+_HEADLINE = "Weight of a pair at each similarity, as a positive and as a negative"
 _NAME = "pair_curves"
 _FAR = 4  # times the second highest line: if the highest is above this, the axis is logarithmic
 _SHORT = 14  # characters: longer names would take the width of the panels
@@ -31,7 +32,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         frame: columns COLUMNS; side is positive or negative.
         ax: axes to draw on; None: new ones.
     """
-    ax, ends = _draw_lines(frame, style.axes_or_new(ax))
+    ax, ends = _draw_lines(frame, style.axes_or_new(ax, _HEADLINE))
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
     return ax
@@ -40,21 +41,22 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def _draw_lines(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[_End]]:
     """Draw the lines and return their right ends."""
     _check(frame)
-    labels = list(map(str, frame["label"].unique()))
-    colours = style.colours(labels)
+    names = _names(frame)
+    colours = style.colours(names)
     both = len(frame["side"].unique()) > 1
     ends: list[_End] = []
     for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
         line = line.sort_values("s")
-        colour, dashes = colours[str(label)], _DASHES[labels.index(str(label)) % len(_DASHES)]
-        ax.plot(line["s"], line["weight"], color=colour, linestyle=dashes, label=str(label))
+        colour, dashes = colours[str(label)], _DASHES[list(names).index(str(label)) % len(_DASHES)]
+        ax.plot(line["s"], line["weight"], color=colour, linestyle=dashes, label=names[str(label)])
         drawn = line.dropna(subset=["weight"])
         if not drawn.empty:
-            name = f"{label}, {side}" if both else str(label)
+            name = f"{names[str(label)]}, {side}" if both else names[str(label)]
             ends.append((float(drawn["s"].iloc[-1]), float(drawn["weight"].iloc[-1]), name, colour))
     ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
     ax.set_ylabel("weight of the pair")
     ax.margins(x=0)
+    ax.locator_params(axis="x", nbins=6)
     _scale(ax, frame)
     return ax, ends
 
@@ -66,8 +68,8 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """
     _check(frame)
     sides = [side for side in SIDES if (frame["side"] == side).any()]
-    fig = style.new_figure(width=0.15 + 0.85 * len(sides), height=0.85)
-    short = frame["label"].astype(str).str.len().max() <= _SHORT
+    fig = style.set_headline(style.new_figure(width=0.15 + 0.85 * len(sides), height=0.85), _HEADLINE)
+    short = max(map(len, _names(frame).values())) <= _SHORT
     for index, side in enumerate(sides):
         ax = fig.add_subplot(1, len(sides), index + 1)
         _, ends = _draw_lines(frame[frame["side"] == side], ax)
@@ -82,16 +84,23 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     _check(frame)
-    parts = []
+    parts, names = [], _names(frame)
     for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
         line = line.dropna(subset=["weight"]).sort_values("s")
         if not line.empty:
             first, last = line.iloc[0], line.iloc[-1]
             parts.append(
-                f"{label}, {side}: {first['weight']:.3g} at similarity {first['s']:.2f}, "
+                f"{names[str(label)]}, {side}: {first['weight']:.3g} at similarity {first['s']:.2f}, "
                 f"{last['weight']:.3g} at {last['s']:.2f}"
             )
     return "Curves of the pair weight against similarity. " + "; ".join(parts) + "."
+
+
+def _names(frame: pd.DataFrame) -> dict[str, str]:
+    """Return label -> its words: names of GOAL's pair weights where all are, else specs in words."""
+    names = list(map(str, frame["label"].unique()))
+    goal = labels.PAIR_WEIGHTS if set(names) <= set(labels.PAIR_WEIGHTS) else {}
+    return {name: goal.get(name, labels.in_words(name)) for name in names}
 
 
 def _scale(ax: Axes, frame: pd.DataFrame) -> None:

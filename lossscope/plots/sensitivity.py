@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("parameter", "value", "seed", "rsum")
 REFERENCE = ("label", "rsum")
@@ -35,9 +35,18 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, reference: pd.DataFrame | 
     """
     rows = _valid_rows(frame)
     parameter = style.single_value(rows, "parameter", _NAME)
-    ax = style.axes_or_new(ax)
+    ax = style.axes_or_new(ax, f"rsum against {labels.parameter_in_words(parameter)}; {_intervals(rows)}")
     _label_lines(ax, _draw_panel(ax, rows, parameter, reference))
     return ax
+
+
+def _intervals(rows: pd.DataFrame) -> str:
+    """Return what the bars are, with the number of seeds."""
+    seeds = sorted(set(rows.groupby(["parameter", "value"])["seed"].nunique()))
+    if seeds[-1] == 1:
+        return "one seed each, so no intervals"
+    number = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return f"means and sample standard deviations of {number} seeds"
 
 
 def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.DataFrame | None) -> list[_End]:
@@ -59,14 +68,15 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.Data
     ax.set_xticks(values if len(values) <= 8 else values[:: -(-len(values) // 8)])
     ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.margins(x=0.06)
-    ax.set(xlabel=parameter, ylabel="rsum")
+    ax.set(xlabel=labels.parameter_in_words(parameter), ylabel="rsum")
     return ends
 
 
 def _label_lines(ax: Axes, ends: list[_End]) -> None:
     if ends:
         names, levels, colours = zip(*ends, strict=True)
-        naming.end_labels(ax, [float(ax.get_xlim()[1])] * len(ends), levels, names, colours)
+        words = list(map(labels.in_words, names))
+        naming.end_labels(ax, [float(ax.get_xlim()[1])] * len(ends), levels, words, colours)
 
 
 def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Figure:
@@ -74,6 +84,7 @@ def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Fig
     rows = _valid_rows(frame)
     parameters = list(rows["parameter"].unique())
     fig = style.new_figure(width=0.15 + 0.85 * len(parameters), height=0.85)
+    style.set_headline(fig, f"rsum against hyper-parameters of the loss; {_intervals(rows)}")
     panels: list[Axes] = []
     ends: list[_End] = []
     for index, parameter in enumerate(parameters):

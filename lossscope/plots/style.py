@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,12 +16,16 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.ticker import MaxNLocator
 
 from lossscope.errors import InputError
 from lossscope.io import frames
 from lossscope.io.files import write_atomically
 
 COLUMN = 3.3  # inches: one column of a two-column paper
+PAGE = 2.12  # columns: the widest picture spans both, 7 inches of paper
+SMALLEST = 7.0  # points of the smallest text in print, of a picture as wide as its columns
 FORMATS = ("pdf", "png", "svg")
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933")
 COLOURS = MappingProxyType(
@@ -40,6 +45,8 @@ COLOURS = MappingProxyType(
         "siglip": "#661100",
     }
 )
+_EQUAL = 1e-9  # relative difference within which values are equal
+_EVERY_EPOCH = 12  # epochs on an axis that has a tick at each
 _EMBED: dict[Any, Any] = {
     "pdf.fonttype": 42,
     "ps.fonttype": 42,
@@ -69,12 +76,16 @@ _PAPER: dict[Any, Any] = {
     "lines.linewidth": 1.2,
     "axes.linewidth": 0.6,
 }
-_SCREEN: dict[Any, Any] = {
+_SCREEN: dict[Any, Any] = {  # shrunk to a column of paper, its smallest text still has 7 points
     **_COMMON,
-    "figure.figsize": (6.4, 4.4),
+    "figure.figsize": (4.6, 3.4),
     "font.size": 11,
     "axes.titlesize": 11,
-    "lines.linewidth": 1.8,
+    "axes.labelsize": 11,
+    "xtick.labelsize": 10,
+    "ytick.labelsize": 10,
+    "legend.fontsize": 10,
+    "lines.linewidth": 1.6,
 }
 
 
@@ -84,7 +95,7 @@ def paper() -> AbstractContextManager[None]:
 
 
 def screen() -> AbstractContextManager[None]:
-    """Use the settings for a page on a screen inside `with`: larger, 11 pt."""
+    """Use the settings for a page on a screen inside `with`: larger, 11 pt; 7 pt or more at the width of a column."""
     return mpl.rc_context(_SCREEN)
 
 
@@ -147,19 +158,57 @@ def _family(label: str) -> str:
 
 
 def new_figure(width: float = 1.0, height: float = 1.0) -> Figure:
-    """Return an empty figure of `width` x `height` times the style's size; needs no display."""
+    """Return an empty figure of `width` x `height` times the style's size, at most PAGE wide; needs no display."""
     w, h = mpl.rcParams["figure.figsize"]
-    return Figure(figsize=(w * width, h * height), layout="constrained")
+    return Figure(figsize=(w * min(width, PAGE), h * height), layout="constrained")
+
+
+def set_headline(fig: Figure, text: str) -> Figure:
+    """Write what the figure shows above its panels, in place of what was there; the figure grows by its lines."""
+    size = FontProperties(size=mpl.rcParams["axes.titlesize"]).get_size_in_points()
+    lines = wrap_words(text, int(fig.get_figwidth() * 72 / (0.6 * size))).splitlines()
+    more = len(lines) - len(fig.get_suptitle().splitlines())
+    fig.set_figheight(fig.get_figheight() + more * 1.35 * size / 72)
+    fig.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=size, fontweight="bold")
+    return fig
+
+
+def headline(fig: Figure) -> str:
+    """Return what a figure says it shows, in one line."""
+    return " ".join(fig.get_suptitle().split())
+
+
+def small() -> float:
+    """Return the size of the smallest text of the style, in points."""
+    return float(FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points())
 
 
 def panels_per_row(panels: int) -> int:
-    """Return how many panels stand side by side: up to three in one row, then as square as possible, at most four."""
-    return panels if panels <= 3 else min(4, math.ceil(math.sqrt(panels)))
+    """Return how many panels stand side by side: up to three in one row, then as square as possible, at most three."""
+    return panels if panels <= 3 else min(3, math.ceil(math.sqrt(panels)))
 
 
-def axes_or_new(ax: Axes | None) -> Axes:
-    """Return the axes, or new ones in a new figure if it is None."""
-    return new_figure().add_subplot() if ax is None else ax
+def axes_or_new(ax: Axes | None, shows: str = "") -> Axes:
+    """Return the axes, or new ones in a new figure, whose headline says what it shows."""
+    if ax is not None:
+        return ax
+    fig = new_figure()
+    return (set_headline(fig, shows) if shows else fig).add_subplot()
+
+
+def set_epochs(ax: Axes, epochs: Iterable[float]) -> None:
+    """Label a horizontal axis of epochs, from the first that exists: a tick at each if they are few, else at some."""
+    known = sorted(epochs)
+    ax.set_xlabel("epoch")
+    if not known:
+        return
+    first, last = math.floor(known[0]), math.ceil(known[-1])
+    if last - first <= _EVERY_EPOCH:
+        ax.set_xticks(range(first, last + 1))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    margin = 0.03 * max(last - first, 1)
+    ax.set_xlim(first - margin, last + margin)
 
 
 def require_rows(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -185,3 +234,17 @@ def wrap_spec(text: str, width: int) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(lines)
+
+
+def wrap_words(text: str, width: int) -> str:
+    """Break words, and specs of one word after colons and commas, into lines of at most `width` characters."""
+    if " " not in text:
+        return wrap_spec(text, width)
+    joined = text.replace(" = ", "\xa0=\xa0")  # an equation stays on one line
+    return textwrap.fill(joined, width, break_long_words=False).replace("\xa0", " ")
+
+
+def deviation(values: pd.Series[float]) -> float | None:
+    """Return the sample standard deviation (ddof 1), or None where there is none: equal values are no certainty."""
+    equal = len(values) < 2 or float(values.max() - values.min()) <= _EQUAL * float(values.abs().max())
+    return None if equal else float(values.std())

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 
-from . import naming, style
+from . import labels, naming, style, warmup
 
 PARTS = ("mean", "q10", "q50", "q90")
 COLUMNS = (
@@ -22,33 +24,40 @@ COLUMNS = (
 )
 _SIDES = {"pos": ("positive", "#0072B2", "-"), "neg": ("hardest negative", "#D55E00", (0, (5, 2)))}
 _SPLITS = {"train": (0, (5, 2)), "val": "-"}
+_BANDS = "Medians; bands hold the middle 80 % of the queries"
 _NAME = "trajectory"
 
 
-def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True) -> Axes:
+def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True, title: str | None = None) -> Axes:
     """Do positives and hardest negatives separate? Horizontal: epochs. Vertical: similarity.
 
     Lines are medians, bands hold the middle 80 % (10 % to 90 %). Two lines that climb together to 1 are a collapse:
-    there the gradients of losses of differences vanish. Bands that stop overlapping are a model that ranks. One panel
-    of Figure 4 of the Unified-loss paper, of the validation split if it is known, else of the training split.
+    there the gradients of losses of differences vanish. Bands that stop overlapping are a model that ranks. The epochs
+    of a warm-up with another loss are shaded. One panel of Figure 4 of the Unified-loss paper, of the validation split
+    if it is known, else of the training split.
 
     Args:
-        frame: columns COLUMNS, of one run; unknown values are NaN.
+        frame: columns COLUMNS, of one run, and `warmup` where there is one (`Run.curves`); unknown values are NaN.
         ax: axes to draw on; None: new ones.
         legend: add a legend.
+        title: of the panel; None: the name of the run.
     """
     style.require_rows(frame, COLUMNS, _NAME)
     run = style.single_value(frame, "run", _NAME)
-    ax = style.axes_or_new(ax)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _headline(frame))
     rows = _similarities(frame)
+    warmup.shade(ax, warmup.warmups(frame, "run"))
     for side, (name, colour, dashes) in _SIDES.items():
         middle = rows[f"{side}_q50"].fillna(rows[f"{side}_mean"])
         ax.plot(rows["epoch"], middle, color=colour, linestyle=dashes, marker=_marker(rows), label=name)
         ax.fill_between(rows["epoch"], rows[f"{side}_q10"], rows[f"{side}_q90"], color=colour, alpha=0.18, lw=0)
-    ax.set(xlabel="epoch", ylabel="similarity")
-    ax.set_title(style.wrap_spec(run, 26))
-    if legend:
-        ax.legend(loc="best")
+    style.set_epochs(ax, rows["epoch"])
+    ax.set_ylabel("similarity")
+    ax.set_title(style.wrap_words(labels.in_words(labels.shortest_names([run])[run] if title is None else title), 26))
+    if legend and in_new_figure:
+        naming.legend_below(ax.figure, _handles(frame, ax), _BANDS)  # type: ignore[arg-type]
+    elif legend:
+        ax.legend(handles=_handles(frame, ax), loc="best", fontsize=style.small())
     return ax
 
 
@@ -56,30 +65,32 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """Which run separates positives from negatives, and does that show in loss and rsum?
 
     Top: one panel of `draw` per run on shared axes. Under each: its loss on its own scale (losses of different
-    objectives do not compare), logarithmic if all values are positive. Bottom: rsum of all runs together. Figures 3 and
-    4 of the Unified-loss paper in one.
+    objectives do not compare, nor those in and after a warm-up), logarithmic if all values are positive. Bottom: rsum
+    of all runs together. Figures 3 and 4 of the Unified-loss paper in one.
 
     Args:
         frame: columns COLUMNS; unknown values are NaN.
     """
     style.require_rows(frame, COLUMNS, _NAME)
-    runs = list(map(str, frame["run"].unique()))
-    per_row = style.panels_per_row(len(runs))
-    blocks = math.ceil(len(runs) / per_row)
+    names = labels.shortest_names(frame["run"].unique())
+    per_row = style.panels_per_row(len(names))
+    blocks = math.ceil(len(names) / per_row)
     fig = style.new_figure(width=0.25 + 0.7 * per_row, height=0.65 + 0.95 * blocks)
+    style.set_headline(fig, "Similarity of positives and hardest negatives, loss and rsum")
     grid = fig.add_gridspec(2 * blocks + 1, per_row, height_ratios=[1.5, 0.9] * blocks + [1.5])
     first: Axes | None = None
-    for index, run in enumerate(runs):
+    for index, (run, name) in enumerate(names.items()):
         block, column = divmod(index, per_row)
         of_run = frame[frame["run"].astype(str) == run]
         ax = fig.add_subplot(grid[2 * block, column], sharex=first, sharey=first)
         first = first or ax
-        draw(of_run, ax, legend=False).set(xlabel="", ylabel="similarity" if column == 0 else "")
+        draw(of_run, ax, legend=False, title=name).set(xlabel="", ylabel="similarity" if column == 0 else "")
         _draw_loss(of_run, fig.add_subplot(grid[2 * block + 1, column], sharex=first), column == 0)
     assert first is not None
-    _draw_rsum(frame, fig.add_subplot(grid[-1, :]), runs)
-    handles, names = first.get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside upper left", ncols=2)
+    style.set_epochs(first, frame["epoch"])
+    first.set_xlabel("")
+    _draw_rsum(frame, fig.add_subplot(grid[-1, :]), names)
+    naming.legend_below(fig, _handles(frame, first), _BANDS)
     return fig
 
 
@@ -92,33 +103,47 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
         frame: columns COLUMNS; unknown values are NaN.
     """
     style.require_rows(frame, COLUMNS, _NAME)
-    runs = list(map(str, frame["run"].unique()))
-    per_row = style.panels_per_row(len(runs))
-    n_rows = math.ceil(len(runs) / per_row)
-    fig = style.new_figure(width=0.2 + 0.65 * per_row, height=0.8 * n_rows)
+    names = labels.shortest_names(frame["run"].unique())
+    per_row = style.panels_per_row(len(names))
+    n_rows = math.ceil(len(names) / per_row)
+    fig = style.set_headline(style.new_figure(0.2 + 0.65 * per_row, 0.8 * n_rows), _headline(frame))
     first: Axes | None = None
-    for index, run in enumerate(runs):
+    for index, (run, name) in enumerate(names.items()):
         ax = fig.add_subplot(n_rows, per_row, index + 1, sharex=first, sharey=first)
         first = first or ax
-        draw(frame[frame["run"].astype(str) == run], ax, legend=False)
-        ax.set_xlabel("epoch" if index + per_row >= len(runs) else "")
+        draw(frame[frame["run"].astype(str) == run], ax, legend=False, title=name)
+        ax.set_xlabel("epoch" if index + per_row >= len(names) else "")
         ax.set_ylabel("similarity" if index % per_row == 0 else "")
     assert first is not None
-    naming.legend_below(fig, first.get_lines(), "Medians; bands hold the middle 80 % of the queries")
+    naming.legend_below(fig, _handles(frame, first), _BANDS)
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     style.require_rows(frame, COLUMNS, _NAME)
-    parts = []
+    parts, names = [], labels.shortest_names(frame["run"].unique())
     for run, rows in frame.groupby("run", sort=False, observed=True):
         last = _similarities(rows).iloc[-1]
-        text = f"{run}: at epoch {last['epoch']:g} positives {last['pos_mean']:.2f}, "
+        text = f"{labels.in_words(names[str(run)])}: at epoch {last['epoch']:g} positives {last['pos_mean']:.2f}, "
         text += f"hardest negatives {last['neg_mean']:.2f}"
         best = rows["rsum"].max()
         parts.append(text + (f", best rsum {best:.1f}" if pd.notna(best) else ""))
     return "Similarity of positives and hardest negatives against epochs. " + "; ".join(parts) + "."
+
+
+def _headline(frame: pd.DataFrame) -> str:
+    split = _similarities(frame)["split"].iloc[0]
+    named = {"val": "on the validation split", "train": "on batches of the training split"}.get(str(split), "")
+    return f"Similarity of positives and hardest negatives {named}".rstrip()
+
+
+def _handles(frame: pd.DataFrame, panel: Axes) -> list[Artist]:
+    """Return the two lines of a panel, and the warm-ups of all runs."""
+    names = labels.shortest_names(frame["run"].unique())
+    lines = [line for line in panel.get_lines() if line.get_label() in {name for name, _, _ in _SIDES.values()}]
+    named = frame.assign(run=frame["run"].astype(str).map(names))
+    return [*lines, *warmup.handles(warmup.warmups(named, "run"), several=len(names) > 1)]
 
 
 def _similarities(frame: pd.DataFrame) -> pd.DataFrame:
@@ -133,30 +158,39 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     """Draw the loss of each split of a run; `first` is the panel with a label on its vertical axis."""
     losses = frame.dropna(subset=["loss"]).sort_values("epoch")
     several = losses["split"].nunique() > 1
+    warmup.shade(ax, warmup.warmups(frame, "run"))
     for split, rows in losses.groupby("split", observed=True):
         dashes = _SPLITS.get(str(split), "-") if several else "-"
-        ax.plot(rows["epoch"], rows["loss"], color="0.25", linestyle=dashes, label=str(split))
+        for place, part in enumerate(warmup.phases(rows)):
+            name = str(split) if place == 0 else "_"
+            ax.plot(part["epoch"], part["loss"], color="0.25", linestyle=dashes, label=name)
     if not losses.empty and (losses["loss"] > 0).all():
+        wide = losses["loss"].max() > 10 * losses["loss"].min()
         ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=5))
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=5) if wide else MaxNLocator(3))
         ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
         ax.minorticks_off()
     name = "training loss" if set(losses["split"]) == {"train"} else "loss"
     ax.set(xlabel="epoch", ylabel=name if first else "")
     if several:
-        ax.legend(loc="best", fontsize="small")
+        lines = [line for line in ax.get_lines() if line.get_label() in set(map(str, losses["split"]))]
+        ax.legend(handles=lines, loc="best", fontsize=style.small())
 
 
-def _draw_rsum(frame: pd.DataFrame, ax: Axes, runs: list[str]) -> None:
-    colours = style.colours(runs)
+def _draw_rsum(frame: pd.DataFrame, ax: Axes, names: Mapping[str, str]) -> None:
+    """Draw the rsum of the runs, run -> its name."""
+    colours = style.colours(names.values())
     ends: list[tuple[float, float, str, str]] = []
-    for run in runs:
+    for run, name in names.items():
         rows = frame[(frame["run"].astype(str) == run)].dropna(subset=["rsum"]).sort_values("epoch")
         rows = rows[rows["split"] == "val"] if (rows["split"] == "val").any() else rows
-        ax.plot(rows["epoch"], rows["rsum"], color=colours[run], marker=_marker(rows), label=run)
+        ax.plot(rows["epoch"], rows["rsum"], color=colours[name], marker=_marker(rows), label=run)
         if not rows.empty:
-            ends.append((float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), run, colours[run]))
-    ax.set(xlabel="epoch", ylabel="rsum")
+            ends.append(
+                (float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), labels.in_words(name), colours[name])
+            )
+    style.set_epochs(ax, frame["epoch"])
+    ax.set_ylabel("rsum")
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
 

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib import colormaps
+from matplotlib import colormaps, patheffects
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import Colormap, ListedColormap
-from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import style
+from . import contours, labels, style
 
-LEVELS = tuple(round(0.1 * k, 1) for k in range(1, 10))  # of contour lines, as shares of the largest weight
+_LINES = 10  # parts of the range of weights that contour lines divide
 _COLOUR = "#D55E00"  # of the margin
 _NAME = "triplet_field"
 _Grid = npt.NDArray[np.float64]
@@ -35,7 +34,8 @@ def draw(
     """Which triplets does one objective push? Horizontal: positive similarity. Vertical: negative similarity.
 
     Bottom right is solved (positive close, negative far), top left is as wrong as possible. Each line joins triplets of
-    equal weight and states its share of the largest weight; a field of two values has none, as its colours meet in one.
+    equal weight, a round number, which some state, in the unit of the colour bar; a field of two values has none, as
+    its colours meet in one.
     The dashed line is s_neg = s_pos - margin: triplets above it violate the margin. One panel of GOAL Figure 2.
 
     Args:
@@ -47,12 +47,12 @@ def draw(
     """
     x, y, w, label = _grid(frame, value)
     objective = style.single_value(frame, "objective", _NAME)
-    ax = style.axes_or_new(ax)
+    ax = style.axes_or_new(ax, _headline(label))
     mesh = _draw_panel(ax, x, y, w, margin, pale=pale)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
-    ax.set_title(objective)
+    ax.set_title(style.wrap_words(labels.in_words(objective), 34))
     return ax
 
 
@@ -64,8 +64,8 @@ def draw_many(
 ) -> Figure:
     """How do objectives differ in the triplets they push? One panel each, as GOAL Figure 2, and one colour bar.
 
-    Read as `draw`; the colour is the weight divided by the panel's largest, which the title states, so that shapes
-    compare whatever the scale (temperature) of an objective.
+    Read as `draw`; with several objectives the colour is the weight divided by the panel's largest, which the title
+    states, so that shapes compare whatever the scale (temperature) of an objective.
 
     Args:
         frame: columns objective, s_pos, s_neg and `value`, on a full grid for each objective.
@@ -78,25 +78,32 @@ def draw_many(
     per_row = style.panels_per_row(len(objectives))
     n_rows = math.ceil(len(objectives) / per_row)
     fig = style.new_figure(width=0.3 + 0.55 * per_row, height=0.08 + 0.9 * n_rows)
+    fields = [_grid(frame[frame["objective"] == objective], value) for objective in objectives]
+    style.set_headline(fig, _headline(fields[0][3]))
     fig.set_layout_engine("compressed")
     grid = fig.subplots(n_rows, per_row, sharex=True, sharey=True, squeeze=False)
     for ax in grid.flat[len(objectives) :]:
         ax.remove()
     used = list(grid.flat[: len(objectives)])
-    fields = [_grid(frame[frame["objective"] == objective], value) for objective in objectives]
+    several = len(objectives) > 1
     signed = any(np.nanmin(w) < 0 for _, _, w, _ in fields)  # one colour map for all, as there is one bar
     for index, (ax, objective) in enumerate(zip(used, objectives, strict=True)):
         x, y, w, label = fields[index]
-        largest = float(np.nanmax(np.abs(w))) or 1.0
+        largest = (float(np.nanmax(np.abs(w))) or 1.0) if several else 1.0
         own_margin = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
         mesh = _draw_panel(ax, x, y, w / largest, own_margin, signed, pale)
-        ax.set_title(f"{style.wrap_spec(str(objective), 24)}\nlargest weight {largest:.3g}")
+        name = style.wrap_words(labels.in_words(str(objective)), 22 if several else 30)
+        ax.set_title(f"{name}\nlargest weight {largest:.3g}" if several else name)
         ax.tick_params(labelbottom=index + per_row >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
-    bar = fig.colorbar(mesh, ax=used, label=f"{label} / its largest")
+    bar = fig.colorbar(mesh, ax=used, label="weight / its largest" if several else label)
     bar.outline.set_visible(False)
     return fig
+
+
+def _headline(label: str) -> str:
+    return f"{label[:1].upper()}{label[1:]} of a query with two candidates"
 
 
 def panels(fig: Figure) -> list[Axes]:
@@ -113,8 +120,9 @@ def alt(frame: pd.DataFrame, value: str = "w_neg") -> str:
         at = field.iloc[int(size.to_numpy().argmax())]
         share = float((size > 0.5 * size.max()).mean())
         parts.append(
-            f"{objective}: largest weight {size.max():.3g} at positive similarity {at['s_pos']:.2f} and "
-            f"negative similarity {at['s_neg']:.2f}; {share:.0%} of the plane has more than half of it"
+            f"{labels.in_words(str(objective))}: largest weight {size.max():.3g} at positive similarity "
+            f"{at['s_pos']:.2f} and negative similarity {at['s_neg']:.2f}; {share:.0%} of the plane has more than half "
+            "of it"
         )
     return "Heat map of the triplet weight over positive and negative similarity. " + ". ".join(parts) + "."
 
@@ -144,11 +152,11 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
 def _draw_panel(
     ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False, pale: bool = False
 ) -> QuadMesh:
-    largest = float(np.nanmax(np.abs(w))) or 1.0
+    largest = float(f"{np.nanmax(np.abs(w)):.3g}") or 1.0  # rounded, so that a tick can stand at the end of the bar
     low = -largest if signed or np.nanmin(w) < 0 else 0.0
     colours = _colour_map(low < 0, pale)
     mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=largest, rasterized=True)
-    _draw_contours(ax, x, y, w / largest, black=low < 0 or pale)
+    _draw_contours(ax, mesh, (x, y), w, largest)
     if margin is not None:
         _draw_margin(ax, margin, (float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])))
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal", xlabel="positive similarity $s_+$")
@@ -172,28 +180,26 @@ def _draw_margin(ax: Axes, margin: float, x: tuple[float, float], y: tuple[float
         ax.annotate(
             f"$s_- = s_+$ {'−' if margin >= 0 else '+'} {abs(margin):g}", (middle, middle - margin), (0, 3),
             textcoords="offset points", rotation=45, rotation_mode="anchor", transform_rotates_text=True, ha="center",
-            va="bottom", fontsize="small", color="black",
+            va="bottom", fontsize=style.small(), color="black",
+            path_effects=[patheffects.withStroke(linewidth=1.6, foreground="white", alpha=0.55)],
         )  # fmt: skip
 
 
-def _draw_contours(ax: Axes, x: _Grid, y: _Grid, share: _Grid, black: bool) -> ContourSet | None:
-    """Draw lines at LEVELS, one where the slope is steep, none where there are only two values.
+def _draw_contours(ax: Axes, mesh: QuadMesh, axes: tuple[_Grid, _Grid], w: _Grid, largest: float) -> None:
+    """Draw lines at round weights, one where the slope is steep, none where there are only two values.
 
     Args:
         ax: the panel.
-        x: (n,).
-        y: (m,).
-        share: (m, n) weight / largest weight.
-        black: all lines are black, not only those on bright colours.
+        mesh: its field.
+        axes: x (n,) and y (m,).
+        w: (m, n) weights.
+        largest: weight.
     """
-    between = float(np.mean((share > 0.1) & (share < 0.9)))
-    if between == 0:  # two values: a line at 0.5 would only follow the steps of the grid
-        return None
-    levels = LEVELS if between > 0.06 else (0.5,)  # on a steep slope nine lines would be one
-    if np.nanmax(share) <= levels[0] or np.nanmin(share) >= levels[-1]:
-        return None
-    colours = ["black" if black or level > 0.5 else "white" for level in levels]
-    lines = ax.contour(x, y, share, levels=levels, colors=colours, linewidths=0.7)
-    labelled = levels if between > 0.4 else (0.1, 0.5, 0.9) if between > 0.15 else (0.5,)
-    ax.clabel(lines, [level for level in levels if level in labelled], fmt="%.1f", fontsize="x-small")
-    return lines
+    between = float(np.mean((w > 0.1 * largest) & (w < 0.9 * largest)))
+    if between == 0:  # two values: a line between them would only follow the steps of the grid
+        return
+    levels = contours.round_levels(largest, _LINES) if between > 0.06 else [largest / 2]  # steep: ten would be one
+    if np.nanmax(w) <= levels[0] or np.nanmin(w) >= levels[-1]:
+        return
+    labelled = levels[::2] if between > 0.4 else contours.outer_and_middle(levels)
+    contours.draw_lines(ax, mesh, axes, w, levels, labelled if between > 0.15 or len(levels) == 1 else labelled[-1:])

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import style
+from . import contours, labels, style
 
 COLUMNS = ("objective", "s_pos", "s_neg", "w_pos", "w_neg")
 SIDES = {
     "w_pos": (r"pull on the positive, $-\partial L/\partial s_+$", "pull on the positive", -1.0),
     "w_neg": (r"push on the negative, $\partial L/\partial s_-$", "push on the negative", 1.0),
 }
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+_LINES = 6  # parts of the colour bar that lines divide
 _STEPS = 64  # colours: fewer than eyes can distinguish, and files of a third of the size
 _SLOPE = 0.06  # of the plane must lie between the outer lines; on less they would be one
 _NAME = "weight_field"
@@ -30,7 +30,8 @@ def draw(frame: pd.DataFrame, top: float | None = None) -> Figure:
 
     Read as triplet_field: positive similarity horizontally, negative similarity vertically; bottom right is solved.
     Left the pull on the positive, right the push on the negative, each on its own scale; below 0, in violet, it does
-    the opposite. Lines are at 0.1, 0.3 ... 0.9 of the end of the colour bar; a field that is nearly all cliff has none.
+    the opposite. Lines are at round weights, marked on the colour bar, and some state theirs, in its unit; a field that
+    is nearly all cliff has none.
 
     Args:
         frame: columns COLUMNS, of one objective, on a full grid.
@@ -38,8 +39,8 @@ def draw(frame: pd.DataFrame, top: float | None = None) -> Figure:
     """
     objective = style.single_value(_check(frame), "objective", _NAME)
     fig = style.new_figure(width=1.7, height=0.98)
+    style.set_headline(fig, f"Weights of {labels.in_words(objective)} on a query with two candidates")
     fig.set_layout_engine("compressed")
-    fig.suptitle(style.wrap_spec(objective, 80), x=0.01, ha="left", fontsize="medium", fontweight="bold")
     for index, value in enumerate(SIDES):
         ax = fig.add_subplot(1, 2, index + 1)
         _draw_panel(ax, frame, value, top)
@@ -51,7 +52,7 @@ def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     objective = style.single_value(_check(frame), "objective", _NAME)
     ranges = [f"{name} {_range(sign * frame[value].to_numpy(float))}" for value, (_, name, sign) in SIDES.items()]
-    return f"Heat maps over positive and negative similarity. {objective}: {', '.join(ranges)}."
+    return f"Heat maps over positive and negative similarity. {labels.in_words(objective)}: {', '.join(ranges)}."
 
 
 def _draw_panel(ax: Axes, frame: pd.DataFrame, value: str, top: float | None) -> None:
@@ -72,10 +73,9 @@ def _draw_panel(ax: Axes, frame: pd.DataFrame, value: str, top: float | None) ->
         mesh, ax=ax, extend="both" if above and below else "max" if above else "min" if below else "neither"
     )
     bar.outline.set_visible(False)
-    levels = [share * end for share in SHARES if w.min() < share * end < w.max()]
-    if levels and np.mean((w > SHARES[0] * end) & (w < SHARES[-1] * end)) > _SLOPE:
-        colours = ["black" if signed or level > 0.5 * end else "white" for level in levels]
-        bar.add_lines(ax.contour(x, y, w, levels=levels, colors=colours, linewidths=0.6))
+    levels = [level for level in contours.round_levels(end, _LINES) if w.min() < level < w.max()]
+    if levels and np.mean((w > levels[0]) & (w < levels[-1])) > _SLOPE:
+        bar.add_lines(contours.draw_lines(ax, mesh, (x, y), w, levels, contours.outer_and_middle(levels)))
 
 
 def _range(w: _Grid) -> str:

@@ -1,96 +1,165 @@
-"""How much weight is on the positive, on the negatives that count, and on all those below eps?"""
+"""How much of the negatives' weight is on those that count, how large is it, and on how many is it concentrated?"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from lossscope.errors import InputError
+from . import labels, mass_rows, naming, style
 
-from . import naming, style
-
-COLUMNS = ("label", "direction", "statistic", "mean")
-PARTS: dict[str, tuple[str, Any, str]] = {  # statistic -> colour, hatch and name of its part of a bar
-    "W_pos": ("#0072B2", "", "on the positive"),
+COLUMNS = mass_rows.COLUMNS
+PARTS = {  # statistic -> colour, hatch and name of its part of a bar
     "W_neg": ("#D55E00", "////", "on negatives above ε"),
     "W_low": ("#E9C46A", "....", "on negatives up to ε"),
 }
-_DIRECTIONS = {"i2t": "image to text", "t2i": "text to image"}
-_NAME = "weight_mass"
+PANELS = {  # column -> horizontal axis
+    "share": "negatives' weight\nabove ε, %",
+    "total": "weight on\nall negatives",
+    "N_eff": "effective number\nof negatives",
+}
+_DIRECTIONS = {"i2t": ("o", "image to text", -0.14), "t2i": ("s", "text to image", 0.14)}
+_WIDE = 8  # largest / smallest mean above which an axis is logarithmic
+_HEADLINE = "Where the weight on a query's negatives is"
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, share: bool = False) -> Axes:
-    """Where is the weight of a query? One bar per objective and direction, in parts; means over batches.
+    """How much of the negatives' weight does counting at eps see? One bar per objective and direction; means.
 
-    Blue pulls the positive, orange is on negatives above eps, yellow on the many below: a bar with much yellow has a
-    gradient that counting at eps does not see. In a softmax loss blue equals the sum of the other two. The scale is
-    that of each objective's own paper, so compare parts within a bar. A part that is not known is not drawn, and the
-    label has a question mark.
+    Orange is on negatives above eps, yellow on the many up to it: a bar with much yellow has a gradient that counting
+    at eps does not see. The weight on the positive is not drawn: for every loss of differences it equals the whole bar.
+    The scale is that of each objective's own paper, so compare parts within a bar. A part that is not known is not
+    drawn, and the label has a question mark.
 
     Args:
-        frame: columns COLUMNS; rows of other statistics than W_pos, W_neg and W_low are left out.
+        frame: columns COLUMNS, and `seed` where there are several; other statistics than W_neg, W_low and N_eff are
+            left out.
         ax: axes to draw on; None: new ones.
         share: divide each bar by its sum.
     """
-    wide = _pivot(frame)
+    wide = mass_rows.means(mass_rows.valid_rows(frame))
     in_new_figure = ax is None
-    ax = style.new_figure(height=0.25 + 0.11 * len(wide)).add_subplot() if ax is None else ax
-    values = wide.div(wide.sum(axis=1).replace(0, np.nan), axis=0) if share else wide
-    positions = np.arange(len(wide))[::-1].astype(float)
-    left = np.zeros(len(wide))
-    for part, (colour, hatch, name) in PARTS.items():
-        width = values[part].fillna(0.0).to_numpy(float)
-        ax.barh(positions, width, left=left, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5, label=name)
-        left = left + width
-    incomplete = wide.isna().any(axis=1)
-    ax.set_yticks(positions, [_bar_label(key, row) for key, row in zip(wide.index, incomplete, strict=True)])
-    ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("share of the weight of a query" if share else "weight per query")
-    ax.margins(x=0.02)
+    if ax is None:
+        fig = style.set_headline(style.new_figure(height=0.25 + 0.11 * len(wide)), _HEADLINE)
+        ax = fig.add_subplot()
+    values = wide[list(PARTS)]
+    values = values.div(values.sum(axis=1).replace(0, np.nan), axis=0) * 100 if share else values
+    _draw_bars(ax, values)
+    ax.set_xlabel("share of the weight on a query's negatives, %" if share else "weight on a query's negatives")
     handles = [Patch(facecolor=colour, hatch=h, edgecolor="white", label=name) for colour, h, name in PARTS.values()]
     if in_new_figure:
         naming.legend_below(ax.figure, handles)  # type: ignore[arg-type]
     else:
-        ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, fontsize="small")
+        ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return ax
+
+
+def draw_many(frame: pd.DataFrame) -> Figure:
+    """What differs between losses? Share of the negatives' weight above eps, its total, and its concentration.
+
+    A row per loss; circles are image-to-text, squares text-to-image queries; bars are one sample standard deviation
+    over seeds, where there are several. Total weights are in the scale of each loss's own paper. A panel whose numbers
+    the frame lacks is left out; an axis of far values is logarithmic.
+
+    Args:
+        frame: as for `draw`; with rows of N_eff also the concentration is drawn.
+    """
+    rows = mass_rows.valid_rows(frame)
+    numbers = mass_rows.per_seed(rows)
+    panels = [name for name in PANELS if name in numbers and numbers[name].notna().any()]
+    names = list(dict.fromkeys(map(str, numbers["label"])))
+    fig = style.new_figure(width=0.5 + 0.55 * len(panels), height=0.35 + 0.13 * len(names))
+    style.set_headline(fig, _HEADLINE)
+    axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, name in zip(axes, panels, strict=True):
+        _draw_panel(ax, numbers, name, names)
+    axes[0].set_yticks(range(len(names)), [style.wrap_words(labels.in_words(name), 22) for name in names])
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
+    naming.legend_below(fig, _handles(numbers), _intervals(numbers))
+    return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
+    rows = mass_rows.valid_rows(frame)
     bars = []
-    for key, row in _pivot(frame).iterrows():
+    for key, row in mass_rows.means(rows).iterrows():
+        label, direction = key if isinstance(key, tuple) else (key, "")
         numbers = {part: "unknown" if pd.isna(row[part]) else f"{row[part]:.3g}" for part in PARTS}
-        parts = ", ".join(f"{name.replace('ε', 'eps')} {numbers[part]}" for part, (_, _, name) in PARTS.items())
-        bars.append(f"{' '.join(map(str, key if isinstance(key, tuple) else (key,)))}: {parts}")
-    return "Weight of a query in parts. " + "; ".join(bars) + "."
+        parts = [f"{name.replace('ε', 'eps')} {numbers[part]}" for part, (_, _, name) in PARTS.items()]
+        if pd.notna(row["N_eff"]):
+            parts.append(f"effective number of negatives {row['N_eff']:.3g}")
+        bars.append(f"{labels.in_words(str(label))} {direction}: {', '.join(parts)}")
+    return "Weight on the negatives of a query. " + "; ".join(bars) + "."
 
 
-def _bar_label(key: tuple[str, str], incomplete: bool) -> str:
-    label, direction = key
-    return style.wrap_spec(f"{label}, {direction}", 26) + (" ?" if incomplete else "")
+def _draw_bars(ax: Axes, values: pd.DataFrame) -> None:
+    """Draw the parts of each bar end to end, the first row on top."""
+    positions, left = np.arange(len(values))[::-1].astype(float), np.zeros(len(values))
+    for part, (colour, hatch, name) in PARTS.items():
+        width = values[part].fillna(0.0).to_numpy(float)
+        ax.barh(positions, width, left=left, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5, label=name)
+        left = left + width
+    incomplete = values.isna().any(axis=1)
+    names = [
+        style.wrap_words(f"{labels.in_words(label)}, {direction}", 26) + (" ?" if unknown else "")
+        for (label, direction), unknown in zip(values.index, incomplete, strict=True)
+    ]
+    ax.set_yticks(positions, names)
+    ax.tick_params(axis="y", length=0)
+    ax.margins(x=0.02)
 
 
-def _pivot(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per (label, direction), in the order of the frame, with a column per part.
+def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) -> None:
+    """Draw one number of every loss and direction, with its deviation over seeds."""
+    colours, size = style.colours(names), 0.55 * float(mpl.rcParams["font.size"])
+    for (label, direction), own in numbers.groupby(["label", "direction"], sort=False, observed=True):
+        values = own[name].dropna()
+        if values.empty:
+            continue
+        marker, _, offset = _DIRECTIONS[str(direction)]
+        look: dict[str, Any] = {"color": colours[str(label)], "marker": marker, "markersize": size}
+        look |= {"markeredgecolor": "white", "elinewidth": 1, "capsize": 2, "linestyle": "none"}
+        height = names.index(str(label)) + offset
+        ax.errorbar(float(values.mean()), height, xerr=style.deviation(values), **look)
+    ax.set_xlabel(PANELS[name])
+    ax.tick_params(axis="y", length=0)
+    for place in range(len(names)):
+        ax.axhline(place, color="0.92", linewidth=0.8, zorder=0)
+    _scale(ax, numbers[name], percent=name == "share")
 
-    Raises InputError for other columns or directions, duplicates, or when no part is known.
-    """
-    style.require_rows(frame, COLUMNS, _NAME)
-    others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
-    if others:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
-    rows = frame[frame["statistic"].isin(PARTS)]
-    if rows["mean"].dropna().empty:
-        raise InputError(f"frame of {_NAME} must have W_pos, W_neg or W_low; got none. Run the probe weight_mass")
-    if rows.duplicated(["label", "direction", "statistic"]).any():
-        raise InputError(
-            f"frame of {_NAME} must hold each part of a bar once; got some twice. Distinguish them in `label`"
-        )
-    keys = rows[["label", "direction"]].drop_duplicates()
-    keys = keys.sort_values("label", key=lambda labels: pd.factorize(labels)[0], kind="stable")
-    wide = rows.pivot(index=["label", "direction"], columns="statistic", values="mean")  # noqa: PD010
-    return wide.reindex(columns=list(PARTS)).loc[list(keys.itertuples(index=False, name=None))]
+
+def _scale(ax: Axes, values: pd.Series[float], percent: bool) -> None:
+    """Begin a linear axis at 0; use a logarithmic one where values are far apart."""
+    if percent:
+        ax.set_xlim(-4, 104)
+    elif values.min() > 0 and values.max() > _WIDE * values.min():
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
+        ax.xaxis.set_minor_formatter(lambda tick, _: "")
+        ax.set_xlim(values.min() / 1.6, values.max() * 1.6)
+    else:
+        ax.set_xlim(0, float(values.max()) * 1.1 or 1.0)
+
+
+def _handles(numbers: pd.DataFrame) -> list[Artist]:
+    return [
+        Line2D([], [], color="0.35", marker=marker, linestyle="none", label=name)
+        for direction, (marker, name, _) in _DIRECTIONS.items()
+        if (numbers["direction"] == direction).any()
+    ]
+
+
+def _intervals(numbers: pd.DataFrame) -> str:
+    seeds = numbers.groupby(["label", "direction"], observed=True)["seed"].nunique()
+    if seeds.max() == 1:
+        return "One seed each, so no intervals"
+    number = f"{seeds.max()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
+    return f"Means over {number} seeds, bars are one sample standard deviation"

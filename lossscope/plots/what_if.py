@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import naming, style
+from . import labels, naming, style
 
 COLUMNS = ("value", "direction", "statistic", "mean", "std")
 _DIRECTIONS: dict[str, tuple[str, Any, str]] = {  # colour, dashes and name
@@ -20,45 +20,56 @@ _DIRECTIONS: dict[str, tuple[str, Any, str]] = {  # colour, dashes and name
     "t2i": ("#D55E00", (0, (5, 2)), "text to image"),
 }
 _WIDE = 5  # largest / smallest value above which the axis is logarithmic
+_DECADES = 20  # largest / smallest value above which ticks are further apart
 _NAME = "what_if"
 
 
-def draw(frame: pd.DataFrame, ax: Axes | None = None, parameter: str = "temperature", at: float | None = None) -> Axes:
+def draw(
+    frame: pd.DataFrame, ax: Axes | None = None, parameter: str = "temperature τ", at: float | None = None
+) -> Axes:
     """How does one statistic of a frozen model's batches depend on a field of its objective?
 
     Horizontal: the value of the field. Vertical: the statistic. Solid blue: image to text; dashed orange: text to
-    image; bands are one standard deviation over batches. The model is the same everywhere: this is what the loss would
-    see, not what training with it would give.
+    image; bands are one standard deviation over batches, and there is none where there is one batch, or where the
+    deviation is not known. The model is the same everywhere: this is what the loss would see, not what training with it
+    would give.
 
     Args:
-        frame: columns COLUMNS, of one statistic.
+        frame: columns COLUMNS, of one statistic; `n`, or `n_spread` if a short last batch is left out of the
+            deviation, is the number of batches that it is over, where known.
         ax: axes to draw on; None: new ones.
         parameter: name of the horizontal axis.
         at: value that the model was trained with, marked by a thin line.
     """
     rows = _valid_rows(frame)
     statistic = style.single_value(rows, "statistic", _NAME)
-    ax = style.axes_or_new(ax)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _headline(parameter))
     _draw_panel(ax, rows, at)
-    ax.set(xlabel=parameter, ylabel=statistic)
-    ax.legend(handles=_handles(rows), loc="best", fontsize="small")
+    ax.set(xlabel=parameter, ylabel=style.wrap_words(labels.statistic_in_words(statistic), 38))
+    if in_new_figure:
+        naming.legend_below(ax.figure, _handles(rows), _bands(rows))  # type: ignore[arg-type]
+    else:
+        ax.legend(handles=_handles(rows), loc="best", fontsize=style.small())
     return ax
 
 
-def draw_many(frame: pd.DataFrame, parameter: str = "temperature", at: float | None = None) -> Figure:
+def draw_many(frame: pd.DataFrame, parameter: str = "temperature τ", at: float | None = None) -> Figure:
     """How do several statistics depend on a field of the objective? A panel each, on its own scale, as `draw`."""
     rows = _valid_rows(frame)
     statistics = list(rows["statistic"].unique())
-    fig = style.new_figure(width=0.15 + 0.75 * len(statistics), height=0.75)
+    per_row = style.panels_per_row(len(statistics))
+    n_rows = -(-len(statistics) // per_row)
+    fig = style.set_headline(style.new_figure(0.15 + 0.75 * per_row, 0.75 * n_rows), _headline(parameter))
     for index, statistic in enumerate(statistics):
-        ax = fig.add_subplot(1, len(statistics), index + 1)
+        ax = fig.add_subplot(n_rows, per_row, index + 1)
         _draw_panel(ax, rows[rows["statistic"] == statistic], at)
-        ax.set(xlabel=parameter, ylabel=str(statistic))
-    naming.legend_below(fig, _handles(rows), "Bands are one standard deviation over batches")
+        ax.set(xlabel=parameter, ylabel=labels.symbol(str(statistic)))
+        ax.set_title(style.wrap_words(labels.STATISTICS.get(str(statistic), ""), 24))
+    naming.legend_below(fig, _handles(rows), _bands(rows))
     return fig
 
 
-def alt(frame: pd.DataFrame, parameter: str = "temperature") -> str:
+def alt(frame: pd.DataFrame, parameter: str = "temperature τ") -> str:
     """Return a description of the picture for readers who cannot see it."""
     parts = []
     for (statistic, direction), line in _valid_rows(frame).groupby(
@@ -70,18 +81,39 @@ def alt(frame: pd.DataFrame, parameter: str = "temperature") -> str:
     return f"Statistics of a frozen model against {parameter}. " + "; ".join(parts) + "."
 
 
+def _headline(parameter: str) -> str:
+    return f"What a frozen model's loss would count at each {parameter}"
+
+
+def _bands(rows: pd.DataFrame) -> str:
+    """Return what the bands are."""
+    if not _has_spread(rows).any():
+        return "No bands: one batch, or its deviation is not known"
+    short = "n_spread" in rows and "n" in rows and bool((rows["n_spread"] < rows["n"]).any())
+    return f"Bands are one standard deviation over batches{', a short last one left out' if short else ''}"
+
+
+def _has_spread(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Return of which rows the deviation is known and over more than one batch."""
+    batches = next((rows[name] for name in ("n_spread", "n") if name in rows), None)
+    known: pd.Series[bool] = rows["std"].notna() & (True if batches is None else (batches.fillna(2) > 1))
+    return known
+
+
 def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
     for direction, line in rows.groupby("direction", sort=False, observed=True):
         line = line.sort_values("value")
         colour, dashes, name = _DIRECTIONS[str(direction)]
         ax.plot(line["value"], line["mean"], color=colour, linestyle=dashes, marker="o", markersize=3, label=name)
-        std = line["std"].fillna(0.0)
-        ax.fill_between(line["value"], line["mean"] - std, line["mean"] + std, color=colour, alpha=0.18, lw=0)
+        wide = line[_has_spread(line)]
+        if len(wide):
+            ends = wide["mean"] - wide["std"], wide["mean"] + wide["std"]
+            ax.fill_between(wide["value"], *ends, color=colour, alpha=0.18, lw=0)
     if at is not None:
         ax.axvline(at, color="0.6", linewidth=0.8, zorder=0)
         ax.annotate(
             f"trained with {at:g}", (at, 1), (2, 0), xycoords=("data", "axes fraction"), textcoords="offset points",
-            color="0.4", fontsize="small", va="top",
+            color="0.4", fontsize=style.small(), va="top",
         )  # fmt: skip
     values = np.sort(rows["value"].unique())
     if values[0] > 0 and values[-1] / values[0] > _WIDE:
@@ -94,9 +126,10 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 times powers of ten between low and high."""
+    """Return round numbers between low and high: 1, 2 and 5 times powers of ten, 1 and 3 times over a decade."""
+    bases = (1, 2, 5) if high / low < _DECADES else (1, 3)
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    return [tick for tick in (base * 10.0**power for power in powers for base in (1, 2, 5)) if low <= tick <= high]
+    return [tick for tick in (base * 10.0**power for power in powers for base in bases) if low <= tick <= high]
 
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:

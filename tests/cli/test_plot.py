@@ -33,7 +33,7 @@ def test_numbers_of_a_command_become_its_picture(field_file: str) -> None:
     assert result.exit_code == 0, result.stderr
     assert result.stdout == "triplet_field.png\n"
     with Image.open("triplet_field.png") as picture:
-        assert "T cir, tau 10" in picture.text["Description"]  # type: ignore[attr-defined]
+        assert "Circle triplet weight, scale τ = 10" in picture.text["Description"]  # type: ignore[attr-defined]
 
 
 def test_the_style_and_the_kind_of_file_can_be_chosen(field_file: str) -> None:

@@ -94,6 +94,34 @@ def test_curves_have_steps_and_epochs_on_one_axis(tmp_path: Path) -> None:
     assert curves["pos_mean"].isna().all()
 
 
+def _warmed_up(path: Path, objectives: list[str]) -> Run:
+    """A run of triplet_sh whose configuration has a warm-up of two epochs, with two steps of each objective."""
+    run = Run(path / "run")
+    run.start()
+    run.config.write_text('objective = "triplet_sh:margin=0.2"\nwarmup = 2\n')
+    run.append(run.metrics, [{"epoch": k, "loss": 1.0, "rsum": 1.0} for k in range(len(objectives) + 1)])
+    steps = [(k + 1, step, name) for k, name in enumerate(objectives) for step in (1, 2)]
+    run.append(run.trajectory, [{"epoch": k, "step": s, "objective": name, "loss": 1.0} for k, s, name in steps])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("objectives", "warmup"),
+    [
+        (["triplet", "triplet", "triplet_sh"], [None, "triplet", "triplet", None]),
+        (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its own loss
+        (["triplet_sh", "triplet_sh", "triplet_sh"], [None] * 4),  # a loss that needs none
+    ],
+)
+def test_curves_state_the_objective_of_the_warmup(
+    tmp_path: Path, objectives: list[str], warmup: list[str | None]
+) -> None:
+    curves = _warmed_up(tmp_path, objectives).curves()
+    val, train = (curves[curves["split"] == name] for name in ("val", "train"))
+    assert val["warmup"].tolist() == warmup
+    assert train["warmup"].tolist() == [name for name in warmup[1:] for _ in (1, 2)]
+
+
 def test_the_training_loss_is_not_shown_as_that_of_the_validation_split(tmp_path: Path) -> None:
     """metrics.csv has the mean loss of an epoch's steps; curves once reported it as validation loss."""
     run = filled(tmp_path)

@@ -50,6 +50,17 @@ def test_one_seed_has_no_bars():
     assert [halves for _, halves in _marks(ax)] == [[]] * 4
 
 
+def test_equal_seeds_have_no_bars_and_few_seeds_are_no_interval():
+    """Three equal seeds once looked like certainty."""
+    frame = _frame(("a",))
+    ax = count_recall.draw(frame.assign(rsum=300.0))
+    (across, *up) = _marks(ax)[0][1]
+    assert across == pytest.approx(0.6) and not up
+    assert "not a confidence interval" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
+    many = count_recall.draw(_frame(("a",), seeds=5)).figure.legends[0].get_title().get_text()
+    assert "confidence" not in many
+
+
 def test_a_panel_each_on_one_scale_of_counts():
     fig = count_recall.draw_many(_frame())
     assert [ax.get_title() for ax in fig.axes] == ["a", "b"]
@@ -57,7 +68,12 @@ def test_a_panel_each_on_one_scale_of_counts():
     assert {ax.get_xscale() for ax in fig.axes} == {"symlog"}
     assert [mark[0][1] for mark in _marks(fig.axes[1])] == pytest.approx([311] * 4)
     assert "3 seeds" in fig.legends[0].get_title().get_text()
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == [*COUNTS, "image to text", "text to image"]
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == [
+        "Triplet",
+        "Triplet SH",
+        "image to text",
+        "text to image",
+    ]
 
 
 def test_different_numbers_of_seeds_are_stated():
@@ -69,7 +85,7 @@ def test_different_numbers_of_seeds_are_stated():
 def test_unknown_numbers_are_left_out_and_alt_states_the_number_of_seeds():
     frame = _frame(("a",))
     frame.loc[0, "count"] = np.nan
-    assert "a: triplet i2t 6.9 with rsum 301.5 (n = 2), triplet t2i 7.6 with rsum 301.0 (n = 3)" in count_recall.alt(
+    assert "a: Triplet i2t 6.9 with rsum 301.5 (n = 2), Triplet t2i 7.6 with rsum 301.0 (n = 3)" in count_recall.alt(
         frame
     )
 

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from lossscope.errors import InputError
 from lossscope.plots import eps_curve, style
 
+WORDS = {"triplet:margin=0.2": "Triplet, margin 0.2", "ntxent:tau=0.1": "NT-Xent, temperature τ = 0.1"}
 EPS = 10.0 ** np.arange(-8, 3)
 
 
@@ -31,9 +32,9 @@ def test_lines_are_the_data():
     frame = _frame("triplet:margin=0.2", "ntxent:tau=0.1")
     ax = eps_curve.draw(frame.sample(frac=1, random_state=0))
     lines = {line.get_label(): line for line in _lines(ax)}
-    assert set(lines) == {f"{o} {d}" for o in ("triplet:margin=0.2", "ntxent:tau=0.1") for d in ("i2t", "t2i")}
+    assert set(lines) == {f"{o} {d}" for o in WORDS.values() for d in ("i2t", "t2i")}
     for (objective, direction), rows in frame.groupby(["objective", "direction"]):
-        line = lines[f"{objective} {direction}"]
+        line = lines[f"{WORDS[objective]} {direction}"]
         np.testing.assert_allclose(line.get_xdata(), rows["eps"])
         np.testing.assert_allclose(line.get_ydata(), rows["mean"])
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "symlog")
@@ -42,15 +43,15 @@ def test_lines_are_the_data():
 def test_colours_show_the_objective_and_dashes_the_direction():
     ax = eps_curve.draw(_frame("triplet", "ntxent"))
     styles = {line.get_label(): (to_hex(line.get_color()).upper(), line.get_linestyle()) for line in _lines(ax)}
-    assert styles["triplet i2t"] == (style.COLOURS["triplet"], "-")
-    assert styles["ntxent t2i"] == (style.COLOURS["ntxent"], "--")
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["triplet", "ntxent", "image to text", "text to image"]
+    assert styles["Triplet i2t"] == (style.COLOURS["triplet"], "-")
+    assert styles["NT-Xent t2i"] == (style.COLOURS["ntxent"], "--")
+    names = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert names == ["Triplet", "NT-Xent", "image to text", "text to image"]
 
 
 def test_one_direction_needs_no_legend_of_dashes():
     ax = eps_curve.draw(_frame("triplet", directions=("i2t",)))
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["triplet"]
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["Triplet"]
 
 
 def test_many_values_of_one_objective_have_a_sequence_of_colours():
@@ -62,17 +63,18 @@ def test_many_values_of_one_objective_have_a_sequence_of_colours():
 
 
 def test_of_very_many_lines_some_are_named():
-    labels = [f"ntxent:tau={k}" for k in range(1, 42)]
-    ax = eps_curve.draw(_frame(*labels, directions=("i2t",)))
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    specs = [f"ntxent:tau={k}" for k in range(1, 42)]
+    ax = eps_curve.draw(_frame(*specs, directions=("i2t",)))
+    names = [text.get_text() for text in ax.figure.legends[0].get_texts()]
     assert len(_lines(ax)) == 41
-    assert (names[0], names[-1], len(names)) == (labels[0], labels[-1], 10)
+    ends = "NT-Xent, temperature τ = 1", "NT-Xent, temperature τ = 41"
+    assert (names[0], names[-1], len(names)) == (*ends, 10)
 
 
 def test_sources_are_distinguished_by_label():
-    frame = pd.concat([_frame("triplet", source=name) for name in ("a.pt", "b.pt")])
+    frame = pd.concat([_frame("triplet", source=f"runs/{name}/checkpoints/best.pt") for name in "ab"])
     labels = {line.get_label() for line in _lines(eps_curve.draw(frame))}
-    assert labels == {f"triplet {name} {direction}" for name in ("a.pt", "b.pt") for direction in ("i2t", "t2i")}
+    assert labels == {f"Triplet, {name} {direction}" for name in "ab" for direction in ("i2t", "t2i")}
 
 
 def test_the_threshold_of_the_paper_is_marked_and_seen():
@@ -94,14 +96,14 @@ def test_the_legend_is_inside_the_picture(tmp_path):
     with style.screen():
         ax = eps_curve.draw(_frame("unified:margin=0.2,gamma=60", "triplet"))
         ax.figure.draw_without_rendering()
-        box = ax.get_legend().get_window_extent()
-        assert box.x1 <= ax.figure.bbox.x1 and box.x0 >= ax.get_window_extent().x1
+        box = ax.figure.legends[0].get_window_extent()
+        assert box.x1 <= ax.figure.bbox.x1 and box.y1 <= ax.get_window_extent().y0
         assert style.save(ax.figure, tmp_path / "curve.png").stat().st_size > 1000
 
 
 def test_alt_states_the_counts_at_the_threshold():
     text = eps_curve.alt(_frame("triplet", directions=("i2t",)))
-    assert text == "Samples per query with a weight above eps, against eps. triplet i2t: 0.01 at 0.01."
+    assert text == "Samples per query with a weight above eps, against eps. Triplet i2t: 0.01 at 0.01."
 
 
 def test_frames_that_do_not_fit():

@@ -9,8 +9,8 @@ from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 
 from lossscope.engine.weight_fields import PAIRS, TRIPLETS, pair_curves, weight_field
+from lossscope.plots import labels, style, triplet_field
 from lossscope.plots import pair_curves as lines
-from lossscope.plots import style, triplet_field
 
 TAU, MARGIN, ALPHA, BETA, LAMBDA, M = 10.0, 0.2, 2.0, 10.0, 0.5, 0.1
 P = {
@@ -66,7 +66,7 @@ def test_the_constant_weight_is_a_step_at_the_margin(figure):
 
 def test_equal_weights_of_nca_lie_on_lines_of_equal_difference(figure):
     contours = _lines(triplet_field.panels(figure)[1])
-    assert list(contours) == list(triplet_field.LEVELS)
+    assert list(contours) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     top = 1 / (1 + np.exp(-2 * TAU))
     for level, points in contours.items():
         np.testing.assert_allclose(points[:, 0] - points[:, 1], _logit(level, top) / TAU, atol=1e-4)
@@ -74,7 +74,7 @@ def test_equal_weights_of_nca_lie_on_lines_of_equal_difference(figure):
 
 def test_equal_weights_of_cir_lie_on_circles_around_one_zero(figure):
     contours = _lines(triplet_field.panels(figure)[2])
-    assert list(contours) == list(triplet_field.LEVELS)
+    assert list(contours) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     top = 1 / (1 + np.exp(TAU * (-1 * (2 + 1) - 1)))  # at s+ = -1, s- = 1
     for level, points in contours.items():
         radius = np.sqrt(1 - _logit(level, top) / TAU)  # s+ (2 - s+) - s-^2 = 1 - radius^2
@@ -85,9 +85,8 @@ def test_equal_weights_of_cir_lie_on_circles_around_one_zero(figure):
 def test_the_curves_equal_the_equations_at_the_parameters_of_the_caption():
     fig = lines.draw_many(pair_curves())
     for side, ax in enumerate(fig.axes):
-        drawn = {line.get_label(): line for line in ax.lines}
-        assert list(drawn) == list(PAIRS)
-        for name, line in drawn.items():
+        assert [line.get_label() for line in ax.lines] == [labels.PAIR_WEIGHTS[name] for name in PAIRS]
+        for name, line in zip(PAIRS, ax.lines, strict=True):
             np.testing.assert_allclose(line.get_xdata()[[0, -1]], [0, 1])
             np.testing.assert_allclose(line.get_ydata(), P[name][side](line.get_xdata()), atol=1e-12)
 

@@ -121,11 +121,14 @@ def test_a_path_joins_the_medians_in_the_order_of_the_epochs():
     assert len(start.get_paths()[0]) != len(end.get_paths()[0])  # a circle and a square
 
 
-def test_of_a_long_path_some_epochs_have_a_contour_and_all_are_joined():
+def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     parts = [_normal(60, (0.01 * k, 0.2), epoch=float(k)) for k in range(1, 31)]
     ax = overlay.draw_path(pd.concat(parts))
-    assert len(_contours(ax)) == overlay.CLOUDS
-    assert len(ax.lines[0].get_xdata()) == 30
+    assert len(_contours(ax)) == len(ax.lines[0].get_xdata()) == 30
+    overlay.legend(ax.figure, pd.concat(parts))
+    names = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert (len(names), names[0], names[-1]) == (overlay.NAMED, "epoch 1", "epoch 30")
+    assert "epochs 1 to 30" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
 @pytest.mark.parametrize("context", [style.paper, style.screen])
@@ -137,7 +140,7 @@ def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(cont
         overlay.legend(fig, frame)
         fig.draw_without_rendering()
         legend = " ".join(text.get_text() for text in fig.legends[0].get_texts()).replace("\n", " ")
-        assert "a.pt, train: 200 queries, both directions, hardest negatives of batches of 128" in legend
+        assert "a, train: 200 queries, both directions, hardest negatives of batches of 128" in legend
         assert "300 queries, both directions, hardest negatives of the whole split" in legend
         box = fig.legends[0].get_window_extent()
         assert min(box.x0, box.y0) >= 0 and box.x1 <= fig.bbox.x1
@@ -149,12 +152,13 @@ def test_the_legend_of_a_path_names_epochs():
     fig = overlay.draw_path(frame).figure
     overlay.legend(fig, frame)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["epoch 1", "epoch 2", "epoch 3"]
+    assert style.headline(fig) == "How the queries of a model move over the field of weights"
     assert "60 queries" in fig.legends[0].get_title().get_text()
 
 
 def test_alt_states_the_medians():
     frame = _frame([0.5, 0.5, 0.7], [0.6, 0.2, 0.2], epoch=2.0)
-    assert "a.pt after epoch 2: median positive similarity 0.50, median hardest negative 0.20, 33% of 3" in overlay.alt(
+    assert "a after epoch 2: median positive similarity 0.50, median hardest negative 0.20, 33% of 3" in overlay.alt(
         frame
     )
     assert "after" not in overlay.alt(frame.assign(epoch=np.nan))

@@ -57,7 +57,8 @@ def test_several_objectives_are_shares_of_their_largest_which_the_legend_states(
     left, right = pair_cloud.draw_many(frame).axes[:4:2]
     names = [line.get_label() for line in left.lines]
     tops = frame.groupby("objective", sort=False)["w_neg"].max()
-    assert names == [f"{name} (largest {top:.3g})" for name, top in tops.items()]
+    words = [f"NT-Xent, temperature τ = {tau}" for tau in (0.1, 0.5)]
+    assert names == [f"{name} (largest {top:.3g})" for name, top in zip(words, tops, strict=True)]
     assert all(line.get_ydata().max() <= 1 for ax in (left, right) for line in ax.lines)
     assert len({line.get_linestyle() for line in left.lines}) == 2
     one = pair_cloud.draw(frame[frame["objective"] == "ntxent:tau=0.1"])
@@ -68,7 +69,7 @@ def test_a_row_of_panels_for_each_source_on_one_scale():
     frame = weights_at("ntxent", pd.concat([_data(), _data(400, "b.pt")]))
     fig = pair_cloud.draw_many(frame)
     assert [ax.get_title() for ax in fig.axes if ax.get_title()] == [
-        "a.pt, 1,000 queries", "b.pt, 400 queries"
+        "a, 1,000 queries", "b, 400 queries"
     ]  # fmt: skip
     assert len(fig.legends[0].get_texts()) == 1
 
@@ -78,7 +79,7 @@ def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogr
     """The title once stated the mean of the two numbers, which means nothing."""
     frame = pd.concat([weights_at("triplet", _data(40)), weights_at("ntxent", _data(100))])
     fig = pair_cloud.draw_many(frame)
-    assert fig.axes[0].get_title() == "a.pt, 40 to 100 queries"
+    assert fig.axes[0].get_title() == "a, 40 to 100 queries"
     share, _ = histogram(_hidden(fig.axes[0]))
     np.testing.assert_allclose(share * 100, np.round(share * 100))
     assert (
@@ -108,7 +109,7 @@ def test_a_histogram_behind_other_curves(histogram):
 def test_alt_states_means_and_zeros():
     data = pd.DataFrame({"source": "a.pt", "s_pos": [0.9, 0.5], "s_neg": [0.1, 0.6]})
     text = pair_cloud.alt(weights_at("triplet:margin=0.2", data))
-    assert "triplet:margin=0.2 on a.pt: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text
+    assert "Triplet, margin 0.2 on a: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text
 
 
 def test_frames_that_do_not_fit():

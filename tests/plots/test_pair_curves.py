@@ -28,16 +28,16 @@ def test_two_panels_one_line_per_label():
     assert "s_-" in right.get_xlabel()
     for ax, lin in ((left, 1 - S), (right, S)):
         lines = {line.get_label(): line for line in ax.lines}
-        assert set(lines) == {"con", "lin"}
-        np.testing.assert_allclose(lines["lin"].get_xdata(), S)
-        np.testing.assert_allclose(lines["lin"].get_ydata(), lin)
-        assert {text.get_text() for text in ax.texts} == {"con", "lin"}
+        assert set(lines) == {"constant", "linear"}
+        np.testing.assert_allclose(lines["linear"].get_xdata(), S)
+        np.testing.assert_allclose(lines["linear"].get_ydata(), lin)
+        assert {text.get_text() for text in ax.texts} == {"constant", "linear"}
 
 
 def test_one_panel_names_both_sides():
     ax = pair_curves.draw(_frame())
     assert {text.get_text() for text in ax.texts} == {
-        "con, positive", "con, negative", "lin, positive", "lin, negative"
+        "constant, positive", "constant, negative", "linear, positive", "linear, negative"
     }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_long_names_are_below_and_leave_the_panels_their_width(context):
 
 
 def test_alt_states_the_ends():
-    assert "lin, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
+    assert "linear, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
 
 
 def test_frames_that_do_not_fit():

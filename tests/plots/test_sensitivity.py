@@ -38,6 +38,7 @@ def test_the_curve_is_the_means_and_bars_are_sample_deviations():
 def test_one_seed_has_no_bars():
     ax = sensitivity.draw(_margin(1))
     assert not ax.containers
+    assert style.headline(ax.figure) == "rsum against margin; one seed each, so no intervals"
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [450, 460, 470])
 
 
@@ -58,8 +59,14 @@ def test_panels_share_rsum_and_hold_all_of_both():
     assert left.get_ylim() == right.get_ylim()
     assert left.get_ylim()[0] < 450 and right.get_ylim()[1] > 512
     assert (left.get_title(), right.get_title()) == ("(a)", "(b)")
-    assert (left.get_xlabel(), right.get_xlabel()) == ("margin", "gamma")
+    assert (left.get_xlabel(), right.get_xlabel()) == ("margin", "scale γ")
     assert not left.texts and len(right.texts) == 2
+
+
+def test_the_headline_states_what_the_bars_are():
+    assert style.headline(sensitivity.draw_many(_frame())).endswith("means and sample standard deviations of 3 seeds")
+    frame = _frame().query("not (value == 0.1 and seed == 2)")
+    assert style.headline(sensitivity.draw_many(frame)).endswith("of 2 to 3 seeds")
 
 
 def test_far_values_are_on_a_logarithmic_axis_with_their_numbers():

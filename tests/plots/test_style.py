@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 from PIL import Image
 
@@ -114,3 +115,41 @@ def test_names_in_tables_have_the_colour_of_their_objective():
 
 def test_specs_are_wrapped_at_commas():
     assert style.wrap_spec("unified:gamma=60,margin=0.2", 20) == "unified:gamma=60,\nmargin=0.2"
+
+
+def test_words_are_wrapped_and_equations_stay_whole():
+    assert style.wrap_words("NT-Xent, temperature τ = 0.1", 24) == "NT-Xent, temperature\nτ = 0.1"
+
+
+def test_a_headline_is_replaced_and_the_figure_grows_by_its_lines_once():
+    fig = style.new_figure()
+    before = fig.get_figheight()
+    style.set_headline(fig, "what it shows " * 12)
+    lines = len(fig.get_suptitle().splitlines())
+    grown = fig.get_figheight() - before
+    style.set_headline(fig, "short")
+    assert lines > 1 and style.headline(fig) == "short"
+    assert fig.get_figheight() - before == pytest.approx(grown / lines)
+
+
+def test_a_figure_is_at_most_two_columns_wide():
+    with style.paper():
+        assert style.new_figure(width=5).get_figwidth() == pytest.approx(7, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "deviation"), [([1.0], None), ([2.0, 2.0, 2.0], None), ([0.3, 0.1 + 0.2], None), ([1.0, 3.0], 2**0.5)]
+)
+def test_equal_or_single_values_have_no_deviation(values, deviation):
+    assert style.deviation(pd.Series(values)) == (None if deviation is None else pytest.approx(deviation))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "ticks"), [([1, 2, 3], [1, 2, 3]), ([0.5, 1, 4], [0, 1, 2, 3, 4]), (range(13), list(range(13)))]
+)
+def test_epochs_have_a_tick_each_from_the_first(epochs, ticks):
+    ax = style.new_figure().add_subplot()
+    style.set_epochs(ax, epochs)
+    assert list(ax.get_xticks()) == ticks
+    low, high = ax.get_xlim()
+    assert low < ticks[0] < ticks[-1] < high and ticks[0] - low < 0.5

@@ -20,7 +20,7 @@ def test_bins_are_shares_of_all_queries_and_zeros_are_in_none(histogram):
     share, edges = histogram(ax)
     assert share.sum() == pytest.approx(0.75)
     np.testing.assert_allclose(share, np.histogram(values[25:], edges)[0] / 100)
-    assert ax.get_title() == "ntxent\nexactly 0: 25 % of 100"
+    assert ax.get_title() == "NT-Xent\nexactly 0: 25 % of 100"
     assert ax.get_xscale() == "linear" and edges[0] == 0
     assert ax.lines[0].get_xdata()[0] == pytest.approx(1.5)
 
@@ -60,7 +60,27 @@ def test_few_or_equal_norms(values, histogram):
 def test_none_and_all_are_stated_only_if_exact(zeros, percent):
     values = np.ones(10000)
     values[:zeros] = 0
-    assert f"ntxent: {percent} exactly 0" in tangent.alt(_frame(values))
+    assert f"NT-Xent: {percent} exactly 0" in tangent.alt(_frame(values))
+
+
+def test_the_line_is_labelled_with_the_median():
+    ax = tangent.draw(_frame(np.linspace(1, 2, 75)))
+    assert [text.get_text() for text in ax.texts] == ["median 1.5"]
+    assert ax.texts[0].xy[0] == ax.lines[0].get_xdata()[0]
+
+
+def test_a_bin_of_all_smaller_norms_is_labelled():
+    values = np.concatenate([np.full(10, 1e-30), np.full(90, 1.0)])
+    assert "smaller ones too" in [text.get_text() for text in tangent.draw(_frame(values)).texts]
+
+
+def test_axes_of_one_picture_are_of_one_kind():
+    """Linear and logarithmic panels once stood side by side."""
+    near, far = _frame(np.linspace(1, 2, 50), "a"), _frame(np.geomspace(1e-3, 10, 50), "b")
+    assert [ax.get_xscale() for ax in tangent.draw_many(pd.concat([near, far])).axes] == ["log", "log"]
+    assert [ax.get_xscale() for ax in tangent.draw_many(pd.concat([near, near.assign(label="c")])).axes] == [
+        "linear"
+    ] * 2
 
 
 def test_a_panel_each_on_its_own_axis():

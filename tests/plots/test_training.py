@@ -23,7 +23,7 @@ def _frame(scales=SCALES, sign=1.0):
     return pd.concat(parts, ignore_index=True).sample(frac=1, random_state=0)
 
 
-def test_losses_begin_at_one_and_the_legend_states_their_first_values():
+def test_losses_begin_at_one_and_the_legend_has_names_alone():
     fig = training.draw_many(_frame().sort_values("run"))
     loss, rsum = fig.axes
     for line in loss.lines:
@@ -31,7 +31,7 @@ def test_losses_begin_at_one_and_the_legend_states_their_first_values():
     assert loss.get_yscale() == "log"
     assert loss.get_ylabel() == "training loss / its first value"
     names = [text.get_text() for text in fig.legends[0].get_texts()]
-    assert names == ["ntxent:tau=0.1 (loss from 5)", "triplet (loss from 400)"]
+    assert names == ["NT-Xent, temperature τ = 0.1", "Triplet"]
     assert len({line.get_linestyle() for line in rsum.lines}) == 2
 
 
@@ -56,7 +56,7 @@ def test_seeds_of_one_label_have_one_style_and_one_name():
     fig = training.draw_many(frame.sort_values("run"))
     styles = {(line.get_color(), line.get_linestyle()) for line in fig.axes[1].lines}
     assert len(fig.axes[1].lines) == 3 and len(styles) == 2
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["x (loss from 4 to 6)", "y (loss from 1)"]
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["x", "y"]
 
 
 def test_a_run_without_losses_still_has_its_rsum():
@@ -66,7 +66,52 @@ def test_a_run_without_losses_still_has_its_rsum():
 
 
 def test_alt_states_the_final_loss_and_the_best_rsum():
-    assert "triplet: loss 400 to 107, best rsum 203.0 at epoch 3" in training.alt(_frame())
+    assert "Triplet: loss 400 to 107, best rsum 203.0 at epoch 3" in training.alt(_frame())
+
+
+def _warmed_up():
+    """Two runs of triplet_sh whose first two epochs train with the summed triplet loss, and one of ntxent."""
+    frame = _frame({"triplet_sh": 400.0, "triplet_sh:margin=0.3": 500.0, "ntxent": 5.0})
+    first = frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 0) & (frame["epoch"] <= 2)
+    frame.loc[frame["run"].str.startswith("triplet_sh") & (frame["epoch"] > 2), "loss"] /= 100
+    return frame.assign(warmup=np.where(first, "triplet", None)).sort_values("run")
+
+
+def test_the_warmup_is_shaded_and_named_in_the_legend():
+    fig = training.draw_many(_warmed_up())
+    for ax in fig.axes:
+        (span,) = ax.patches
+        assert (span.get_x(), span.get_x() + span.get_width()) == (0, 2)
+    names = [text.get_text().replace("\n", " ") for text in fig.legends[0].get_texts()]
+    assert names[-1] == "warm-up of Triplet SH, Triplet SH, margin 0.3: summed triplet loss"
+    assert len(names) == 4
+
+
+def test_the_loss_after_the_warmup_is_a_line_of_its_own():
+    """One line over both phases fell a hundredfold at the end of the warm-up."""
+    loss = training.draw_many(_warmed_up()).axes[0]
+    lines = [line for line in loss.lines if line.get_label() == "triplet_sh"]
+    assert [(min(line.get_xdata()), max(line.get_xdata())) for line in lines] == [(0.25, 2.0), (2.25, 3.0)]
+    assert all(line.get_ydata()[0] == 1 and line.get_ydata()[-1] > 0.3 for line in lines)
+    assert len([line for line in loss.lines if line.get_label() == "ntxent"]) == 1
+
+
+def test_alt_states_the_loss_of_both_phases():
+    assert "Triplet SH: loss 400 to 145 in the warm-up, loss 1.33 to 1.07 after it, best" in training.alt(_warmed_up())
+
+
+def test_every_epoch_has_a_tick_from_the_first():
+    for ax in training.draw_many(_frame()).axes:
+        assert list(ax.get_xticks()) == [0, 1, 2, 3]
+    later = _frame()
+    later = later[later["epoch"] >= 1]
+    assert list(training.draw(later).get_xticks()) == [1, 2, 3]
+
+
+def test_runs_are_named_by_what_distinguishes_their_paths():
+    frame = _frame({f"/somewhere/runs/scenes--vse--{loss}--seed0/run": 1.0 for loss in ("triplet-sh", "nt-xent")})
+    names = {text.get_text() for text in training.draw_many(frame).legends[0].get_texts()}
+    assert names == {"Triplet SH", "NT-Xent"}
 
 
 @pytest.mark.parametrize("context", [style.paper, style.screen])

@@ -49,6 +49,7 @@ def test_without_quantiles_the_mean_is_drawn():
 def test_many_share_axes_but_not_the_loss():
     first, loss_a, second, loss_b, rsum = trajectory.draw_many(_frame()).axes
     assert first.get_ylim() == second.get_ylim()
+    assert (first.get_xlabel(), loss_a.get_xlabel(), rsum.get_xlabel()) == ("", "epoch", "epoch")
     assert loss_a.get_yscale() == "log"
     assert loss_a.get_ylim() != loss_b.get_ylim()
     assert [line.get_label() for line in rsum.lines] == ["a", "b"]
@@ -63,6 +64,42 @@ def test_panels_of_similarities_alone_share_axes():
         np.testing.assert_allclose(ax.lines[0].get_ydata(), 0.81)
         np.testing.assert_allclose(ax.lines[1].get_ydata(), 0.41)
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["positive", "hardest negative"]
+
+
+def _warmed_up():
+    frame = _frame(("a", "b"))
+    first = (frame["run"] == "b") & frame["epoch"].isin([1, 2])
+    return frame.assign(warmup=np.where(first, "triplet", None))
+
+
+def test_the_warmup_is_shaded_in_the_panels_of_its_run():
+    fig = trajectory.draw_many(_warmed_up())
+    first, loss_a, second, loss_b, rsum = fig.axes
+    assert [len(ax.patches) for ax in (first, loss_a, second, loss_b, rsum)] == [0, 0, 1, 1, 0]
+    for ax in (second, loss_b):
+        assert ax.patches[0].get_x() + ax.patches[0].get_width() == 2
+    names = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert names == ["positive", "hardest negative", "warm-up of b: summed triplet loss"]
+    panels = trajectory.draw_panels(_warmed_up())
+    assert [len(ax.patches) for ax in panels.axes] == [0, 1]
+
+
+def test_the_loss_is_cut_at_the_end_of_the_warmup():
+    loss = trajectory.draw_many(_warmed_up()).axes[3]
+    own = [line for line in loss.lines if line.get_color() == "0.25" and line.get_linestyle() == "--"]
+    assert sorted(list(line.get_xdata()) for line in own) == [[0, 3], [1, 2]]
+
+
+def test_one_run_names_its_warmup():
+    frame = _warmed_up()
+    fig = trajectory.draw(frame[frame["run"] == "b"]).figure
+    assert [text.get_text() for text in fig.legends[0].get_texts()][-1] == "warm-up: summed triplet loss"
+
+
+def test_every_epoch_has_a_tick_and_a_long_run_whole_ones():
+    assert list(trajectory.draw(_frame(("a",))).get_xticks()) == [0, 1, 2, 3]
+    ticks = trajectory.draw(_frame(("a",), epochs=40)).get_xticks()
+    assert len(ticks) < 12 and all(float(tick).is_integer() for tick in ticks)
 
 
 def test_a_loss_that_is_not_positive_is_linear():

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_rgb
 from matplotlib.contour import ContourSet
 
 from lossscope.errors import InputError
-from lossscope.plots import style, triplet_field
+from lossscope.plots import contours, style, triplet_field
 
 AXIS = np.linspace(0, 1, 101)
 
@@ -48,18 +49,17 @@ def test_the_mesh_has_the_weights():
 
 def test_lines_of_nca_are_straight_with_slope_one():
     ax = triplet_field.draw(_frame(_nca))
-    top = _nca(0, 1)
     lines = _lines(ax)
     assert len(lines) == 9
     for level, points in lines:
-        offset = np.log(1 / (level * top) - 1) / 10  # s_pos - s_neg where the weight is level * top
+        offset = np.log(1 / level - 1) / 10  # s_pos - s_neg where the weight is the level
         np.testing.assert_allclose(points[:, 0] - points[:, 1], offset, atol=1e-3)
 
 
 def test_lines_of_cir_are_circles_around_one_zero():
     ax = triplet_field.draw(_frame(_cir))
     for level, points in _lines(ax):
-        radius = np.sqrt(1 - np.log(1 / (level * _cir(0, 1)) - 1) / 10)
+        radius = np.sqrt(1 - np.log(1 / level - 1) / 10)
         np.testing.assert_allclose(np.hypot(points[:, 0] - 1, points[:, 1]), radius, atol=1e-3)
 
 
@@ -80,7 +80,28 @@ def test_a_margin_line_outside_the_panel_has_no_name():
 
 def test_a_steep_slope_has_one_line():
     ax = triplet_field.draw(_frame(lambda p, n: 1 / (1 + np.exp(200 * (p - n)))))
-    assert [level for level, _ in _lines(ax)] == [0.5]
+    assert [level for level, _ in _lines(ax)] == [pytest.approx(0.5)]
+
+
+def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
+    """They stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
+    ax = triplet_field.draw(_frame(lambda p, n: 20 * _nca(p / 4, n / 4)))
+    low, high = _mesh(ax).get_clim()
+    for text in ax.texts:
+        x, y = text.get_position()
+        assert low < float(text.get_text()) < high
+        assert 20 * _nca(x / 4, y / 4) == pytest.approx(float(text.get_text()), rel=0.02)
+    assert len(ax.texts) >= 3
+
+
+@pytest.mark.parametrize("pale", [False, True])
+def test_labels_are_readable_on_every_colour(pale):
+    """Black text once stood on dark blue."""
+    ax = triplet_field.draw(_frame(lambda p, n: 5 * _nca(p / 4, n / 4)), pale=pale)
+    for text in ax.texts:
+        bright = contours.luminance(_mesh(ax), float(text.get_text()))
+        assert abs(bright - np.mean(to_rgb(text.get_color()))) > 0.35
+        assert text.get_path_effects()
 
 
 def test_margins_go_to_the_panels_that_have_them():

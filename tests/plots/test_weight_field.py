@@ -48,7 +48,7 @@ def test_left_is_the_pull_right_the_push():
     assert _mesh(right).get_array()[30, 10] == pytest.approx(5 * AXIS[30] ** 2)
     assert "pull on the positive" in _title(left)
     assert (_mesh(left).get_clim(), _mesh(right).get_clim()) == ((0, pytest.approx(0.998)), (0, 5))
-    assert fig.get_suptitle() == "nca"
+    assert style.headline(fig) == "Weights of nca on a query with two candidates"
     assert (left.get_xlabel(), right.get_ylabel()) == ("positive similarity $s_+$", "")
 
 
@@ -71,10 +71,22 @@ def test_a_slope_has_lines_and_a_cliff_or_a_plain_has_none():
     fig = weight_field.draw(_frame(_nca, lambda p, n: (n > p) * 1.0))
     (left, bar), (right, cliff) = _panels(fig)
     lines = next(item for item in left.collections if hasattr(item, "levels"))
-    np.testing.assert_allclose(lines.levels, [0.998 * share for share in weight_field.SHARES])
+    assert list(lines.levels) == [0.2, 0.4, 0.6, 0.8]
     assert len(right.collections) == 1
     assert len(bar.collections) > len(cliff.collections)
     assert all(len(ax.collections) == 1 for ax, _ in _panels(weight_field.draw(_frame(_flat, _flat))))
+
+
+def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
+    """They stated shares, 0.1 to 0.9, beside a bar from 0 to 10."""
+    (left, bar), _ = _panels(weight_field.draw(_frame(lambda p, n: 10 * _nca(p, n), _nca)))
+    lines = next(item for item in left.collections if hasattr(item, "levels"))
+    assert list(lines.levels) == [2, 4, 6, 8]
+    assert [text.get_text() for text in left.texts] == ["2", "6", "8"]
+    assert bar.get_ylim() == (0, pytest.approx(9.98))
+    for text in left.texts:
+        x, y = text.get_position()
+        assert 10 * _nca(x, y) == pytest.approx(float(text.get_text()), rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
-"""Are the parts of each bar as long as the weights, and end to end?"""
+"""Do bars and panels show what varies: the negatives' weight above and up to eps, its total and its concentration?"""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.container import ErrorbarContainer
 
 from lossscope.errors import InputError
 from lossscope.plots import style, weight_mass
 
-MASS = {"ntxent": {"W_pos": 0.75, "W_neg": 0.5, "W_low": 0.25}, "triplet": {"W_pos": 4.0, "W_neg": 4.0, "W_low": 0.0}}
+MASS = {
+    "ntxent": {"W_pos": 0.75, "W_neg": 0.5, "W_low": 0.25, "N_eff": 12.0},
+    "triplet": {"W_pos": 4.0, "W_neg": 4.0, "W_low": 0.0, "N_eff": 4.0},
+}
 
 
 def _frame():
@@ -22,38 +26,89 @@ def _frame():
     return pd.DataFrame(rows, columns=list(weight_mass.COLUMNS))
 
 
+def _seeds(*factors):
+    """One frame a seed, whose weights are those of `_frame` times a factor."""
+    return pd.concat(
+        [_frame().assign(seed=seed, mean=lambda rows, by=by: by * rows["mean"]) for seed, by in enumerate(factors)]
+    )
+
+
 def _bars(ax):
     """Return part -> (left, width) of every bar, from the top."""
     return {bars.get_label(): [(bar.get_x(), bar.get_width()) for bar in bars] for bars in ax.containers}
 
 
-def test_parts_lie_end_to_end():
+def _marks(ax):
+    """Return (x, half the length of the bar or None) of every mark."""
+    marks = []
+    for item in ax.containers:
+        assert isinstance(item, ErrorbarContainer)
+        half = float(np.ptp(item[2][0].get_segments()[0], axis=0).max() / 2) if item[2] else None
+        marks.append((float(item[0].get_xdata()[0]), half))
+    return marks
+
+
+def test_parts_of_the_negatives_lie_end_to_end_and_the_positive_has_none():
+    """Half of every bar was the weight on the positive, 50 % by construction."""
     ax = weight_mass.draw(_frame())
     bars = _bars(ax)
-    assert list(bars) == [name for _, _, name in weight_mass.PARTS.values()]
-    assert bars["on the positive"] == [(0, 0.75), (0, 0.75), (0, 4), (0, 4)]
-    assert bars["on negatives above ε"] == [(0.75, 0.5)] * 2 + [(4, 4)] * 2
-    assert bars["on negatives up to ε"] == [(1.25, 0.25)] * 2 + [(8, 0)] * 2
+    assert list(bars) == ["on negatives above ε", "on negatives up to ε"]
+    assert bars["on negatives above ε"] == [(0, 0.5)] * 2 + [(0, 4)] * 2
+    assert bars["on negatives up to ε"] == [(0.5, 0.25)] * 2 + [(4, 0)] * 2
     names = [text.get_text() for text in ax.get_yticklabels()]
-    assert names == ["ntxent, i2t", "ntxent, t2i", "triplet, i2t", "triplet, t2i"]
+    assert names == ["NT-Xent, i2t", "NT-Xent, t2i", "Triplet, i2t", "Triplet, t2i"]
     assert list(ax.get_yticks()) == [3, 2, 1, 0]
 
 
-def test_shares_add_up_to_one():
+def test_shares_add_up_to_a_hundred_per_cent():
     bars = _bars(weight_mass.draw(_frame(), share=True))
-    ends = [left + width for left, width in bars["on negatives up to ε"]]
-    np.testing.assert_allclose(ends, 1)
-    assert bars["on the positive"][2] == (0, 0.5)
+    np.testing.assert_allclose([left + width for left, width in bars["on negatives up to ε"]], 100)
+    assert bars["on negatives above ε"][0] == (0, pytest.approx(200 / 3))
 
 
-def test_a_part_that_is_not_known_is_marked():
+def test_panels_are_share_total_and_concentration():
+    fig = weight_mass.draw_many(_frame())
+    assert [ax.get_xlabel() for ax in fig.axes] == list(weight_mass.PANELS.values())
+    share, total, n_eff = ([x for x, _ in _marks(ax)] for ax in fig.axes)
+    assert share == pytest.approx([200 / 3, 200 / 3, 100, 100])
+    assert total == [0.75, 0.75, 4, 4]
+    assert n_eff == [12, 12, 4, 4]
+    assert [text.get_text() for text in fig.axes[0].get_yticklabels()] == ["NT-Xent", "Triplet"]
+    assert "no intervals" in fig.legends[0].get_title().get_text()
+
+
+def test_without_n_eff_there_are_two_panels():
+    frame = _frame()
+    assert len(weight_mass.draw_many(frame[frame["statistic"] != "N_eff"]).axes) == 2
+
+
+def test_several_seeds_have_bars_of_their_deviation():
+    fig = weight_mass.draw_many(_seeds(0.8, 1.0, 1.2))
+    share, total, _ = fig.axes
+    assert all(half is None for _, half in _marks(share))  # the same share in all seeds
+    assert _marks(total)[0] == (pytest.approx(0.75), pytest.approx(0.75 * 0.2))
+    assert fig.legends[0].get_title().get_text().startswith("Means over 3 seeds")
+    np.testing.assert_allclose(_bars(weight_mass.draw(_seeds(0.8, 1.2)))["on negatives above ε"][0], (0, 0.5))
+
+
+def test_totals_far_apart_are_on_a_logarithmic_axis():
+    frame = _frame()
+    frame.loc[frame["label"] == "triplet", "mean"] *= 10
+    assert [ax.get_xscale() for ax in weight_mass.draw_many(frame).axes] == ["linear", "log", "linear"]
+
+
+def test_a_part_that_is_not_known_is_marked_and_its_share_is_not_drawn():
     frame = _frame()
     frame = frame[~((frame["label"] == "triplet") & (frame["statistic"] == "W_low"))]
     ax = weight_mass.draw(frame)
     assert [text.get_text().endswith(" ?") for text in ax.get_yticklabels()] == [False, False, True, True]
-    assert (
-        "triplet i2t: on the positive 4, on negatives above eps 4, on negatives up to eps unknown"
-        in weight_mass.alt(frame)
+    assert "Triplet i2t: on negatives above eps 4, on negatives up to eps unknown" in weight_mass.alt(frame)
+    assert len(_marks(weight_mass.draw_many(frame).axes[0])) == 2
+
+
+def test_alt_states_the_concentration():
+    assert "NT-Xent t2i: on negatives above eps 0.5, on negatives up to eps 0.25, effective number of negatives 12" in (
+        weight_mass.alt(_frame())
     )
 
 
@@ -84,4 +139,4 @@ def test_frames_that_do_not_fit():
     with pytest.raises(InputError, match="Run the probe weight_mass"):
         weight_mass.draw(frame.assign(statistic="C_0"))
     with pytest.raises(InputError, match="got some twice"):
-        weight_mass.draw(pd.concat([frame, frame]))
+        weight_mass.draw_many(pd.concat([frame, frame]))

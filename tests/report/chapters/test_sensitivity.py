@@ -9,7 +9,7 @@ import pytest
 
 from lossscope.report.chapters import sensitivity
 from lossscope.report.chapters.base import ReportData
-from lossscope.report.page import Picture
+from lossscope.report.sections import Picture
 
 pytestmark = pytest.mark.slow
 SPECS = {
@@ -34,7 +34,7 @@ def test_each_varied_field_is_a_panel_with_its_own_values(report_data: ReportDat
     (picture,) = section.all_items
     assert isinstance(picture, Picture)
     margin, gamma = picture.figure.axes  # type: ignore[attr-defined]
-    assert [margin.get_xlabel(), gamma.get_xlabel()] == ["margin", "gamma"]
+    assert [margin.get_xlabel(), gamma.get_xlabel()] == ["margin", "scale γ"]
     (of_margin,) = [line for line in margin.get_lines() if line.get_label() == "margin"]
     (of_gamma,) = [line for line in gamma.get_lines() if line.get_label() == "gamma"]
     assert of_margin.get_xydata().tolist() == [[m, 500 + 100 * m] for m in (0.0, 0.1, 0.2, 0.3)]

@@ -1,0 +1,166 @@
+"""Does every picture state what it shows, in letters that a column of paper can hold?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from lossscope.declarations import declarations
+from lossscope.engine.weight_fields import fields, goal_specs, pair_curves, weights_at
+from lossscope.plots import (
+    count_recall,
+    direction_field,
+    eps_curve,
+    hubness,
+    overlay,
+    pair_cloud,
+    sensitivity,
+    style,
+    tangent,
+    training,
+    trajectory,
+    triplet_field,
+    weight_field,
+    weight_mass,
+    what_if,
+)  # fmt: skip
+from lossscope.plots import pair_curves as curves
+
+RNG = np.random.default_rng(0)
+
+
+def _cloud() -> pd.DataFrame:
+    x, y = RNG.uniform(0.1, 0.9, (2, 400))
+    columns = {"source": "runs/a/best.pt", "split": "train", "epoch": np.nan, "s_pos": x, "s_neg": y}
+    return pd.DataFrame({**columns, "batch_size": 128.0, "direction": "i2t"})
+
+
+def _epochs() -> pd.DataFrame:
+    rows = [
+        {"run": run, "epoch": float(epoch), "split": "val", "loss": 2.0 / (epoch + 1), "rsum": 10.0 * epoch}
+        | {f"{side}_{part}": 0.1 * epoch for side in ("pos", "neg") for part in trajectory.PARTS}
+        | {"warmup": "triplet" if run == "triplet_sh" and epoch in (1, 2) else None}
+        for run in ("triplet_sh", "ntxent:tau=0.1")
+        for epoch in range(11)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _counts() -> pd.DataFrame:
+    rows = [
+        (label, panel, direction, seed, 3.0 + seed, 300.0 + seed)
+        for label in ("Triplet", "NT-Xent")
+        for panel in ("VSE++, scenes", "VSRN, scenes", "VSRN, other scenes", "VSE++, other scenes")
+        for direction in ("i2t", "t2i")
+        for seed in range(3)
+    ]
+    return pd.DataFrame(rows, columns=list(count_recall.COLUMNS))
+
+
+def _statistics(names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for name in names:
+        for direction in ("i2t", "t2i"):
+            for tau in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+                yield {"value": tau, "direction": direction, "statistic": name, "mean": 10 * tau, "std": tau}
+
+
+def _mass() -> pd.DataFrame:
+    names = {"W_neg": 0.5, "W_low": 0.2, "N_eff": 7.0}
+    rows = [
+        {"label": label, "direction": direction, "statistic": name, "mean": mean}
+        for label in ("ntxent", "triplet", "smoothap")
+        for direction in ("i2t", "t2i")
+        for name, mean in names.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _curve() -> pd.DataFrame:
+    eps = 10.0 ** np.arange(-8, 3)
+    frame = pd.DataFrame({"source": "a.pt", "objective": "ntxent:tau=0.1", "direction": "i2t", "eps": eps})
+    return frame.assign(mean=100 / (1 + eps / 1e-4))
+
+
+def _varied() -> pd.DataFrame:
+    rows = [(name, value, seed, 400 + value) for name in ("margin", "gamma") for value in (1, 2, 3) for seed in (0, 1)]
+    return pd.DataFrame(rows, columns=list(sensitivity.COLUMNS))
+
+
+def _norms() -> pd.DataFrame:
+    return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": RNG.uniform(0, 2, 200)})
+
+
+GOAL = fields(goal_specs(), points=21)
+ONE = GOAL[GOAL["objective"] == GOAL["objective"].iloc[-1]]
+MODULES: dict[ModuleType, tuple[pd.DataFrame, pd.DataFrame]] = {  # a frame of `draw`, and one of `draw_many`
+    count_recall: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
+    curves: (pair_curves(), pair_curves()),
+    direction_field: (ONE, GOAL),
+    eps_curve: (_curve(), _curve()),
+    hubness: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
+    overlay: (_cloud(), _cloud()),
+    pair_cloud: (weights_at("ntxent", _cloud()),) * 2,
+    sensitivity: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
+    tangent: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
+    training: (_epochs(), _epochs()),
+    trajectory: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
+    triplet_field: (ONE, GOAL),
+    weight_field: (ONE, ONE),
+    weight_mass: (_mass(), _mass()),
+    what_if: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),
+}
+
+
+def _figures(module: Any) -> Iterator[Figure]:
+    one, many = MODULES[module]
+    drawn = module.draw(one)
+    yield getattr(drawn, "figure", drawn)
+    if hasattr(module, "draw_many"):
+        yield module.draw_many(many)
+
+
+def test_every_picture_is_here():
+    assert {module.__name__.rpartition(".")[2] for module in MODULES} == {one.name for one in declarations("pictures")}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_a_headline_states_what_is_shown(module):
+    with style.paper():
+        for fig in _figures(module):
+            assert len(style.headline(fig).split()) >= 4
+            assert "_" not in style.headline(fig)
+
+
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_letters_have_seven_points_in_print(module, context):
+    """A picture is one column wide in print, 3.3 inches, or two, 7 inches, whichever is nearer to its own width."""
+    with context():
+        column = style.new_figure().get_figwidth()
+        for fig in _figures(module):
+            fig.draw_without_rendering()
+            assert fig.get_figwidth() <= style.PAGE * column + 1e-9
+            printed = style.COLUMN * (1 if fig.get_figwidth() <= 1.2 * column else style.PAGE)
+            shrunk = printed / fig.get_figwidth() if printed < fig.get_figwidth() else 1.0
+            sizes = [
+                text.get_fontsize() * shrunk for text in fig.findobj(Text) if text.get_text() and text.get_visible()
+            ]
+            assert min(sizes) >= style.SMALLEST - 1e-6
+
+
+@pytest.mark.parametrize("context", [style.paper, style.screen])
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_everything_is_inside_the_picture(module, context):
+    with context():
+        for fig in _figures(module):
+            fig.draw_without_rendering()
+            box = fig.get_tightbbox()
+            assert box.x0 >= -0.03 and box.x1 <= fig.get_figwidth() + 0.03
+            assert box.y0 >= -0.03 and box.y1 <= fig.get_figheight() + 0.03
