@@ -11,14 +11,19 @@ from . import _processes
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 
-def explain(error: BaseException) -> int:
-    """Write on stderr what went wrong; return the exit code."""
+def explain(error: BaseException, interrupted: str = "Interrupted.") -> int:
+    """Write on stderr what went wrong; return the exit code.
+
+    Args:
+        error: that ended the command.
+        interrupted: what is said of Ctrl-C.
+    """
     if isinstance(error, SpecError):
         return _write(f"Error: {error}", USAGE)
     if isinstance(error, InputError):
         return _write(f"Error: {error}", FAILED)
     if isinstance(error, KeyboardInterrupt):
-        return _write("Interrupted; what was finished is kept.", INTERRUPTED)
+        return _write(interrupted, INTERRUPTED)
     if isinstance(error, Interrupted):
         return _write(f"Interrupted: {error}.", INTERRUPTED)
     if is_memory(error):

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -42,12 +42,43 @@ def complete_declared(kind: str) -> Callable[[str], list[str]]:
     return complete
 
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
+def complete_words(*words: str) -> Callable[[str], list[str]]:
+    """Return shell completion of fixed words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+SOURCE, OUTPUT, RUNNING = "Source", "Output", "Running"  # panels of --help
+SPLITS = ("train", "val", "test")  # that most data sets have
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=RUNNING)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", rich_help_panel=RUNNING)]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.", rich_help_panel=RUNNING)]
 Seed = Annotated[int, typer.Option(help="Seed of batches and of initial weights.", min=0)]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:INDEX.")]
-Format = Annotated[str, typer.Option("--format", help="table, json, csv, markdown or latex.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="auto, cpu, cuda or cuda:INDEX.",
+        rich_help_panel=RUNNING,
+        autocompletion=complete_words("auto", "cpu", "cuda"),
+    ),
+]
+Format = Annotated[
+    Literal["table", "json", "csv", "markdown", "latex"],
+    typer.Option("--format", help="Of the result.", rich_help_panel=OUTPUT),
+]
+SplitName = Annotated[
+    str,
+    typer.Option(
+        "--split",
+        help="Split of the checkpoint's data.",
+        rich_help_panel=SOURCE,
+        autocompletion=complete_words(*SPLITS),
+    ),
+]
 Objectives = Annotated[
     list[str] | None,
     typer.Option(
@@ -55,7 +86,8 @@ Objectives = Annotated[
     ),
 ]
 DataSpec = Annotated[
-    str | None, typer.Option("--data", help="Data set spec.", autocompletion=complete_names("datasets"))
+    str | None,
+    typer.Option("--data", help="Data set spec.", rich_help_panel=SOURCE, autocompletion=complete_names("datasets")),
 ]
 Sources = Annotated[
     list[Path],
@@ -69,6 +101,7 @@ VocabularyFile = Annotated[
     typer.Option(
         "--vocabulary",
         help="Words (.json, .pkl), byte pairs (.txt.gz) or tokeniser folder of a released model, if not beside it.",
+        rich_help_panel=SOURCE,
     ),
 ]
 EncoderOptions = Annotated[
@@ -76,20 +109,29 @@ EncoderOptions = Annotated[
     typer.Option(
         "--encoder-option",
         help="KEY=VALUE of the encoder's spec, as score=itm, or what a released file does not say, as model=ViT-B-32.",
+        rich_help_panel=SOURCE,
     ),
 ]
 AcceptOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--accept-option", help="Option of a released file, not known here, that leaves the model as it is; repeat."
+        "--accept-option",
+        help="Option of a released file, not known here, that leaves the model as it is; repeat.",
+        rich_help_panel=SOURCE,
     ),
 ]
 CaptionImage = Annotated[
     Path | None,
-    typer.Option(help="Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
+    typer.Option(
+        help="Image row of each caption (.npy, or one a line), for a dump that does not hold it.",
+        rich_help_panel=SOURCE,
+    ),
 ]
-TrustCode = Annotated[bool, typer.Option("--trust-code", help="Import Python files that a checkpoint names.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.")]
+TrustCode = Annotated[
+    bool,
+    typer.Option("--trust-code", help="Import Python files that a checkpoint names.", rich_help_panel=SOURCE),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.", rich_help_panel=SOURCE)]
 
 
 def usage(message: str) -> typer.BadParameter:

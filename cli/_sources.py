@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lossscope.io.shipped import require_source
+
 from ._options import resolve_device
 from ._output import notice
 
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
     from lossscope.core.types import Progress
     from lossscope.engine.sweep import Sweep
     from lossscope.io.frames import Frame
+
+
+_OPTIONS = ("sources", "overlay", "checkpoints")  # whose values are paths of sources
+
+
+def with_existing_sources(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options whose sources are all there, before anything slow is imported; shipped ones by their names.
+
+    Raises InputError naming the first that is not.
+    """
+    named = {name: given[name] for name in _OPTIONS if given.get(name)}
+    return {**given, **{name: [require_source(path) for path in paths] for name, paths in named.items()}}
 
 
 def load_source(source: Path, progress: Progress | None, quiet: bool, device: str, **request: Any) -> SplitEmbeddings:

@@ -11,6 +11,7 @@ import typer
 
 from . import _processes
 from ._options import (
+    OUTPUT,
     AcceptOptions,
     CaptionImage,
     DataSpec,
@@ -23,14 +24,14 @@ from ._options import (
     Quiet,
     Seed,
     Sources,
+    SplitName,
     TrustCode,
     Verbose,
     VocabularyFile,
     parse_batch_size,
-    require_choice,
     usage,
 )
-from ._output import FORMATS, notice, print_results
+from ._output import notice, print_results
 from ._progress import progress
 from ._sources import load_source, objectives_for, open_frame
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from lossscope.engine.selection import Selection
 
 _ACROSS = 10  # statistics of one probe that stand side by side
-_BATCHES, _OUTPUT = "Batches", "Output"
+_BATCHES = "Batches"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class SweepArguments:
     sources: Sources
     objective: Objectives = None
     data: DataSpec = None
-    split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "train"
+    split: SplitName = "train"
     batch_size: Annotated[str, typer.Option(help="Pairs or images of a batch, or `all`.", rich_help_panel=_BATCHES)] = (
         "128"
     )
@@ -80,13 +81,13 @@ class SweepArguments:
     ] = "float32"
     seed: Seed = field(default=0, metadata={"panel": _BATCHES})
     per_query: Annotated[
-        bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.", rich_help_panel=_OUTPUT)
+        bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.", rich_help_panel=OUTPUT)
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(help="Frame folder to write; the same command resumes it.", rich_help_panel=_OUTPUT),
+        typer.Option(help="Frame folder to write; the same command resumes it.", rich_help_panel=OUTPUT),
     ] = None
-    format: Format = field(default="table", metadata={"panel": _OUTPUT})
+    format: Format = "table"
     device: Device = "auto"
     no_cache: NoCache = False
     vocabulary: VocabularyFile = None
@@ -102,7 +103,6 @@ class SweepArguments:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
         if self.per_query and self.out is None:
             raise usage("--per-query needs --out, the frame that keeps the rows")
-        require_choice(self.format, FORMATS, "--format")
         return {
             "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self.batch_size),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,

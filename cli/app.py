@@ -18,6 +18,8 @@ from lossscope.errors import InputError, Interrupted
 from ._errors import explain, is_memory
 from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
+from ._sources import with_existing_sources
+from ._spec_options import Command
 
 app = typer.Typer(
     name="lossscope",
@@ -56,6 +58,7 @@ def command(
     processes: bool = False,
     panel: str | None = None,
     hidden: bool = False,
+    keeps: bool = False,
 ) -> Callable[[F], F]:
     """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
 
@@ -65,6 +68,8 @@ def command(
         processes: whether torchrun may start many of it, which then share the work.
         panel: heading under which --help lists it.
         hidden: whether --help leaves it out.
+        keeps: whether what was finished is kept when it is interrupted, and the same command resumes it; of a command
+            with an optional --out where that is given.
     """
 
     def register(function: F) -> F:
@@ -72,22 +77,31 @@ def command(
         @end_process()
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                with join_job(processes, kwargs) as given:
+                with join_job(processes, with_existing_sources(kwargs)) as given:
                     return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
             except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
                 if kwargs.get("debug"):
                     raise
-                raise typer.Exit(explain(error)) from error
+                raise typer.Exit(explain(error, _kept(keeps, kwargs))) from error
             except RuntimeError as error:
                 if kwargs.get("debug") or not is_memory(error):
                     raise
                 raise typer.Exit(explain(error)) from error
 
-        return group.command(name, rich_help_panel=panel, hidden=hidden)(run)  # type: ignore[return-value]
+        return group.command(name, cls=Command, rich_help_panel=panel, hidden=hidden)(run)  # type: ignore[return-value]
 
     return register
+
+
+def _kept(keeps: bool, given: dict[str, Any]) -> str:
+    """Say what an interrupted command leaves."""
+    if not keeps:
+        return "Interrupted."
+    if given.get("out", True) is None and "sources" in given:
+        return "Interrupted; nothing is kept without --out DIR, which the same command would resume."
+    return "Interrupted; what was finished is kept."
 
 
 def main() -> None:

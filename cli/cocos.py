@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
-@command(processes=True)
+@command(processes=True, keeps=True)
 @with_options(SweepArguments)
 def cocos(
     options: SweepArguments,

@@ -29,7 +29,7 @@ KINDS = ("expert", "words", "captions", "chosen")
 _New = Annotated[Path, typer.Argument(help="What to write.", show_default=False)]
 
 
-@command(group=data)
+@command(group=data, keeps=True)
 def features(
     pictures: Annotated[str, typer.Option("--data", help="Data set of pictures.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],

@@ -13,7 +13,7 @@ from ._progress import progress
 from .app import command
 
 
-@command()
+@command(keeps=True)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, in about a minute.")] = False,

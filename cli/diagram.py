@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ._options import (
+    SPLITS,
     DataSpec,
     Debug,
     Device,
@@ -17,6 +19,7 @@ from ._options import (
     Quiet,
     Seed,
     TrustCode,
+    complete_words,
     parse_batch_size,
     require_choice,
     usage,
@@ -38,12 +41,18 @@ class DiagramOptions:
 
     triplet: Annotated[
         list[str] | None,
-        typer.Option(help="Triplet weight of GOAL: con, nca or cir; repeat for several.", rich_help_panel=_WEIGHTS),
+        typer.Option(
+            help="Triplet weight of GOAL: con, nca or cir; repeat for several.",
+            rich_help_panel=_WEIGHTS,
+            autocompletion=complete_words("con", "nca", "cir"),
+        ),
     ] = None
     pair: Annotated[
         list[str] | None,
         typer.Option(
-            help="Pair weight of GOAL: con, lin, sig, lin-ms or sig-ms; repeat for several.", rich_help_panel=_WEIGHTS
+            help="Pair weight of GOAL: con, lin, sig, lin-ms or sig-ms; repeat for several.",
+            rich_help_panel=_WEIGHTS,
+            autocompletion=complete_words("con", "lin", "sig", "lin-ms", "sig-ms"),
         ),
     ] = None
     objective: Objectives = field(default=None, metadata={"panel": _WEIGHTS})
@@ -78,7 +87,12 @@ class DiagramOptions:
         typer.Option("--path", help="The cloud of every epoch; --overlay is a run folder.", rich_help_panel=_OVERLAY),
     ] = False
     data: DataSpec = field(default=None, metadata={"panel": _OVERLAY})
-    split: Annotated[str, typer.Option(help="Split whose queries are drawn.", rich_help_panel=_OVERLAY)] = "train"
+    split: Annotated[
+        str,
+        typer.Option(
+            help="Split whose queries are drawn.", rich_help_panel=_OVERLAY, autocompletion=complete_words(*SPLITS)
+        ),
+    ] = "train"
     batch_size: Annotated[
         str,
         typer.Option(help="Pairs of a batch, which holds the hardest negative; or `all`.", rich_help_panel=_OVERLAY),
@@ -94,9 +108,16 @@ class DiagramOptions:
     style: Annotated[
         Literal["screen", "paper"], typer.Option(help="paper: 8 pt, columns of 3.3 inches.", rich_help_panel=_PICTURE)
     ] = "screen"
-    out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.", rich_help_panel=_PICTURE)] = (
-        Path("diagram.png")
-    )
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Picture: .png, .pdf or .svg.",
+            rich_help_panel=_PICTURE,
+            show_default="diagram-WHAT.png, named after what is drawn",
+        ),
+    ] = None
     format: Annotated[
         Literal["table", "csv"],
         typer.Option(help="csv prints the numbers instead of drawing them.", rich_help_panel=_PICTURE),
@@ -230,7 +251,16 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
             pictures.append(("pairs", figure, pair_curves.alt(curves)))
         if weights is not None:
             pictures.append(("weights", pair_cloud.draw_many(weights), pair_cloud.alt(weights)))
-        out = options.out
+        out = options.out or Path(f"{_default_stem(options)}.png")
         for place, (name, figure, alt) in enumerate(pictures):
             path = out.with_name(f"{out.stem}-{name}{out.suffix}") if place else out
             typer.echo(style.save(figure, path, alt))
+
+
+def _default_stem(options: DiagramOptions) -> str:
+    """Name the picture after what is drawn, so that another diagram does not replace it."""
+    words = [*(options.triplet or []), *(options.pair or []), *(options.objective or [])]
+    words += [f"{name}-{value:g}" for name, value in options.goal.items() if value != getattr(DiagramOptions, name)]
+    words += [path.stem for path in options.overlay or []] + ["path"] * options.path
+    slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words)).strip("-.")
+    return "-".join(filter(None, ("diagram", slug[:80])))

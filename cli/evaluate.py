@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ._options import (
+    OUTPUT,
     AcceptOptions,
     CaptionImage,
     DataSpec,
@@ -18,12 +19,12 @@ from ._options import (
     NoCache,
     Quiet,
     Sources,
+    SplitName,
     TrustCode,
     VocabularyFile,
-    require_choice,
     usage,
 )
-from ._output import FORMATS, notice, print_results
+from ._output import notice, print_results
 from ._progress import progress
 from ._sources import load_source
 from .app import command
@@ -39,16 +40,23 @@ if TYPE_CHECKING:
 def evaluate(
     sources: Sources,
     data: DataSpec = None,
-    split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "test",
+    split: SplitName = "test",
     folds: Annotated[int, typer.Option(help="Cut the images into N equal folds and average (COCO 1K: 5).", min=1)] = 1,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
     device: Device = "auto",
     format: Format = "table",
-    out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
-    run_files: Annotated[
-        Path | None, typer.Option(help="Folder for TREC run files and qrels, to check the numbers elsewhere.")
+    out: Annotated[
+        Path | None, typer.Option(help="File for the result instead of stdout.", rich_help_panel=OUTPUT)
     ] = None,
-    run_top: Annotated[str, typer.Option(help="Candidates of each query in them, or `all`.")] = "100",
+    run_files: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for TREC run files and qrels, to check the numbers elsewhere.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    run_top: Annotated[
+        str, typer.Option(help="Candidates of each query in them, or `all`.", rich_help_panel=OUTPUT)
+    ] = "100",
     no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
@@ -77,7 +85,6 @@ def evaluate(
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources
     from lossscope.tables import retrieval
 
-    require_choice(format, FORMATS, "--format")
     if run_files is not None and (ensemble or folds > 1):
         raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
     top = _parse_top(run_top)

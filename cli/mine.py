@@ -13,7 +13,7 @@ from ._sources import load_source
 from .app import command
 
 
-@command()
+@command(keeps=True)
 def mine(
     source: Annotated[Path, typer.Argument(help="Checkpoint, run folder or dump.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],

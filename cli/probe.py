@@ -17,7 +17,7 @@ from .app import app, command
 _PANEL = "Probe"
 
 
-@command("probe", processes=True)
+@command("probe", processes=True, keeps=True)
 @with_options(SweepArguments)
 def probe(
     options: SweepArguments,
@@ -68,7 +68,7 @@ def register(item: Declaration) -> None:
 
     run.__name__, run.__doc__ = item.name, _help(item)
     own = [_option(field) for field in item.fields]
-    command(item.name.replace("_", "-"), processes=True, panel="Probes, one by one")(
+    command(item.name.replace("_", "-"), processes=True, keeps=True, panel="Probes, one by one")(
         with_options(SweepArguments, own)(run)
     )
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ._options import Debug, Device, Format, Quiet, Verbose, complete_names, require_choice, resolve_device, usage
-from ._output import FORMATS, notice, print_results, print_tables
+from lossscope.io.shipped import find_shipped, shipped_files
+
+from ._options import Debug, Device, Format, Quiet, Verbose, complete_names, resolve_device, usage
+from ._output import notice, print_results, print_tables
 from ._progress import progress
 from .app import app, command
 
@@ -26,11 +28,18 @@ study = typer.Typer(
 )
 app.add_typer(study)
 
-File = Annotated[Path, typer.Argument(help="TOML file of the study, or the folder of one.", show_default=False)]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="TOML file of the study, the folder of one, or the name of one that comes with lossscope.",
+        show_default=False,
+        autocompletion=lambda: list(shipped_files("studies")),
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder of the study.", show_default="runs/NAME")]
 
 
-@command(group=study)
+@command(group=study, keeps=True)
 def run(
     file: File,
     out: Out = None,
@@ -140,7 +149,6 @@ def table(
     from lossscope.report.build import paper_tables
     from lossscope.studies.report import read_runs
 
-    require_choice(format, FORMATS, "--format")
     results = read_runs([_open(file, out).path])
     print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
@@ -164,6 +172,7 @@ def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_file
 
+    file = find_shipped("studies", file)
     if file.is_dir():
         if data or out:
             raise usage("a folder states its data; give --data and --out with the TOML file")
@@ -179,6 +188,7 @@ def _open(file: Path, out: Path | None) -> Study:
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_file
 
+    file = find_shipped("studies", file)
     if file.is_dir():
         return Study.open(file)
     return Study.open(out or Path("runs") / read_study_file(file).name)

@@ -30,7 +30,7 @@ def complete_presets(incomplete: str) -> list[str]:
     return [name for name in presets() if name.startswith(incomplete)]
 
 
-@command(processes=True)
+@command(processes=True, keeps=True)
 @with_choices(Recipe)
 def train(
     choices: dict[str, Any],

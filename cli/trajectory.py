@@ -38,7 +38,7 @@ def trajectory(
     labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
-        style.save(picture.draw_many(curves), out)
+        style.save(picture.draw_many(curves), out, picture.alt(curves))
     epochs = pd.concat([Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     if format == "csv":
         typer.echo(epochs.to_csv(index=False, lineterminator="\n").rstrip("\n"))

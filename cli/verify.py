@@ -8,13 +8,15 @@ from typing import Annotated, Literal
 
 import typer
 
+from lossscope.errors import InputError
+
 from ._options import Debug, TrustCode
 from .app import command
 
 
 @command()
 def verify(
-    checkpoints: Annotated[list[Path], typer.Argument(help="Checkpoint files.", show_default=False)],
+    checkpoints: Annotated[list[Path], typer.Argument(help="Checkpoint files, or run folders.", show_default=False)],
     format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     trust_code: TrustCode = False,
     debug: Debug = False,
@@ -23,14 +25,16 @@ def verify(
 
     **Examples**
 
-    `lossscope verify runs/scenes-ntxent-seed0/best.pt`
+    `lossscope verify checkpoints/tiny.pt`
 
-    Exit code 1 when anything is wrong; nothing in the file is ever run.
+    `lossscope verify runs/scenes-ntxent-seed0`
+
+    Of a run folder every checkpoint is read. Exit code 1 when anything is wrong; nothing in the file is ever run.
     """
     from lossscope.sources.checkpoints.checkpoint import verify as verify_checkpoint
 
     described = []
-    for path in checkpoints:
+    for path in (file for one in checkpoints for file in _files(one)):
         facts = verify_checkpoint(path, trust_code)
         described.append({"checkpoint": str(path), **facts})
         if format == "table":
@@ -39,3 +43,13 @@ def verify(
                 typer.echo(f"  {name:<17} {value}")
     if format == "json":
         typer.echo(json.dumps(described, indent=1))
+
+
+def _files(path: Path) -> list[Path]:
+    """The checkpoints of a run folder; any other path as it is."""
+    if not path.is_dir():
+        return [path]
+    files = [*sorted(path.glob("*.pt")), *sorted((path / "checkpoints").glob("*.pt"))]
+    if not files:
+        raise InputError(f"{path} must be a checkpoint file or a run folder; it is a folder without .pt files")
+    return files

@@ -7,6 +7,7 @@ objectives the file may hold any function or class that computes a loss (see los
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import importlib
@@ -57,6 +58,30 @@ RENAMED = {
     },
 }
 """Kind -> former name of an attribute of its entries -> current name; a plug-in with a former name is refused."""
+KNOWN_AS = {
+    "datasets": {
+        "flickr8k": "karpathy:root=DIR,name=flickr8k",
+        "flickr30k": "karpathy:root=DIR,name=flickr30k",
+        "f8k": "karpathy:root=DIR,name=flickr8k",
+        "f30k": "karpathy:root=DIR,name=flickr30k",
+        "mscoco": "coco:root=DIR",
+        "ms_coco": "coco:root=DIR",
+        "msr_vtt": "msrvtt:root=DIR",
+    },
+    "objectives": {
+        "clip": "ntxent",
+        "cross_entropy": "ntxent",
+        "info_nce": "infonce",
+        "multiple_negatives_ranking": "ntxent",
+        "mnrl": "ntxent",
+        "nt_xent": "ntxent",
+        "simclr": "ntxent",
+        "triplet_hn": "triplet_sh",
+        "vse++": "triplet_sh",
+        "vsepp": "triplet_sh",
+    },
+}
+"""Kind -> a name that people know it by -> what to write here."""
 NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that define what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
@@ -77,10 +102,27 @@ def load(kind: str, name: str) -> type[Any]:
     plugin = _plugins(kind).get(key)
     if plugin is not None:
         return _require_current_names(kind, plugin.load(), plugin.value)
+    if key.endswith(".py"):
+        raise SpecError(_without_a_name(kind, name))
     choices = names(kind)
-    near = difflib.get_close_matches(key, choices, n=1)
+    near = [KNOWN_AS[kind][key]] if key in KNOWN_AS.get(kind, {}) else difflib.get_close_matches(key, choices, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise SpecError(f"{_singular(kind)} must be one of {', '.join(choices)}; got {name!r}{hint}")
+
+
+def _without_a_name(kind: str, path: str) -> str:
+    """Say how a Python file is named in a spec, and what it defines; the file is read as text."""
+    if not Path(path).expanduser().is_file():
+        return f"plug-in file must exist, and be followed by a name, {path}:NAME; there is no {path} in {Path.cwd()}"
+    try:
+        tree = ast.parse(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError) as error:
+        return f"plug-in {path} must be a Python file; {error}"
+    kinds = (ast.FunctionDef, ast.ClassDef) if kind == "objectives" else (ast.ClassDef,)
+    found = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    defines = f"it defines {', '.join(found)}. Write {path}:{found[0]}" if found else "it defines none"
+    article = "an" if _singular(kind)[0] in "aeiou" else "a"
+    return f"{path} must be followed by the name of {article} {_singular(kind)}; {defines}"
 
 
 def build(kind: str, spec: str | Spec) -> Any:

@@ -118,10 +118,34 @@ def test_an_unknown_name_lists_what_exists_and_the_nearest() -> None:
         build("datasets", "zzz")
 
 
-@pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "goal.py", "."])
+@pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "."])
 def test_an_invalid_name_is_never_imported(name: str) -> None:
     with pytest.raises(SpecError, match="objective must be one of"):
         load("objectives", name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "meant"),
+    [("datasets", "Flickr8k", "karpathy:root=DIR,name=flickr8k"), ("objectives", "NT-Xent", "ntxent"),
+     ("objectives", "clip", "ntxent")],
+)  # fmt: skip
+def test_a_name_from_elsewhere_is_answered_with_ours(kind: str, name: str, meant: str) -> None:
+    with pytest.raises(SpecError, match=f"did you mean '{meant}'"):
+        load(kind, name)
+
+
+def test_a_file_without_a_name_is_answered_with_what_it_defines(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import never\n\ndef _hidden(S): ...\n\ndef loss(S): ...\n\nclass Loss: ...\n", encoding="utf-8")
+    with pytest.raises(SpecError, match=rf"the name of an objective; it defines loss, Loss. Write {path}:loss"):
+        load("objectives", str(path))
+    with pytest.raises(SpecError, match="followed by the name of a probe; it defines Loss"):
+        load("probes", str(path))
+    path.write_text("def", encoding="utf-8")
+    with pytest.raises(SpecError, match="must be a Python file; invalid syntax"):
+        load("objectives", str(path))
+    with pytest.raises(SpecError, match=r"plug-in file must exist, and be followed by a name, goal.py:NAME"):
+        load("objectives", "goal.py")
 
 
 def test_an_unknown_key_lists_the_keys_and_the_nearest() -> None:

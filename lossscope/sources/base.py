@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.shipped import require_source
 from lossscope.registry import load as load_class
 from lossscope.registry import names
 
@@ -46,9 +47,7 @@ class Source(Protocol):
 
 def find_source(path: Path | str) -> Any:
     """Return the source at a path. Raises InputError when nothing is there, or no kind of source accepts it."""
-    path = Path(path).expanduser()
-    if not path.exists():
-        raise InputError(f"source must exist; there is nothing at {path} (looked in {Path.cwd()})")
+    path = require_source(path)
     kinds = [load_class("sources", name) for name in names("sources")]
     for kind in kinds:
         if kind.accepts(path):

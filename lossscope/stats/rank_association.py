@@ -14,9 +14,9 @@ from lossscope.io.frames import require_columns
 COLUMNS = ("panel", "direction", "losses", "n", "tau", "low", "high", "verdict")
 RESAMPLES = 9999
 LEVEL = 0.95
-FEWER, MORE, OPEN = "fewer, better", "more, better", "not decided"
+FEWER, MORE, OPEN, TOO_FEW = "fewer, better", "more, better", "not decided", "too few runs to tell"
 _REQUIRED = ("label", "panel", "direction", "seed", "count", "rsum")
-_FEWEST_RUNS = 3  # of every loss; with fewer, the bootstrap says too little about chance
+FEWEST_RUNS = 5  # of every loss; resamples of fewer are so few that their interval may be one point
 
 
 def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -27,8 +27,8 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 
     - low, high: 95 % percentiles of 9,999 bootstrap resamples of the runs of each loss: the variation over other
       trainings of the same losses, not over other losses.
-    - verdict: `fewer, better` where the interval is below 0, `more, better` where it is above 0, else `not decided`,
-      also where a loss has fewer than three runs.
+    - verdict: `fewer, better` where the interval is below 0, `more, better` where it is above 0, else `not decided`;
+      `too few runs to tell` where a loss has fewer than five runs, of which no interval is given.
 
     Args:
         frame: columns label (loss), panel (model and data), direction, seed, count, rsum, a row per run.
@@ -42,7 +42,7 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     groups = complete.groupby(["panel", "direction"], sort=False, observed=True)
     for number, ((panel, direction), runs) in enumerate(groups):
         tau, low, high = _interval(runs, np.random.default_rng([seed, number]))
-        verdict = OPEN if math.isnan(low) or low <= 0 <= high else FEWER if high < 0 else MORE
+        verdict = TOO_FEW if math.isnan(low) else OPEN if low <= 0 <= high else FEWER if high < 0 else MORE
         rows.append((panel, direction, runs["label"].nunique(), len(runs), tau, low, high, verdict))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -50,7 +50,8 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 def sentences(associations: pd.DataFrame) -> tuple[str, str]:
     """Return two sentences about the rows of `association`: where fewer is better, and where it is not."""
     most = int(associations["losses"].max()) if len(associations) else 0
-    panels = {name: _list_panels(associations[associations["verdict"] == name]) for name in (FEWER, MORE, OPEN)}
+    undecided = associations["verdict"].replace(TOO_FEW, OPEN)
+    panels = {name: _list_panels(associations[undecided == name]) for name in (FEWER, MORE, OPEN)}
     holds = f"Of these {most} losses, those that count fewer samples retrieve better beyond the chance of training "
     holds += f"in {panels[FEWER]}" if panels[FEWER] else "nowhere"
     turns = (
@@ -77,7 +78,7 @@ def _interval(runs: pd.DataFrame, rng: np.random.Generator) -> tuple[float, floa
     groups = pd.factorize(runs["label"])[0]
     tau = float(taus(count[None], rsum[None], groups)[0])
     runs_of_loss = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    if math.isnan(tau) or min(map(len, runs_of_loss)) < _FEWEST_RUNS:
+    if math.isnan(tau) or min(map(len, runs_of_loss)) < FEWEST_RUNS:
         return tau, math.nan, math.nan
     samples = np.concatenate([rng.choice(own, (RESAMPLES, len(own))) for own in runs_of_loss], axis=1)
     resampled = taus(count[samples], rsum[samples], groups[np.concatenate(runs_of_loss)])
@@ -97,5 +98,5 @@ def _describe(row: Any) -> str:
     if math.isnan(row["tau"]):
         return f"{row['direction']}: one loss"
     if math.isnan(row["low"]):
-        return f"{row['direction']}: tau {row['tau']:.2f}, {row['n']} runs"
-    return f"{row['direction']}: tau {row['tau']:.2f}, {row['low']:.2f} to {row['high']:.2f}"
+        return f"{row['direction']}: Kendall's τ {row['tau']:.2f}, {row['n']} runs, too few for an interval"
+    return f"{row['direction']}: Kendall's τ {row['tau']:.2f}, {row['low']:.2f} to {row['high']:.2f}"

@@ -68,9 +68,16 @@ def test_cocos_of_a_checkpoint_exactly_as_promised(ckpt: Path) -> None:
 def test_diagram_exactly_as_promised(tmp_path: Path) -> None:
     result = lossscope(*"diagram --triplet cir --tau 10".split())
     assert result.exit_code == 0, result.stderr
-    assert result.stdout == "diagram.png\n"
-    with Image.open(tmp_path / "diagram.png") as picture:
+    assert result.stdout == "diagram-cir.png\n"
+    with Image.open(tmp_path / "diagram-cir.png") as picture:
         assert min(picture.size) > 200
+
+
+def test_diagrams_of_other_weights_do_not_replace_each_other(tmp_path: Path) -> None:
+    words = ["--triplet cir --tau 5", "--triplet nca", "--objective ntxent:tau=0.05", "--pair lin --triplet con"]
+    names = {name for line in words for name in lossscope("diagram", "--points", "5", *line.split()).stdout.split()}
+    assert {"diagram-cir-tau-5.png", "diagram-nca.png", "diagram-ntxent-tau-0.05.png"} <= names
+    assert names == {path.name for path in tmp_path.glob("diagram*.png")}
 
 
 @pytest.mark.slow
@@ -125,7 +132,8 @@ def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[st
         values = part[row["statistic"]].dropna()
         assert row["n"] == len(part)
         assert row["n_defined"] == len(values)
-        assert row["mean"] == (pytest.approx(values.mean()) if len(values) else None)
+        weights = part.loc[values.index, "queries"]
+        assert row["mean"] == (pytest.approx(np.average(values, weights=weights)) if len(values) else None)
     assert frame.manifest()["done"]
     assert document(lossscope(*words)) == report
 
@@ -308,7 +316,13 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("lossscope.engine.sweep.Sweep.run", stop)
     result = lossscope("cocos", dump, "--objective", "triplet")
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."
+    assert result.stderr.splitlines()[-1] == (
+        "Interrupted; nothing is kept without --out DIR, which the same command would resume."
+    )
+    kept = lossscope("cocos", dump, "--objective", "triplet", "--out", "frame")
+    assert kept.stderr.splitlines()[-1] == "Interrupted; what was finished is kept."
+    monkeypatch.setattr("lossscope.retrieval.evaluate.evaluate", stop)
+    assert lossscope("eval", dump).stderr.splitlines()[-1] == "Interrupted."
 
 
 @pytest.mark.slow
@@ -350,7 +364,7 @@ BAD = [
     Bad("cocos odd.npz --objective triplet", 1, "got 23 captions for 12 images"),
     Bad("cocos cut.safetensors --objective triplet", 1, "must be a whole safetensors file"),
     Bad("cocos dump.npz --objective ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-    Bad("cocos none.pt --objective ntxnt", 2, "did you mean 'ntxent'?"),
+    Bad("cocos none.pt --objective ntxnt", 1, "source must exist; there is nothing at none.pt"),
     Bad("cocos dump.npz --objective ntxent:tua=1", 2, "key of ntxent must be one of tau; got 'tua'; did you mean"),
     Bad("cocos dump.npz --objective ntxent:tau=cold", 2, "ntxent:tau must be float; got 'cold'"),
     Bad("cocos dump.npz --objective ntxent:tau=0", 1, "tau must be > 0; got 0.0"),
@@ -369,7 +383,7 @@ BAD = [
     Bad("cocos dump.npz --objective triplet --batch-size 99 --drop-last", 1, "Use a smaller one, or --keep-last"),
     Bad("cocos dump.npz --objective triplet --device tpu", 2, "--device must be auto, cpu, cuda or cuda:INDEX"),
     Bad("cocos dump.npz --objective triplet --device cuda:99", 1, "--device must be one that is there; cuda:99 is not"),
-    Bad("cocos dump.npz --objective triplet --format xml", 2, "--format must be one of table, json, csv"),
+    Bad("cocos dump.npz --objective triplet --format xml", 2, "'xml' is not one of 'table', 'json', 'csv'"),
     Bad("cocos dump.npz --objective triplet --same-image drop", 2, "'drop' is not one of 'keep', 'mask'"),
     Bad("cocos dump.npz --objective triplet --captions last", 2, "'last' is not one of 'all', 'first'"),
     Bad("cocos dump.npz --objective triplet --per-query", 2, "--per-query needs --out"),
@@ -388,7 +402,7 @@ BAD = [
     Bad("eval dump.npz --folds 5", 1, "--folds must divide the number of images, 12; got 5"),
     Bad("eval dump.npz --folds 0", 2, "Invalid value for '--folds'"),
     Bad("eval dump.npz other.npz --ensemble", 1, "sources of an ensemble must hold the same items"),
-    Bad("eval dump.npz --format xml", 2, "--format must be one of"),
+    Bad("eval dump.npz --format xml", 2, "'xml' is not one of 'table', 'json', 'csv'"),
     Bad("eval dump.npz --out emptyfolder", 1, "emptyfolder must be the name of a file; there is a folder"),
     Bad("eval usedfolder", 1, "usedfolder must be one of"),
     Bad("diagram --triplet cri", 2, "--triplet must be one of con, nca, cir; got 'cri'"),
@@ -405,9 +419,15 @@ BAD = [
     Bad("trajectory run -o a.bmp", 1, "picture must end in .pdf, .png or .svg"),
     Bad("trajectory run --format latex", 2, "'latex' is not one of 'table', 'csv', 'json'"),
     Bad("list losses", 2, "KIND must be one of objectives, encoders"),
-    Bad("verify none.pt", 1, "none.pt must exist; there is no such file"),
+    Bad("verify none.pt", 1, "source must exist; there is nothing at none.pt"),
     Bad("verify nan.pt", 1, "weights of nan.pt must be finite"),
-    Bad("verify usedfolder", 1, "usedfolder must be a file; it is a folder"),
+    Bad("cocos dump.npz --tau 0.1", 2, "--tau. It is part of a spec: --objective ntxent:tau=0.1"),
+    Bad("train --data scenes --width 8", 2, "--width. It is part of a spec: --encoder"),
+    Bad("cocos dump.npz --nonsense 1", 2, "No such option: --nonsense"),
+    Bad("cocos ckpt.pt --data flickr8k", 2, "did you mean 'karpathy:root=DIR,name=flickr8k'?"),
+    Bad("cocos dump.npz --objective clip", 2, "did you mean 'ntxent'?"),
+    Bad("cocos dump.npz --objective ./gone.py", 2, "must exist, and be followed by a name, ./gone.py:NAME"),
+    Bad("verify usedfolder", 1, "must be a checkpoint file or a run folder; it is a folder without .pt"),
     Bad("train", 2, "train needs --data and --encoder and --objective"),
     Bad("train --resume gone", 1, "gone must be a run folder; it has no config.toml"),
     Bad("train --resume run --lr 1", 2, "only --epochs may change; got --lr"),

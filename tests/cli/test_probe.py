@@ -70,10 +70,10 @@ def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
 @pytest.mark.parametrize("name", PROBES)
 def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
     shared = {parameter.name for parameter in COMMANDS["cocos"].params}
-    own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention"}}
+    own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}}
     probe = load("probes", name)
     assert own == {field.name: field.default for field in fields(probe)}
-    assert not {field.name for field in fields(probe)} & (shared - {"eps", "convention", "curve"})
+    assert not {field.name for field in fields(probe)} & (shared - {"eps", "convention", "curve", "unit"})
 
 
 @pytest.mark.parametrize("name", PROBES)

@@ -121,7 +121,7 @@ def test_tables_are_those_of_the_rows() -> None:
         ("study status gone.toml", 1, "must be a readable TOML file of a study"),
         ("study status tiny.toml --out gone", 1, "gone must be the folder of a study; it has no study.json"),
         ("study status tiny.toml --format latex", 2, "'latex' is not one of 'table', 'json', 'csv'"),
-        ("study table tiny.toml --format nonsense", 2, "--format must be one of table, json, csv, markdown, latex"),
+        ("study table tiny.toml --format nonsense", 2, "'nonsense' is not one of 'table', 'json', 'csv'"),
         ("study table empty", 1, "empty must be the folder of a study"),
         ("study nonsense", 2, "No such command"),
     ],

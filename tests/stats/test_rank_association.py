@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.stats.rank_association import COLUMNS, FEWER, MORE, OPEN, association, sentences, taus
+from lossscope.stats.rank_association import COLUMNS, FEWER, MORE, OPEN, TOO_FEW, association, sentences, taus
 
 Runs = tuple[list[float], list[float], list[int]]
 
@@ -84,8 +84,8 @@ def frame(
     return pd.DataFrame(rows)
 
 
-FEW = {"few": [1.0, 1.1, 1.2], "many": [9.0, 9.1, 9.2]}
-GOOD, BAD = [200.0, 201.0, 202.0], [100.0, 101.0, 102.0]
+FEW = {"few": [1.0, 1.1, 1.2, 1.3, 1.4], "many": [9.0, 9.1, 9.2, 9.3, 9.4]}
+GOOD, BAD = [200.0, 201.0, 202.0, 203.0, 204.0], [100.0, 101.0, 102.0, 103.0, 104.0]
 
 
 @pytest.mark.parametrize(
@@ -95,32 +95,32 @@ GOOD, BAD = [200.0, 201.0, 202.0], [100.0, 101.0, 102.0]
 def test_an_order_that_holds_for_every_pair_is_decided(rsums: dict[str, list[float]], tau: float, verdict: str) -> None:
     (row,) = association(frame(FEW, rsums)).to_dict("records")
     assert {name: row[name] for name in COLUMNS} == {
-        "panel": "A", "direction": "i2t", "losses": 2, "n": 6, "tau": tau, "low": tau, "high": tau, "verdict": verdict,
+        "panel": "A", "direction": "i2t", "losses": 2, "n": 10, "tau": tau, "low": tau, "high": tau, "verdict": verdict,
     }  # fmt: skip
 
 
 def test_seeds_that_disagree_decide_nothing() -> None:
-    mixed = {"few": [100.0, 200.0, 150.0], "many": [200.0, 100.0, 151.0]}
+    mixed = {"few": [100.0, 200.0, 150.0, 120.0, 180.0], "many": [200.0, 100.0, 151.0, 181.0, 121.0]}
     (row,) = association(frame(FEW, mixed)).to_dict("records")
     assert row["verdict"] == OPEN and row["low"] <= row["tau"] <= row["high"] and row["low"] < 0 < row["high"]
 
 
 def test_the_same_runs_give_the_same_interval() -> None:
-    rows = frame(FEW, {"few": [100.0, 200.0, 150.0], "many": [200.0, 100.0, 151.0]})
+    rows = frame(FEW, {"few": [100.0, 200.0, 150.0, 120.0, 180.0], "many": [200.0, 100.0, 151.0, 181.0, 121.0]})
     pd.testing.assert_frame_equal(association(rows), association(rows))
     assert association(rows, seed=1)["tau"].equals(association(rows)["tau"])
 
 
-@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("runs", [1, 2, 3, 4])
 def test_with_few_runs_of_a_loss_there_is_no_interval(runs: int) -> None:
     few = frame({**FEW, "few": FEW["few"][:runs]}, {"few": GOOD[:runs], "many": BAD})
     (row,) = association(few).to_dict("records")
-    assert row["tau"] == -1.0 and math.isnan(row["low"]) and math.isnan(row["high"]) and row["verdict"] == OPEN
+    assert row["tau"] == -1.0 and math.isnan(row["low"]) and math.isnan(row["high"]) and row["verdict"] == TOO_FEW
 
 
 def test_one_loss_has_no_tau() -> None:
     (row,) = association(frame({"few": [1.0, 2.0]}, {"few": [100.0, 101.0]})).to_dict("records")
-    assert row["losses"] == 1 and math.isnan(row["tau"]) and row["verdict"] == OPEN
+    assert row["losses"] == 1 and math.isnan(row["tau"]) and row["verdict"] == TOO_FEW
     assert "one loss" in sentences(pd.DataFrame([row]))[1]
 
 
@@ -132,7 +132,7 @@ def test_runs_without_a_number_are_no_pairs(column: str) -> None:
 
 
 def test_a_panel_without_complete_runs_has_no_row() -> None:
-    assert association(frame(FEW, {"few": [math.nan] * 3, "many": [math.nan] * 3})).empty
+    assert association(frame(FEW, {"few": [math.nan] * 5, "many": [math.nan] * 5})).empty
     assert tuple(association(frame(FEW, {"few": GOOD, "many": BAD})[:0]).columns) == COLUMNS
 
 
@@ -144,15 +144,18 @@ def test_panels_and_directions_are_apart() -> None:
         ("B", "t2i", 1.0),
     ]
     holds, turns = sentences(rows)
-    assert "A (i2t: tau -1.00, -1.00 to -1.00)" in holds and "B" not in holds.split("retrieve better")[1]
-    assert "B (t2i: tau 1.00, 1.00 to 1.00)" in turns and "A (" not in turns
+    assert "A (i2t: Kendall's τ -1.00, -1.00 to -1.00)" in holds and "B" not in holds.split("retrieve better")[1]
+    assert "B (t2i: Kendall's τ 1.00, 1.00 to 1.00)" in turns and "A (" not in turns
 
 
 def test_where_nothing_is_decided_the_sentences_say_so() -> None:
     one = association(frame({"few": [1.0], "many": [9.0]}, {"few": [200.0], "many": [100.0]}))
     holds, turns = sentences(one)
-    assert "nowhere" in holds.lower() and "tau" not in holds
-    assert "nowhere" in turns and "do not decide it in A (i2t: tau -1.00, 2 runs)" in turns
+    assert "nowhere" in holds.lower() and "τ" not in holds
+    assert (
+        "nowhere" in turns
+        and "do not decide it in A (i2t: Kendall's τ -1.00, 2 runs, too few for an interval)" in turns
+    )
     assert holds.count(".") == 1 and holds.endswith(".") and turns.endswith(".")
 
 

@@ -1,0 +1,44 @@
+"""Files that come with the package: `tiny` is checkpoints/tiny.pt, `bleeker2022-small` is a file of studies/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from lossscope.errors import InputError
+
+Kind = Literal["checkpoints", "studies"]
+_PACKAGE = Path(__file__).parent.parent
+_SUFFIXES = {"checkpoints": ".pt", "studies": ".toml"}
+
+
+def shipped_files(kind: Kind) -> dict[str, Path]:
+    """Return name -> file of a kind: those of the installed package, else those of the checkout around it."""
+    folders = (_PACKAGE / "shipped" / kind, _PACKAGE.parent / kind)
+    folder = next((one for one in folders if one.is_dir()), folders[0])
+    return {file.stem: file for file in sorted(folder.glob(f"*{_SUFFIXES[kind]}"))}
+
+
+def require_source(path: Path | str) -> Path:
+    """Return the path of a source; `tiny` is the checkpoint that comes with the package.
+
+    Raises InputError where there is nothing.
+    """
+    found = find_shipped("checkpoints", Path(path).expanduser())
+    if not found.exists():
+        names = ", ".join(shipped_files("checkpoints"))
+        raise InputError(
+            f"source must exist; there is nothing at {path} (looked in {Path.cwd()}). Comes with lossscope: {names}"
+        )
+    return found
+
+
+def find_shipped(kind: Kind, path: Path) -> Path:
+    """Return the path if there is something, else the file that comes with the package under this name, or the path.
+
+    `checkpoints/tiny.pt`, as examples write it, and `tiny` both name the file, in whatever folder one is.
+    """
+    named = path.parent == Path() or path.parent == Path(kind)
+    if path.exists() or not named or path.suffix not in ("", _SUFFIXES[kind]):
+        return path
+    return shipped_files(kind).get(path.stem, path)
