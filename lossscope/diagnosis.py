@@ -18,6 +18,7 @@ from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
 from .errors import InputError
 from .io.files import fingerprint_of
+from .objectives.custom.as_objective import ObjectiveLike, as_objective
 from .registry import require_trusted
 from .sources.base import load
 
@@ -58,7 +59,7 @@ class Diagnosis:
 def diagnose(
     source: str | Path | SplitEmbeddings | tuple[Any, Any],
     probes: str | Sequence[str] = "cheap",
-    objectives: str | Sequence[str] | None = None,
+    objectives: ObjectiveLike | Sequence[ObjectiveLike] | None = None,
     *,
     caption_image: Any = None,
     batch_size: int | None = 128,
@@ -73,8 +74,8 @@ def diagnose(
         source: path of a checkpoint, run folder or dump; embeddings already loaded; or arrays or tensors (N, d) of
             images and (M, d) of captions.
         probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source.
-        objectives: specs, in which ranges are expanded; None: the one that the source was trained with, else the three
-            of the COCOS paper.
+        objectives: specs, in which ranges are expanded, or functions and modules that compute a loss; None: the one
+            that the source was trained with, else the three of the COCOS paper.
         caption_image: (M,) the image row of each caption, for arrays; pairs where it is None and M = N.
         batch_size: pairs or images of a batch; None: everything in one batch.
         seed: of the batches.
@@ -88,18 +89,29 @@ def diagnose(
     """
     embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
-    given = [objectives] if isinstance(objectives, str) else objectives
+    given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
     notes = [*embedded.warnings, *embedded.notices]
     if not given and embedded.objective is not None:
         require_trusted(embedded.objective, trust_code)
     elif not given and selection.needs_objective:
         usual = ", ".join(USUAL_OBJECTIVES)
         notes.append(f"the source does not say what it was trained with: probed under {usual}")
-    specs = objective_specs(given, embedded.objective)
-    sweep = Sweep(specs, probes=selection.required, batch_size=batch_size, seed=seed)
+    sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=batch_size, seed=seed)
     sweep, left_out = selection.fit(sweep, embedded)
     result = sweep.run(embedded, progress=progress)
     return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))
+
+
+def _listed(objectives: Any) -> Sequence[ObjectiveLike]:
+    return objectives if isinstance(objectives, list | tuple) else [objectives]
+
+
+def _objectives(given: Sequence[ObjectiveLike], trained_with: str | None) -> tuple[ObjectiveLike, ...]:
+    """Return the specs of those given, ranges expanded, and losses as they are."""
+    if not given:
+        return objective_specs(None, trained_with)
+    expanded = (objective_specs([one], None) if isinstance(one, str) else (as_objective(one),) for one in given)
+    return tuple(dict.fromkeys(one for several in expanded for one in several))
 
 
 def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> SplitEmbeddings:

@@ -123,3 +123,17 @@ def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
 def test_input_that_cannot_be_diagnosed_is_refused(source: Any, more: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         lossscope.diagnose(source, **more)
+
+
+def test_a_function_is_an_objective_like_any_other() -> None:
+    def rows(S: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))
+
+    result = lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", [rows, "ntxent:tau=0.1"]).rows
+    theirs, ours = (result[result["objective"] == name] for name in ("rows", "ntxent:tau=0.1"))
+    assert set(theirs["direction"]) == {"i2t"} and set(theirs["weight_unit"]) == {"relative"}
+    assert theirs["mean"].tolist() == pytest.approx(ours[ours["direction"] == "i2t"]["mean"].tolist(), rel=1e-5)
+    alone = lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", rows).rows
+    pd.testing.assert_frame_equal(alone, theirs.reset_index(drop=True))
+    with pytest.raises(InputError, match="objective must be a spec such as"):
+        lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", [3])  # type: ignore[list-item]

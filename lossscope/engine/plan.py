@@ -14,6 +14,7 @@ from lossscope.core.types import SameImage, SamplingMode
 from lossscope.errors import InputError
 from lossscope.io.frames import reported_statistics
 from lossscope.objectives.base import Objective
+from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.probes.base import Probe
 from lossscope.registry import build, spec_of
 
@@ -28,7 +29,7 @@ _CHEAP_ENTRIES, _ENTRIES, _SLOW_ENTRIES = 1 << 24, 1 << 20, 1 << 18
 class SweepOptions:
     """What is computed, and how batches are made: plain values, as the manifest of a frame records them."""
 
-    objectives: tuple[str, ...]  # specs
+    objectives: tuple[ObjectiveLike, ...]  # specs; from Python also objectives, and losses of your own
     probes: tuple[str, ...] = ("cocos",)  # specs
     sampling: SamplingMode | None = None  # None: what each objective needs, one pass over the source for each
     batch_size: int | None = 128  # None: everything in one batch
@@ -70,7 +71,7 @@ class SweepPlan:
         Raises SpecError for a spec that is none, InputError for an objective that does not fit the options.
         """
         probes = tuple(build("probes", spec) for spec in options.probes)
-        return cls(options, probes, tuple(build("objectives", spec) for spec in options.objectives))
+        return cls(options, probes, tuple(as_objective(one) for one in options.objectives))
 
     def with_probes(self, probes: tuple[Probe, ...]) -> SweepPlan:
         """Return the plan of the same objectives under other probes."""

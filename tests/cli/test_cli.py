@@ -392,7 +392,7 @@ BAD = [
     Bad("cocos dump.npz --objective triplet --out notes.txt", 1, "notes.txt must be a folder for the frame"),
     Bad("cocos dump.npz --objective triplet --out notes.txt/frame", 1, "notes.txt"),
     Bad("cocos ckpt.pt --split dev", 1, "split must be one of train, val, test; got 'dev'"),
-    Bad("cocos ckpt.pt --data scenes:size=32", 1, "items must have the shape ckpt.pt was trained on"),
+    Bad("cocos ckpt.pt --data scenes:size=32", 1, "state it in the data set's spec, --data NAME:...,size=16"),
     Bad("cocos ckpt.pt --data flickr", 2, "data set must be one of coco, "),
     Bad("cocos ckpt.pt --data karpathy:root=gone,name=flickr8k", 1, "gone/dataset_flickr8k.json must be a readable"),
     Bad("cocos ckpt.pt --data karpathy:root=pictures,name=toy,size=16", 1, "must be a whole picture"),

@@ -105,7 +105,9 @@ class Checkpoint:
         Raises InputError when the model takes other items; `what` names the file and what was done with it.
         """
         if not fits_shape(shape, self.shape):
-            raise InputError(f"items must have the shape {what}, {describe_shape(self.shape)}; got {shape}")
+            raise InputError(
+                f"items must have the shape {what}, {describe_shape(self.shape)}; got {shape}. {_remedy(self.shape)}"
+            )
         return replace(self, item_shape=stored_shape(shape))
 
     @property
@@ -175,3 +177,10 @@ def stored_tokens(words: Tokeniser) -> dict[str, Any]:
         return {"vocabulary": [], "tokeniser": words.to_json()}
     assert isinstance(words, Vocabulary)
     return {"vocabulary": words.to_list(), "tokeniser": None, "word_tokeniser": words.word_tokeniser}
+
+
+def _remedy(wanted: ItemShape) -> str:
+    """Say what to type where the items of a data set have another shape than those of the model."""
+    if isinstance(wanted, tuple) and len(wanted) == 3 and wanted[0] == 3:
+        return f"These are pictures of another size: state it in the data set's spec, --data NAME:...,size={wanted[1]}"
+    return "These are other features: name the data set with those of the model, --data SPEC"
