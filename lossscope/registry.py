@@ -277,7 +277,7 @@ def _from_file(kind: str, name: str) -> type[Any]:
         return _require_current_names(kind, target, name)
     if kind == "objectives" and _is_callable(target):  # imported by name: the registry must not depend on objectives
         return typing.cast(
-            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrapped_loss").wrap_loss(target, name)
+            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrap_loss").wrap_loss(target, name)
         )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(target).__name__}")
 

@@ -10,7 +10,7 @@ from lossscope.errors import InputError, SpecError
 from lossscope.registry import build
 
 from ..base import Objective
-from .wrapped_loss import wrap_loss
+from .wrap_loss import wrap_loss
 
 ObjectiveLike = str | Objective | Callable[..., Any]  # what `as_objective` takes
 

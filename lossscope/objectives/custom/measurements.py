@@ -17,6 +17,31 @@ _SAME = 1e-7  # relative difference of float64 numbers that are equal but for ro
 _PAIRS = 6
 
 
+def describe_misfit(value: ValueOfPairs, gradient: GradientOfPairs, on_embeddings: bool) -> str | None:
+    """Say why dF/dS of images against captions does not describe a loss; None where it does.
+
+    Args:
+        value: of the loss.
+        gradient: of the loss.
+        on_embeddings: whether it takes embeddings, and so may use more than S.
+    """
+    if not is_deterministic(value):
+        return "two calls with one input give two values. Switch off its dropout or other random parts"
+    if on_embeddings and depends_on_coordinates(value):
+        return "it changes when all embeddings are rotated together, which leaves every similarity as it is"
+    if on_embeddings and depends_on_one_side(value):
+        return (
+            "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, and W "
+            "of images against captions would leave these out"
+        )
+    if not pulls_pairs(gradient):
+        return (
+            "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
+            "positives elsewhere, is none"
+        )
+    return None
+
+
 def averages_over_pairs(gradient: GradientOfPairs) -> bool:
     """Whether n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it."""
     alone = gradient(*opposite_pairs(_PAIRS, 0)).abs().sum()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -21,15 +20,8 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective
 from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
-from .measurements import (
-    averages_over_pairs,
-    depends_on_coordinates,
-    depends_on_one_side,
-    is_deterministic,
-    measure_directions,
-    pulls_pairs,
-)
-from .signature import CALL_HINTS, REQUIRED, CallForm, call_form, call_parameters, constructor_parameters, plain_options
+from .measurements import averages_over_pairs, describe_misfit, measure_directions
+from .signature import CALL_HINTS, CallForm, constructor_parameters
 
 
 @dataclass(frozen=True)
@@ -164,21 +156,7 @@ class WrappedLoss(Objective):
     @cached_property
     def _misfit(self) -> str | None:
         """Why the loss is none that W describes; None where it is one."""
-        if not is_deterministic(self._value_of_pairs):
-            return "two calls with one input give two values. Switch off its dropout or other random parts"
-        if self.call_form != "S" and depends_on_coordinates(self._value_of_pairs):
-            return "it changes when all embeddings are rotated together, which leaves every similarity as it is"
-        if self.call_form != "S" and depends_on_one_side(self._value_of_pairs):
-            return (
-                "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, "
-                "and W of images against captions would leave these out"
-            )
-        if not pulls_pairs(self._gradient_of_pairs):
-            return (
-                "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
-                "positives elsewhere, is none"
-            )
-        return None
+        return describe_misfit(self._value_of_pairs, self._gradient_of_pairs, self.call_form != "S")
 
     def _gradient(self, value: Tensor, leaf: Tensor) -> Tensor:
         if not value.requires_grad:
@@ -261,46 +239,3 @@ class WrappedLoss(Objective):
     @property
     def _label(self) -> str:
         return str(getattr(type(self), "__lossscope_name__", type(self).__name__))
-
-
-@lru_cache(maxsize=64)
-def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
-    """Return a WrappedLoss class whose fields are the plain options of a function, a class or an object with __call__.
-
-    Raises SpecError when its parameters are none of the known forms and it has no attribute `lossscope_takes`
-    (S, embeddings, features, labels or sentences).
-    """
-    call = call_parameters(target)
-    form = call_form(target, call, name)
-    scalars: tuple[str, ...] = ()
-    call_options: tuple[str, ...] = ()
-    options = plain_options(constructor_parameters(target)) if isinstance(target, type) else {}
-    if form == "features":
-        biased = "logit_bias" in call and call["logit_bias"].default is inspect.Parameter.empty
-        scalars = ("logit_scale", "logit_bias") if biased else ("logit_scale",)
-        begin = {"logit_scale": 10.0, "logit_bias": -10.0} if biased else {"logit_scale": 1 / 0.07}
-        options |= {key: (type(value), value) for key, value in (begin | {"learn": False}).items()}
-    if inspect.isroutine(target):
-        optional = {key: value for key, value in plain_options(call).items() if value[1] is not REQUIRED}
-        call_options, options = tuple(optional), options | optional
-    wrapped = make_dataclass(
-        name.rpartition(":")[2],
-        sorted(
-            (
-                (k, kind) if value is REQUIRED else (k, kind, field(default=value))
-                for k, (kind, value) in options.items()
-            ),
-            key=len,
-        ),
-        bases=(WrappedLoss,),
-        frozen=True,
-        namespace={
-            "target": staticmethod(target) if inspect.isroutine(target) else target,
-            "call_form": form,
-            "call_options": call_options,
-            "scalars": scalars,
-            "__doc__": inspect.getdoc(target) or WrappedLoss.__doc__,
-        },
-    )
-    setattr(wrapped, "__lossscope_name__", name)  # noqa: B010 - the name in its spec
-    return wrapped
