@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +20,8 @@ if TYPE_CHECKING:
     from lossscope.tables.base import Table
 
 FORMATS = ("table", "json", "csv", "markdown", "latex")
-_WRITERS = {"table": "to_text", "markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
+_WRITERS = {"markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
+_WIDE = 120  # columns of a pipe that does not say COLUMNS
 
 
 def print_results(
@@ -54,11 +58,44 @@ def print_results(
 
 def print_tables(tables: Sequence[Table], format: str, out: Path | None = None) -> None:
     """Write tables as text, Markdown, LaTeX or CSV, to a file where `out` is given."""
-    _write(_text_of(tables, require_choice(format, tuple(_WRITERS), "--format")), out)
+    _write(_text_of(tables, require_choice(format, ("table", *_WRITERS), "--format")), out)
+
+
+def terminal_width() -> int:
+    """Return COLUMNS where it is set, else the width of the terminal, else 120: output is a pipe or a file."""
+    return shutil.get_terminal_size((_WIDE, 24)).columns
+
+
+def fold(text: str, indent: int = 4) -> str:
+    """Return a text in lines no wider than the terminal, broken after blanks and commas.
+
+    Args:
+        text: one paragraph.
+        indent: of all lines but the first.
+    """
+    lines, width = [""], terminal_width()
+    for piece in re.findall(r"[^ ,]*[ ,]?", text):
+        if len(lines[-1] + piece.rstrip()) > width and lines[-1].strip():
+            lines.append(" " * indent)
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _text_of(tables: Sequence[Table], format: str) -> str:
-    return "\n".join(getattr(table, _WRITERS[format])() for table in tables)
+    if format != "table":
+        return "\n".join(getattr(table, _WRITERS[format])() for table in tables)
+    width = terminal_width()
+    return "\n".join(table.to_text(width) for table in _explained_once(tables))
+
+
+def _explained_once(tables: Sequence[Table]) -> list[Table]:
+    """Return the tables without lines of a legend that an earlier one has."""
+    known: set[str] = set()
+    once = []
+    for table in tables:
+        once.append(replace(table, legend=tuple(line for line in table.legend if line not in known)))
+        known.update(table.legend)
+    return once
 
 
 def _write(text: str, out: Path | None) -> None:

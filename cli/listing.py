@@ -9,24 +9,38 @@ import typer
 
 from lossscope.declarations import Declaration, declarations
 
-from ._options import Debug, require_choice
+from ._options import Debug, complete_words, require_choice
+from ._output import fold
 from .app import command
 
-KINDS = (
-    "objectives", "encoders", "datasets", "probes", "sources", "tables", "pictures", "chapters", "features",
-    "launchers", "presets",
-)  # fmt: skip
+KINDS = {
+    "objectives": "losses and stated gradients: --objective",
+    "encoders": "models that are trained and opened here: --encoder",
+    "datasets": "images or videos and their captions: --data",
+    "probes": "what is measured of a batch: --probes, and a command each",
+    "sources": "what can be probed: checkpoints, folders, dumps",
+    "tables": "lossscope table NAME",
+    "pictures": "lossscope plot NAME",
+    "chapters": "parts of the page of lossscope report",
+    "features": "features of pictures: lossscope data features --backbone",
+    "launchers": "what starts the runs of a study: --launcher",
+    "presets": "recipes of papers: lossscope train --preset",
+}
 
 
 @command("list")
 def listing(
-    kind: Annotated[str, typer.Argument(help=", ".join(KINDS), autocompletion=lambda: list(KINDS))],
+    kind: Annotated[
+        str | None, typer.Argument(help=", ".join(KINDS), autocompletion=complete_words(*KINDS), show_default=False)
+    ] = None,
     format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     debug: Debug = False,
 ) -> None:
-    """What exists of a kind, with its options and where it comes from.
+    """What exists of a kind, with its options and where it comes from; alone, the kinds.
 
     **Examples**
+
+    `lossscope list`
 
     `lossscope list objectives`
 
@@ -34,8 +48,9 @@ def listing(
 
     `lossscope list presets`
     """
-    require_choice(kind, KINDS, "KIND")
-    if kind == "presets":
+    if kind is None:
+        items = [{"name": name, "what": what, "options": "", "source": ""} for name, what in KINDS.items()]
+    elif require_choice(kind, tuple(KINDS), "KIND") == "presets":
         items = _presets()
     else:
         items = [_described(item) for item in declarations(kind)]
@@ -44,10 +59,10 @@ def listing(
         return
     for item in items:
         options = f":{item['options']}" if item["options"] else ""
-        typer.secho(f"{item['name']}{options}", bold=True)
-        typer.echo(f"    {item['what']}")
+        typer.secho(fold(f"{item['name']}{options}"), bold=True)
+        typer.echo(fold(f"    {item['what']}"))
         if item["source"]:
-            typer.echo(f"    Source: {item['source']}")
+            typer.echo(fold(f"    Source: {item['source']}"))
 
 
 def _described(item: Declaration) -> dict[str, str]:

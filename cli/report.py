@@ -23,6 +23,16 @@ def report(
     ] = None,
     test: Annotated[str | None, typer.Option(help="Split of run folders that is ranked.", show_default="test")] = None,
     resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="RUN=NAME of a system in tables and pictures, or NAME in order; repeat for several."),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns that tables show, `R@1,rsum`; CSV files keep all.", show_default="all")
+    ] = None,
+    published: Annotated[
+        bool, typer.Option("--published/--no-published", help="Numbers that papers printed, beside ours.")
+    ] = True,
     device: Device = "auto",
     trust_code: TrustCode = False,
     quiet: Quiet = False,
@@ -35,16 +45,22 @@ def report(
 
     `lossscope report runs/bleeker2022-small --out report`
 
-    `lossscope report runs/scenes-triplet-seed0 runs/scenes-ntxent-seed0 --title "Two losses"`
+    `lossscope report runs/scenes-triplet-seed0 runs/scenes-ntxent-seed0 --label Triplet --label "NT-Xent, tau = 0.1"`
+
+    `lossscope report runs/bleeker2022-small --columns R@1,rsum,C_q --no-published`
 
     Runs of a study were evaluated when they were trained; run folders that were not, or have another best checkpoint
     since, are evaluated first.
     """
     from lossscope.studies.report import report as write_report
     from lossscope.studies.study_file import ExamineConfig
+    from lossscope.tables.choice import Choice
 
     config = ExamineConfig(split=split or "train", test=test or "test") if split or test else None
+    choice = Choice(tuple(name.strip() for name in (columns or "").split(",") if name.strip()), published)
     with progress(quiet, verbose) as bar:
-        page = write_report(paths, out, title, config, resolve_device(device), bar, trust_code, resamples)
+        page = write_report(
+            paths, out, title, config, resolve_device(device), bar, trust_code, resamples, tuple(label or ()), choice
+        )
     notice("Open the page in a browser:", quiet)
     typer.echo(page)

@@ -22,7 +22,7 @@ LAYERS = (
     "plots tables report training conformance audit doctor live studies diagnosis lossscope"
 ).split()  # a file imports its own package, or one to the left
 DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch
-DRAWS_IMPORT = (*DRAWS, "errors", "spec", "io")
+DRAWS_IMPORT = (*DRAWS, "errors", "spec", "io", "declarations")
 WORDS = "lossscope.core.types"  # names of directions and conventions: imports nothing, so everybody may
 FILES = sorted(LIBRARY.rglob("*.py"))
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}

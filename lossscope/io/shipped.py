@@ -42,3 +42,8 @@ def find_shipped(kind: Kind, path: Path) -> Path:
     if path.exists() or not named or path.suffix not in ("", _SUFFIXES[kind]):
         return path
     return shipped_files(kind).get(path.stem, path)
+
+
+def name_of_source(path: Path) -> str:
+    """Return what a source is called in tables: its path as it was given, `tiny` for a file of the package."""
+    return next((name for name, file in shipped_files("checkpoints").items() if file == path), str(path))

@@ -18,7 +18,15 @@ from lossscope.io.frames import SUMMARY
 
 from .metrics import Retrieval, retrieve, retrieve_by_tiles
 
-_UNITS = {"R": "%", "m": "rank", "M": "1", "t": "queries"}  # by the first letter of a statistic
+_UNITS = {
+    "rsum": "sum of %",
+    "medr": "rank",
+    "meanr": "rank",
+    "MRR": "1",
+    "mAP@5": "1",
+    "mAP@5_hits": "1",
+    "ties": "queries",
+}  # fmt: skip - all others are recalls, in per cent
 
 
 def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Progress | None = None) -> pd.DataFrame:
@@ -50,7 +58,7 @@ def evaluate(embedded: Sequence[SplitEmbeddings], folds: int = 1, progress: Prog
             "probe": "recall", "statistic": statistic, "mean": float(values.mean()),
             "std": float(values.std()) if folds > 1 else np.nan, "n": _count(first, direction, folds),
             "n_defined": _count(first, direction, folds),
-            "unit": "%" if statistic == "rsum" else _UNITS[statistic[0]], "convention": None, "eps": np.nan,
+            "unit": _UNITS.get(statistic, "%"), "convention": None, "eps": np.nan,
             "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else _split_name(first), "seed": seed,
         })  # fmt: skip
     return pd.DataFrame(rows, columns=list(SUMMARY))

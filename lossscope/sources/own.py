@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.io.files import fingerprint
+from lossscope.io.shipped import name_of_source
 from lossscope.registry import build, load, uses_file
 from lossscope.spec import Spec
 
@@ -37,7 +38,7 @@ class Own:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
         objective = _objective(checkpoint, path)
-        embedded = embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, str(self.path))
+        embedded = embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, name_of_source(self.path))
         return replace(embedded, warnings=_warnings(checkpoint, request))
 
 

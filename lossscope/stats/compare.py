@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from .per_image import Metric, parse_metric, per_image
 
 COLUMNS = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "mean", "mean_baseline", "difference",
-    "images", "ci_low", "ci_high", "p_images", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "t_low",
-    "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds", "family", "family_seeds", "best", "left_out",
-    "note", "resamples", "seed", "level",
+    "images", "ci_low", "ci_high", "p_images", "p_images_holm", "p_at_floor", "d_images", "seeds", "n_seeds",
+    "sd_seeds", "t_low", "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds", "family", "family_seeds",
+    "best", "left_out", "note", "resamples", "seed", "level",
 )  # fmt: skip
 _CORRECTED = ("p_images", "p_t", "p_flips")  # columns of p that get a column `_holm`
 
@@ -54,7 +55,8 @@ def compare(
     - difference = mean − mean_baseline, over the seeds that both systems have (`seeds`; `left_out` names the others). A
       pair without a common seed is a row of NaN, unless each system is a single run.
     - Over images, after averaging each image over seeds: p_images of a paired permutation test, ci_low..ci_high of the
-      bootstrap, d_images = d_z.
+      bootstrap, d_images = d_z. p_at_floor: no resample was as extreme, so that p_images is the smallest that so many
+      can give, and the true one is at most that.
     - Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips of a sign-flip test, sd_seeds and
       d_seeds = d_z of the n_seeds differences; NaN with one seed.
     - *_holm: corrected over the `family`, all comparisons of the metric in this call. The best system is chosen by
@@ -149,7 +151,8 @@ def _mean(values: Values) -> float:
 
 def _test_columns(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
     return {
-        "p_images": images.p, "ci_low": images.low, "ci_high": images.high, "d_images": images.d,
+        "p_images": images.p, "p_at_floor": images.p_at_floor, "ci_low": images.low, "ci_high": images.high,
+        "d_images": images.d,
         "n_seeds": seeds.n, "sd_seeds": seeds.sd, "t_low": seeds.low, "t_high": seeds.high, "p_t": seeds.p,
         "p_flips": seeds.flips, "d_seeds": seeds.d,
     }  # fmt: skip
@@ -172,7 +175,19 @@ def _require_baseline(blocks: Sequence[Block], baseline: str) -> None:
     for block in blocks:
         names = [system.name for system in block.systems]
         if baseline not in names:
-            raise InputError(f"baseline must be one of {', '.join(names)} ({block.label}); got {baseline!r}")
+            quoted = ", ".join(f'"{name}"' for name in names)
+            raise InputError(
+                f'baseline must be one of {quoted} ({block.label}); got "{baseline}". '
+                f'Did you mean "{_nearest(baseline, names)}"?'
+            )
+
+
+def _nearest(baseline: str, names: Sequence[str]) -> str:
+    """Return the first name that begins with the text, else the most similar one."""
+    lowered = {name.lower().replace("-", "_"): name for name in names}
+    text = baseline.lower().replace("-", "_")
+    same_start = [name for low, name in lowered.items() if low.startswith(text)]
+    return same_start[0] if same_start else lowered[difflib.get_close_matches(text, lowered, 1, 0.0)[0]]
 
 
 __all__ = ["COLUMNS", "Resampling", "compare", "significance"]

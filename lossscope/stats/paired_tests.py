@@ -42,6 +42,7 @@ class ImageTest:
     low: float = math.nan  # bootstrap interval of the mean difference
     high: float = math.nan
     d: float = math.nan  # d_z = mean / sd of differences
+    p_at_floor: bool = False  # whether p is the smallest that the resamples can give: the true p is at most that
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def images_test(differences: Values, resampling: Resampling) -> list[ImageTest]:
     tests = []
     for row, sign in enumerate(signs):
         least, most = sorted((float(sign * low[row]), float(sign * high[row])))
-        tests.append(ImageTest(float(p[row]), least, most, effect_size(differences[row])))
+        at_floor = bool(p[row] <= _floor(differences.shape[1], resampling))
+        tests.append(ImageTest(float(p[row]), least, most, effect_size(differences[row]), at_floor))
     return tests
 
 
@@ -125,6 +127,11 @@ def _resample(rows: Values, resampling: Resampling) -> tuple[Values, Values, Val
         confidence_level=resampling.level, method="percentile", rng=np.random.default_rng(resampling.seed),
     ).confidence_interval  # fmt: skip
     return p, low, high
+
+
+def _floor(n: int, resampling: Resampling) -> float:
+    """2 / (resamples + 1), the smallest two-sided p of random sign flips; 0 where all 2^n are enumerated."""
+    return 0.0 if 2.0**n <= resampling.resamples else (2 + _EQUAL) / (resampling.resamples + 1)
 
 
 def _sign_flips(resampling: Resampling, n: int) -> dict[str, object]:

@@ -17,10 +17,12 @@ from lossscope.registry import build, require_trusted, short_spec
 from lossscope.report.build import Diagrams, require_writable, write_report
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
+from lossscope.tables.choice import Choice
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import checked_choices, printed_choices
 
 from .examine import examine, is_current
+from .relabel import relabel
 from .study import Study
 from .study_file import ExamineConfig, ReportConfig
 
@@ -34,6 +36,8 @@ def report(
     progress: Progress | None = None,
     trust_code: bool = False,
     resamples: int = 9999,
+    labels: Sequence[str] = (),
+    choice: Choice | None = None,
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures of studies and run folders; return index.html.
 
@@ -46,6 +50,8 @@ def report(
         progress: called with (label, done, of).
         trust_code: import Python files that runs name.
         resamples: of the tests.
+        labels: names of systems, RUN=NAME, or NAME in the order of the paths.
+        choice: of the columns that tables show; None: all.
 
     Raises:
         InputError: a path is neither study nor run, runs cannot stand in one table or name code that is not trusted,
@@ -57,23 +63,31 @@ def report(
             examine(Run(path), config or ExamineConfig(), device, progress, trust_code=trust_code)
         if progress:
             progress("reading", place + 1, len(paths))
-    results = read_runs(paths)
+    results = read_runs(paths, labels)
     configs = [Study.open(path).grid.report for path in paths if _is_study(path)]
     for spec in (*results.runs["spec"], *(spec for one in configs for spec in one.objectives)):
         require_trusted(str(spec), trust_code)  # the objectives, which are drawn; data and models are not built
     command = "lossscope report " + " ".join(path.name for path in paths)
-    return write_report(results, diagrams(results, configs), out, title, command, resamples)
+    return write_report(results, diagrams(results, configs), out, title, command, resamples, choice)
 
 
-def read_runs(paths: Sequence[Path]) -> Results:
+def read_runs(paths: Sequence[Path], labels: Sequence[str] = ()) -> Results:
     """Read the evaluations of studies and of run folders.
 
-    Labels of run folders name the choices in which they differ. Raises InputError for a folder that is neither, a run
-    that was not evaluated, damaged files, two runs of one name, and two runs of a system with one seed.
+    Labels of run folders name the choices in which they differ.
+
+    Args:
+        paths: folders of studies or runs.
+        labels: names of systems, see `relabel`.
+
+    Raises:
+        InputError: a folder that is neither, a run that was not evaluated, damaged files, two runs of one name, two
+            runs of a system with one seed, a label of no run.
     """
     studies = [Study.open(path) for path in paths if _is_study(path)]
     records = [record for study in studies for record in _records_of(study)]
     records += _records_of_runs([Path(path) for path in paths if not _is_study(path)])
+    records = relabel(records, labels)
     papers = {study.grid.paper for study in studies}
     names = ", ".join(study.grid.name for study in studies)
     return read_results(records, names, papers.pop() if len(papers) == 1 else None)

@@ -11,15 +11,14 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import NoRows
-from lossscope.io.frames import SUMMARY, require_columns
+from lossscope.io.frames import OPTIONAL, SUMMARY, require_columns
 
 from .base import Table
 from .cells import DASH, Better, Cell, mark_best
 
-COLUMNS = tuple(column for column in SUMMARY if column != "n_defined")
-SETTINGS = ("convention", "eps", "batch_size", "sampling")
-ABOVE_ZERO = " C_q: mean over queries with a count above zero."
-_NAMES = {"objective_label": "objective", "batch_size": "batch size"}
+COLUMNS = tuple(column for column in SUMMARY if column not in OPTIONAL)
+SETTINGS = ("convention", "weight_unit", "eps", "batch_size", "sampling")
+_NAMES = {"objective_label": "objective", "batch_size": "batch size", "weight_unit": "weight unit"}
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,12 @@ class Column:
     heading: str = ""  # empty: the first statistic
     digits: int = 2  # decimals
     better: Better = None
+    grouped: bool = True  # whether it stands below its direction
 
     @property
     def header(self) -> tuple[str, str]:
         """(group, column)"""
-        return ("" if self.direction == "both" else self.direction, self.heading or self.statistics[0])
+        return (self.direction if self.grouped else "", self.heading or self.statistics[0])
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Row:
         means = rows["mean"].dropna().astype(float)
         if means.empty:
             return Cell()
-        std = means.std(ddof=1) if len(means) > 1 else _float_or_none(rows.loc[means.index[0], "std"])
+        std = means.std(ddof=1) if len(means) > 1 else _deviation_of(rows.loc[means.index[0]])
         return Cell(mean=float(means.mean()), std=_float_or_none(std), digits=column.digits)
 
     def rows_of(self, column: Column) -> pd.DataFrame:
@@ -71,7 +71,14 @@ def require_rows(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     require_columns(frame, COLUMNS, "summary rows")
     if frame.empty:
         raise NoRows(f"table {table} must have rows; got none. Run `lossscope probe`")
-    return frame.drop_duplicates()
+    return with_weight_unit(frame.drop_duplicates())
+
+
+def with_weight_unit(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the column weight_unit; weights of rows that do not say it are in their paper's unit."""
+    counted = frame["eps"].notna()
+    units = frame["weight_unit"] if "weight_unit" in frame else pd.Series(None, frame.index, dtype=object)
+    return frame.assign(weight_unit=units.astype(object).where(units.notna() | ~counted, "paper"))
 
 
 def whole_splits(frame: pd.DataFrame) -> pd.DataFrame:
@@ -89,7 +96,7 @@ def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
             f"table {table} must have rows of the probe {probe!r}; got {list_values(frame['probe'])}. "
             f"Run `lossscope {command}`"
         )
-    return rows.drop_duplicates()
+    return with_weight_unit(rows.drop_duplicates())
 
 
 def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
@@ -103,11 +110,26 @@ def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> p
     return selected
 
 
+def system_keys(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return the columns whose values make a line: labels of systems, where rows have them, or source and objective."""
+    if "objective_label" not in rows:
+        return "source", "objective"
+    labels = ("data", "encoder", "objective_label")
+    several = rows.groupby(list(labels), observed=True)["objective"].nunique().max() > 1
+    return (*labels, "objective") if several else labels
+
+
 def group_rows(rows: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> list[Row]:
     """Return one Row per source, objective and setting that differs, in order of appearance."""
     keys = [*by, *varying_settings(rows)]
     parts = rows.groupby(keys, sort=False, dropna=False, observed=True)
     return [Row({name: format_value(v) for name, v in zip(keys, key, strict=True)}, part) for key, part in parts]
+
+
+def directions(rows: pd.DataFrame, objective: object = None) -> list[str]:
+    """Return the directions of an objective, or of all rows where it is None: i2t and t2i before both."""
+    own = rows if objective is None else rows[rows["objective"] == objective]
+    return sorted(own["direction"].unique(), key=("i2t", "t2i", "both").index)
 
 
 def varying_settings(rows: pd.DataFrame) -> list[str]:
@@ -116,21 +138,31 @@ def varying_settings(rows: pd.DataFrame) -> list[str]:
 
 
 def build_table(
-    name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = ()
+    name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = (), **texts: Any
 ) -> Table:
-    """Return the table of rows and columns; keys come first, columns without any number are left out."""
+    """Return the table of rows and columns; keys come first, columns without any number are left out.
+
+    Args:
+        name: of the table.
+        caption: of the table.
+        rows: its lines.
+        columns: its numbers.
+        notes: footnotes.
+        texts: legend and meaning of the table.
+    """
     several = len({row.key.get("source") for row in rows}) > 1
     keys = [key for key in rows[0].key if key != "source" or several]
     cells = [[row.cell(column) for column in columns] for row in rows]
     filled = [place for place in range(len(columns)) if any(not line[place].missing for line in cells)]
-    texts = [[Cell(text=row.key[key]) for key in keys] for row in rows]
-    body = [first + [line[place] for place in filled] for first, line in zip(texts, cells, strict=True)]
+    first = [[Cell(text=row.key[key]) for key in keys] for row in rows]
+    body = [own + [line[place] for place in filled] for own, line in zip(first, cells, strict=True)]
     better: list[Better] = [None] * len(keys)
     better += [columns[place].better for place in filled]
-    headers = [("", _NAMES.get(key, key)) for key in keys] + [columns[place].header for place in filled]
+    names = {**_NAMES, "objective": "counted with" if "objective_label" in keys else "objective"}
+    headers = [("", names.get(key, key)) for key in keys] + [columns[place].header for place in filled]
     filled_columns = [columns[place] for place in filled]
     footnotes = (*notes, *_undefined_runs_note(rows, filled_columns))
-    return Table(name, caption, tuple(headers), mark_best(body, better), footnotes)
+    return Table(name, caption, tuple(headers), mark_best(body, better), footnotes, **texts)
 
 
 def _undefined_runs_note(rows: list[Row], columns: Sequence[Column]) -> list[str]:
@@ -201,14 +233,28 @@ def span(numbers: Sequence[int]) -> str:
 
 def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     sizes = sorted({row.seeds for row in group_rows(rows, by)})
-    counts = sorted({int(n) for n in rows.loc[rows["std"].notna(), "n"].dropna()})
+    with_std = rows[(_spread_over(rows) > 1) & rows["std"].notna()]
+    counts = sorted({int(n) for n in with_std["n"]})
+    short = sorted({int(items) for items in with_std["short_batch"].dropna()}) if "short_batch" in with_std else []
+    without = f" (the deviation without a last one of {span(short)})" if short else ""
     if sizes[-1] > 1:
         each = f", {span(counts)} {per} each" if counts else ""
         alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
         return f"mean ± sample standard deviation over n = {span(sizes)} runs (seeds){alone}{each}"
     if not counts:
         return "one measurement"
-    return f"mean ± population standard deviation over n = {span(counts)} {per}"
+    return f"mean ± population sd over n = {span(counts)} {per}{without}"
+
+
+def _spread_over(rows: pd.DataFrame) -> pd.Series[float]:
+    """Return the number of batches that each deviation is over: `n`, where rows do not say it."""
+    return rows["n_spread"].fillna(rows["n"]) if "n_spread" in rows else rows["n"]
+
+
+def _deviation_of(row: pd.Series[Any]) -> float | None:
+    """Return the deviation of one measurement; that of a single batch is none, not 0."""
+    spread = row["n_spread"] if "n_spread" in row and pd.notna(row["n_spread"]) else row["n"]
+    return _float_or_none(row["std"]) if spread > 1 else None
 
 
 def _float_or_none(value: Any) -> float | None:

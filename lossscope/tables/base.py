@@ -9,12 +9,17 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from . import formats
+from ._grid import Grid
+from ._shown import shown
 from .cells import Cell, _number
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of cells under (group, column) headers, with a caption and footnotes.
+
+    CSV and frames have every column and full specs. What is shown leaves out columns that are hidden, empty or
+    constant, and shortens specs.
 
     Raises InputError unless every row has a cell per column.
     """
@@ -24,6 +29,9 @@ class Table:
     columns: tuple[tuple[str, str], ...]  # (group, column); neighbours of one group share a heading, "" is no group
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()  # footnotes
+    legend: tuple[str, ...] = ()  # of columns, a line each: `C_neg: negatives with weight above eps, per query`
+    meaning: tuple[str, ...] = ()  # sentences that say what the numbers mean
+    hidden: tuple[str, ...] = ()  # headings of columns that are in CSV and frames only
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -38,21 +46,31 @@ class Table:
         """One flat name per column: `i2t R@1`."""
         return tuple(f"{group} {column}".strip() for group, column in self.columns)
 
-    def to_text(self) -> str:
-        """Write it for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second."""
-        return formats.text(self)
+    @property
+    def shown(self) -> Grid:
+        """What is shown of it."""
+        texts = {"notes": self.notes, "legend": self.legend, "meaning": self.meaning}
+        return shown(Grid(self.name, self.caption, self.columns, self.rows, **texts), self.hidden)
+
+    def to_text(self, width: int | None = None) -> str:
+        """Write it for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second.
+
+        Args:
+            width: of the terminal in characters: what is wider is transposed, or stands in blocks. None: no limit.
+        """
+        return formats.text(self.shown, width)
 
     def to_markdown(self) -> str:
         """Write it for a pull request or a wiki: best bold, second underlined."""
-        return formats.markdown(self)
+        return formats.markdown(self.shown)
 
     def to_latex(self) -> str:
-        r"""Write a booktabs float, shrunk when too wide; it needs `\usepackage{booktabs,graphicx}`."""
-        return formats.latex(self)
+        r"""Write booktabs floats in letters that can be read; they need `\usepackage{booktabs,graphicx}`."""
+        return formats.latex(self.shown)
 
     def to_html(self) -> str:
         """Write it for a page: a table with caption and scopes, in a container that scrolls."""
-        return formats.html(self)
+        return formats.html(self.shown)
 
     def to_csv(self) -> str:
         """Write it for another program: raw means; deviations and marks in their own columns; texts on one line."""
@@ -64,14 +82,16 @@ class Table:
         return self.to_html()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the raw numbers: a column per heading, `<heading> std` and `<heading> mark` where there are any."""
-        columns: dict[str, list[str | float | None]] = {}
+        """Return the raw numbers: a column per heading; `<heading> std`, at_floor and mark where there are any."""
+        columns: dict[str, list[str | float | bool | None]] = {}
         for place, heading in enumerate(self.headings):
             cells = [row[place] for row in self.rows]
             has_text = any(cell.text is not None for cell in cells)
             columns[heading] = [cell.text if has_text else _number(cell.mean) for cell in cells]
             if any(cell.has_std for cell in cells):
                 columns[f"{heading} std"] = [_number(cell.std) for cell in cells]
+            if any(cell.at_most for cell in cells):
+                columns[f"{heading} at_floor"] = [cell.at_most for cell in cells]
             if any(cell.mark for cell in cells):
                 columns[f"{heading} mark"] = [cell.mark for cell in cells]
         return pd.DataFrame(columns)

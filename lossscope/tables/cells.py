@@ -9,7 +9,7 @@ from typing import Literal
 
 Better = Literal["higher", "lower"] | None
 DASH = "–"
-_DECIMALS = {"samples": 2, "queries": 1, "%": 1, "rank": 1}
+_DECIMALS = {"samples": 2, "queries": 1, "%": 1, "sum of %": 1, "rank": 1}
 _MAX_DECIMALS = 8
 
 
@@ -19,6 +19,8 @@ class Cell:
 
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
+    >>> Cell(mean=0.0072, digits=4, at_most=True).plain()
+    '≤ 0.0072'
     """
 
     text: str | None = None
@@ -28,6 +30,7 @@ class Cell:
     best: bool = False  # of its column or block
     second: bool = False  # second best
     std_digits: int | None = None  # decimals of the deviation; None: `digits`
+    at_most: bool = False  # whether the number is an upper bound: `≤ 0.0072`
     mark: str = ""  # letters of footnotes and signs such as †; raised in LaTeX and HTML, elsewhere in brackets
 
     @property
@@ -48,7 +51,7 @@ class Cell:
         """
         if self.text is not None or self.missing:
             return DASH if self.text is None else self.text
-        number = f"{self.mean:.{self.digits}f}"
+        number = f"{'≤ ' if self.at_most else ''}{self.mean:.{self.digits}f}"
         digits = self.digits if self.std_digits is None else self.std_digits
         return f"{number}{separator}{self.std:.{digits}f}" if self.has_std else number
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from . import _summary
+from ._legend import legend
+from ._meaning import meaning
 from ._summary import Column
 from .base import Table
 
-_COUNTS = (
-    "C_q: triplets whose weight is above eps, divided by the number of positives; C_0: queries without any. Means over "
-    "batches."
-)
+_STATISTICS = ("C_q", "C_0")
+_PER_POSITIVE = "Samples of smoothap are triplets, and counts are divided by the number of positives."
 _RELEASED = (
     "released: t2i reads the wrong rows for the first fifth of the queries and none for the rest, as in the published "
     "table, so its C_0 is at least 614 of 640 whatever the model. Compare with the row corrected."
@@ -28,10 +28,19 @@ def build(frame: pd.DataFrame) -> Table:
     rows = _summary.select_objectives(
         _summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap"
     )
-    columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_0")]
-    caption = "COCOS of SmoothAP: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
+    columns = [Column(side, (name,)) for side in _summary.directions(rows) for name in _STATISTICS]
+    caption = "COCOS of SmoothAP: " + _summary.settings(rows, "batches", _summary.system_keys(rows))
     conventions = [
         note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()
     ]
-    notes = (_COUNTS, *_summary.undefined_note(rows), *conventions)
-    return _summary.build_table("cocos_smoothap", caption, _summary.group_rows(rows), columns, notes)
+    notes = (_PER_POSITIVE, *_summary.undefined_note(rows), *conventions)
+    explained = legend(("cocos", name) for name in _STATISTICS)
+    return _summary.build_table(
+        "cocos_smoothap",
+        caption,
+        _summary.group_rows(rows, _summary.system_keys(rows)),
+        columns,
+        notes,
+        legend=explained,
+        meaning=meaning(rows),
+    )

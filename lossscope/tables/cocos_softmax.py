@@ -7,14 +7,12 @@ import pandas as pd
 from lossscope.errors import NoRows
 
 from . import _summary
+from ._legend import legend
+from ._meaning import meaning
 from ._summary import Column
 from .base import Table
 
-_NOTES = (
-    "C_neg: negatives whose weight is above eps, per query; W_neg: their summed weight; W_low: summed weight of the "
-    "negatives at or below eps; W_pos: counted weight of the positive; C_0: queries without a negative above eps. "
-    "Means over batches.",
-)
+_STATISTICS = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
 
 
 def build(frame: pd.DataFrame) -> Table:
@@ -31,9 +29,20 @@ def build(frame: pd.DataFrame) -> Table:
             f"{_summary.list_values(rows['statistic'])}. Run `lossscope cocos SOURCE --objective ntxent`"
         )
     rows = _summary.select_objectives(rows, names, "cocos_softmax")
-    statistics = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
     columns = [
-        Column(side, (name,), digits=3 if name[0] == "W" else 2) for side in ("i2t", "t2i") for name in statistics
+        Column(side, (name,), digits=3 if name[0] == "W" else 2)
+        for side in _summary.directions(rows)
+        for name in _STATISTICS
     ]
-    caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(rows, "batches")
-    return _summary.build_table("cocos_softmax", caption, _summary.group_rows(rows), columns, _NOTES)
+    caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(
+        rows, "batches", _summary.system_keys(rows)
+    )
+    explained = legend(("cocos", name) for name in _STATISTICS)
+    return _summary.build_table(
+        "cocos_softmax",
+        caption,
+        _summary.group_rows(rows, _summary.system_keys(rows)),
+        columns,
+        legend=explained,
+        meaning=meaning(rows),
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from . import _summary
+from ._legend import legend
+from ._meaning import meaning
 from ._summary import Column
 from .base import Table
 
-_COUNTS = (
-    "C_q: violating negatives per query; C_B: violating triplets of the batch; C_0: queries without any. Means over "
-    "batches."
-)
+_STATISTICS = ("C_q", "C_B", "C_0")
 _RELEASED = (
     "released: t2i counts of triplet are summed per image, not per caption, as in the published table, so C_q and C_0 "
     "of t2i describe images; C_B is right. Compare with the row corrected."
@@ -27,10 +26,19 @@ def build(frame: pd.DataFrame) -> Table:
     rows = _summary.select_objectives(
         _summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet"
     )
-    columns = [Column(side, (name,)) for side in ("i2t", "t2i") for name in ("C_q", "C_B", "C_0")]
-    caption = "COCOS of the triplet losses: " + _summary.settings(rows, "batches") + _summary.ABOVE_ZERO
+    columns = [Column(side, (name,)) for side in _summary.directions(rows) for name in _STATISTICS]
+    caption = "COCOS of the triplet losses: " + _summary.settings(rows, "batches", _summary.system_keys(rows))
     has_triplet = any(
         _summary.name_of(spec) == "triplet" for spec in rows.loc[rows["convention"] == "released", "objective"]
     )
-    notes = (_COUNTS, *_summary.undefined_note(rows), *((_RELEASED,) if has_triplet else ()))
-    return _summary.build_table("cocos_triplet", caption, _summary.group_rows(rows), columns, notes)
+    notes = (*_summary.undefined_note(rows), *((_RELEASED,) if has_triplet else ()))
+    explained = legend(("cocos", name) for name in _STATISTICS)
+    return _summary.build_table(
+        "cocos_triplet",
+        caption,
+        _summary.group_rows(rows, _summary.system_keys(rows)),
+        columns,
+        notes,
+        legend=explained,
+        meaning=meaning(rows),
+    )

@@ -9,13 +9,14 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
+from ._specs import KINDS, shorten
 from .base import Table
 from .cells import Cell
 
 REQUIRED = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "ci_low",
-    "ci_high", "p_images_holm", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm", "d_seeds",
-    "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
+    "ci_high", "p_images_holm", "p_at_floor", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm",
+    "d_seeds", "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
 )  # fmt: skip
 _HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MAX_DECIMALS = 8  # of a p
@@ -48,7 +49,9 @@ def build(frame: pd.DataFrame) -> Table:
         ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
     ]  # fmt: skip
     body = tuple(_line(row, labels) for _, row in rows.iterrows())
-    return Table("comparison", _caption(rows, labels), tuple(headers), body, (*_NOTES, *_undefined_notes(rows)))
+    notes = (*_NOTES, *_undefined_notes(rows))
+    hidden = ("seeds n",) if rows["n_seeds"].max() <= 1 else ()
+    return Table("comparison", _caption(rows, labels), tuple(headers), body, notes, hidden=hidden)
 
 
 def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
@@ -60,7 +63,7 @@ def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
         *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=row["difference"], digits=digits),
         Cell(text=interval),
-        _p(row["p_images_holm"]),
+        _p(row["p_images_holm"], bool(row["p_at_floor"])),
         Cell(mean=row["d_images"], digits=2),
         Cell(mean=over_seeds, std=row["sd_seeds"], digits=digits),
         _p(row["p_t_holm"]),
@@ -70,16 +73,16 @@ def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
     )
 
 
-def _p(value: float) -> Cell:
-    """Return a p with enough decimals not to be printed as 0."""
+def _p(value: float, at_floor: bool = False) -> Cell:
+    """Return a p with enough decimals not to be printed as 0; `≤ 0.0072` where no resample was as extreme."""
     digits = 4
     while digits < _MAX_DECIMALS and value < 10.0**-digits:
         digits += 1
-    return Cell(mean=value, digits=digits)
+    return Cell(mean=value, digits=digits, at_most=at_floor)
 
 
 def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
-    same = [str(rows[name].iloc[0]) for name in ("data", "encoder", "metric") if name not in labels]
+    same = [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
     sizes = _span(rows["family"]), _span(rows["family_seeds"])
     family = f"{sizes[0]} comparison{'' if sizes[0] == '1' else 's'} of a metric" + (
         "" if sizes[0] == sizes[1] else f" ({sizes[1]} over seeds)"
@@ -95,6 +98,12 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
     return "; ".join(parts) + "."
 
 
+def _shared(rows: pd.DataFrame, name: str) -> str:
+    """Return the value that all rows have, a spec in its short form."""
+    value = str(rows[name].iloc[0])
+    return shorten([value], KINDS[name]).get(value, value) if name in KINDS else value
+
+
 def _undefined_notes(rows: pd.DataFrame) -> list[str]:
     """Return footnotes on undefined numbers, and on runs without a partner."""
     pairs_of_note: dict[str, list[str]] = {}
@@ -102,7 +111,10 @@ def _undefined_notes(rows: pd.DataFrame) -> list[str]:
         for _, row in rows[rows[column] != ""].iterrows():
             pairs = pairs_of_note.setdefault(f"{start}{row[column]}", [])
             pairs.append(f"{row['system']} against {row['baseline']}")
-    return [f"{', '.join(dict.fromkeys(pairs))}: {note}." for note, pairs in pairs_of_note.items()]
+    return [
+        f"{'All pairs' if len(pairs) == len(rows) > 1 else '; '.join(dict.fromkeys(pairs))}: {note}."
+        for note, pairs in pairs_of_note.items()
+    ]
 
 
 def _metrics(rows: pd.DataFrame) -> list[str]:

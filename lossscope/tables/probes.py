@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from lossscope.core.types import DIRECTIONS
-
 from . import _summary
+from ._legend import legend
+from ._meaning import meaning
 from ._summary import Row
 from .base import Table
 from .cells import Cell, decimals
@@ -47,7 +47,7 @@ def _parts(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _table(rows: pd.DataFrame, name: str) -> Table:
     specs = [None] if rows["objective"].isna().all() else list(rows["objective"].unique())
-    columns = [(spec, direction) for spec in specs for direction in DIRECTIONS]
+    columns = [(spec, direction) for spec in specs for direction in _summary.directions(rows, spec)]
     headings = [("" if spec is None else str(spec), direction) for spec, direction in columns]
     rows = rows.assign(label=_labels(rows))
     lines = []
@@ -56,9 +56,17 @@ def _table(rows: pd.DataFrame, name: str) -> Table:
             if statistic == "skipped" and not (part["mean"] > 0).any():
                 continue
             cells = [_cell(part, spec, direction, str(unit)) for spec, direction in columns]
-            lines.append((Cell(text=str(label)), Cell(text=str(statistic)), *cells, Cell(text=str(unit))))
-    notes = (*_summary.undefined_note(rows),)
-    return Table(name, _caption(rows), (("", "probe"), ("", "statistic"), *headings, ("", "unit")), tuple(lines), notes)
+            lines.append((Cell(text=str(label)), Cell(text=str(statistic)), Cell(text=str(unit)), *cells))
+    columns_of_table = (("", "probe"), ("", "statistic"), ("", "unit"), *headings)
+    shown = {str(line[1].text) for line in lines}
+    explained = legend(
+        (str(probe), str(statistic))
+        for probe, statistic in zip(rows["probe"], rows["statistic"], strict=True)
+        if statistic in shown
+    )
+    hidden = ("probe",) if rows["label"].nunique() == 1 else ()
+    notes = tuple(_summary.undefined_note(rows))
+    return Table(name, _caption(rows), columns_of_table, tuple(lines), notes, explained, meaning(rows), hidden)
 
 
 def _cell(rows: pd.DataFrame, spec: str | None, direction: str, unit: str) -> Cell:
@@ -70,7 +78,9 @@ def _cell(rows: pd.DataFrame, spec: str | None, direction: str, unit: str) -> Ce
 
 def _labels(rows: pd.DataFrame) -> list[str]:
     """Return the probe of each row, with eps and convention where a probe has several."""
-    differing = [column for column in ("convention", "eps") if rows.groupby("probe")[column].nunique().max() > 1]
+    differing = [
+        column for column in ("convention", "weight_unit", "eps") if rows.groupby("probe")[column].nunique().max() > 1
+    ]
     labels = []
     for _, row in rows.iterrows():
         more = [f"{column} {_summary.format_value(row[column])}" for column in differing if pd.notna(row[column])]
@@ -79,9 +89,10 @@ def _labels(rows: pd.DataFrame) -> list[str]:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    """Return the settings in common; eps and convention are those of the probes that have one."""
-    for column in ("convention", "eps"):
+    """Return the settings in common; eps, convention and unit are those of the probes that have one."""
+    for column in ("convention", "weight_unit", "eps"):
         values = rows[column].dropna().unique()
         if len(values) == 1:
             rows = rows.assign(**{column: values[0]})
-    return _summary.settings(rows, "batches", _BY)
+    names = rows["probe"].unique()
+    return f"{', '.join(names) if len(names) <= 3 else 'Probes'}: {_summary.settings(rows, 'batches', _BY)}"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError, NoRows
-from lossscope.io.frames import SUMMARY, require_columns
+from lossscope.io.frames import OPTIONAL, SUMMARY, require_columns
 from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, join_marks
@@ -21,7 +21,7 @@ from .cells import Cell
 
 LABELS = ("data", "encoder", "objective_label")
 SETTINGS = ("eps", "batch_size", "sampling")
-COLUMNS = (*(c for c in SUMMARY if c != "n_defined"), "run", *LABELS, "spec", "dataset", "method")
+COLUMNS = (*(c for c in SUMMARY if c not in OPTIONAL), "run", *LABELS, "spec", "dataset", "method")
 _NUMBER = ("run", "objective", "direction", "probe", "statistic", "convention", *SETTINGS)  # what identifies a number
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from . import _summary
+from ._legend import legend
+from ._meaning import meaning
 from ._summary import Column, Row
 from .base import Table
 from .cells import Cell, decimals
@@ -37,11 +39,11 @@ def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table
     hidden |= {"objective"} if rows["objective"].isna().all() else set()
     keys = [key for key in lines[0].key if key not in hidden]
     names = [name for name in statistics if name != "skipped" or _has_positive(rows, name)]
-    digits = [_digits(rows[rows["statistic"] == name]) for name in names]
-    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, names, digits)) for line in lines)
+    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, rows, names)) for line in lines)
     columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in names)
     caption = f"{probe}: " + _summary.settings(rows, "batches", _BY)
-    return Table(probe, caption, columns, cells, tuple(_summary.undefined_note(rows)))
+    explained = legend((probe, name) for name in names)
+    return Table(probe, caption, columns, cells, tuple(_summary.undefined_note(rows)), explained, meaning(rows))
 
 
 def _by_objective(lines: list[Row]) -> list[Row]:
@@ -52,9 +54,12 @@ def _by_objective(lines: list[Row]) -> list[Row]:
     return sorted(lines, key=lambda line: first[line.key["source"], line.key["objective"]])
 
 
-def _cells(line: Row, names: list[str], digits: list[int]) -> list[Cell]:
-    columns = [Column(line.key["direction"], (name,), digits=d) for name, d in zip(names, digits, strict=True)]
-    return [line.cell(column) for column in columns]
+def _cells(line: Row, rows: pd.DataFrame, names: list[str]) -> list[Cell]:
+    """Return the numbers of a line, with the decimals of its objective: scales of objectives differ."""
+    objective = line.rows["objective"].iloc[0]
+    own = rows if pd.isna(objective) else rows[rows["objective"] == objective]
+    digits = {name: _digits(own[own["statistic"] == name]) for name in names}
+    return [line.cell(Column(line.key["direction"], (name,), digits=digits[name])) for name in names]
 
 
 def _has_positive(rows: pd.DataFrame, name: str) -> bool:
@@ -62,7 +67,7 @@ def _has_positive(rows: pd.DataFrame, name: str) -> bool:
 
 
 def _digits(rows: pd.DataFrame) -> int:
-    """Return the decimals of a column: those of its unit and its largest number."""
-    if rows["statistic"].iloc[0] == "C_B":
+    """Return the decimals of a statistic: those of its unit and its largest number."""
+    if rows.empty or rows["statistic"].iloc[0] == "C_B":
         return 1
     return decimals(str(rows["unit"].iloc[0]), rows["mean"].abs().max())

@@ -347,7 +347,7 @@ def test_unknown_names_and_values_are_refused() -> None:
     frame = runs("a", "b")
     with pytest.raises(InputError, match=r"metric must be one of rsum, i2t_R@1, .*; got 'R@1'"):
         compare(frame, ["R@1"])
-    with pytest.raises(InputError, match=r"baseline must be one of a, b .*; got 'c'"):
+    with pytest.raises(InputError, match=r'baseline must be one of "a", "b" .*; got "c"\.'):
         compare(frame, baseline="c")
     for values, message in (
         ({"resamples": 98}, "at least 99"),

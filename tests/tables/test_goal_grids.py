@@ -23,6 +23,8 @@ LATEX = r"""\begin{table}[htbp]
 \centering
 \caption{Triplet weights against pair weights, VSE++ with ResNet152 (Table 3 of Xuan \& Chen (2023)): i2t, VSE++ R152, COCO. R@1 in \%. Rows: pair weight P; columns: triplet weight T. Test split. Objectives: goal (tau 10, margin 0.2). Ours: mean $\pm$ sample standard deviation over n = 2 runs (seeds 0, 1). Best of the grid bold, second underlined, among ours. No significance test was made.}
 \label{tab:xuan2023-3-i2t}
+\small\setlength{\tabcolsep}{4pt}
+\par\smallskip
 \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%
 \begin{tabular}{lrrrrrr}
 \toprule
@@ -37,10 +39,10 @@ lin-ms & $36.5 \pm 0.7$ & $41.8 \pm 0.3$ & $46.5 \pm 0.7$ & $42.6 \pm 0.6$ & \un
 sig-ms & $38.5 \pm 0.7$ & $43.6 \pm 0.3$ & $48.5 \pm 0.7$ & $43.8 \pm 0.5$ & $\mathbf{58.5 \pm 0.7}$ & $43.8 \pm 0.5$\textsuperscript{b} \\
 \bottomrule
 \end{tabular}}
-\par\smallskip{\footnotesize {[}a] Table 2 prints 41.0 $\pm$ 0.3 for the same experiment.\par}
-\par\smallskip{\footnotesize {[}b] Table 6 prints 44.3 for the same experiment.\par}
-\par\smallskip{\footnotesize Published, Xuan \& Chen (2023): $\pm$ deviation over 3 runs, its kind is not stated.\par}
-\par\smallskip{\footnotesize Published rows: mscoco (5K test), VSE++ (ResNet152, fine-tuned) beside COCO, VSE++ R152.\par}
+\par\smallskip{\footnotesize\raggedright {[}a] Table 2 prints 41.0 $\pm$ 0.3 for the same experiment.\par}
+\par\smallskip{\footnotesize\raggedright {[}b] Table 6 prints 44.3 for the same experiment.\par}
+\par\smallskip{\footnotesize\raggedright Published, Xuan \& Chen (2023): $\pm$ deviation over 3 runs, its kind is not stated.\par}
+\par\smallskip{\footnotesize\raggedright Published rows: mscoco (5K test), VSE++ (ResNet152, fine-tuned) beside COCO, VSE++ R152.\par}
 \end{table}
 """  # noqa: E501
 

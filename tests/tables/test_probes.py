@@ -45,13 +45,13 @@ def test_probes_without_an_objective_come_first_and_have_no_heading():
         _rows("similarity", None, {"s_pos": 0.5, "s_neg": 0.001}, unit="similarity", std=math.nan),
     )
     without, weighing = probes.build(frame)
-    assert without.columns == (("", "probe"), ("", "statistic"), ("", "i2t"), ("", "t2i"), ("", "unit"))
+    assert without.columns == (("", "probe"), ("", "statistic"), ("", "unit"), ("", "i2t"), ("", "t2i"))
     assert _texts(without) == [
-        ["similarity", "s_pos", "0.500", "1.500", "similarity"],
-        ["similarity", "s_neg", "0.0010", "1.001", "similarity"],
+        ["similarity", "s_pos", "similarity", "0.500", "1.500"],
+        ["similarity", "s_neg", "similarity", "0.0010", "1.001"],
     ]
-    assert weighing.columns[2:4] == (("ntxent:tau=0.1", "i2t"), ("ntxent:tau=0.1", "t2i"))
-    assert _texts(weighing) == [["cocos", "C_neg", "3.00 ± 0.50", "4.00 ± 0.50", "samples"]]
+    assert weighing.columns[3:5] == (("ntxent:tau=0.1", "i2t"), ("ntxent:tau=0.1", "t2i"))
+    assert _texts(weighing) == [["cocos", "C_neg", "samples", "3.00 ± 0.50", "4.00 ± 0.50"]]
     assert "eps" not in without.caption and "eps 0.01" in weighing.caption
 
 
@@ -60,7 +60,7 @@ def test_objectives_stand_side_by_side_three_at_a_time():
     tables = probes.build(_frame(*parts))
     assert [len(table.columns) - 3 for table in tables] == [6, 4]
     assert [table.name for table in tables] == ["probes-1", "probes-2"]
-    assert _texts(tables[1])[0][2] == "4.00 ± 0.50"
+    assert _texts(tables[1])[0][3] == "4.00 ± 0.50"
 
 
 def test_statistics_that_an_objective_does_not_have_are_dashes():
@@ -70,9 +70,9 @@ def test_statistics_that_an_objective_does_not_have_are_dashes():
         _rows("cocos", "ntxent", {"C_neg": 2.0}),
     )
     assert _texts(probes.build(frame)[0]) == [
-        ["cocos", "C_q", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–", "samples"],
-        ["cocos", "C_neg", "–", "–", "2.00 ± 0.50", "3.00 ± 0.50", "samples"],
-        ["tangent", "radial", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–", "samples"],
+        ["cocos", "C_q", "samples", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–"],
+        ["cocos", "C_neg", "samples", "–", "–", "2.00 ± 0.50", "3.00 ± 0.50"],
+        ["tangent", "radial", "samples", "1.00 ± 0.50", "2.00 ± 0.50", "–", "–"],
     ]
 
 
@@ -99,13 +99,13 @@ def test_sources_and_samplings_have_tables_of_their_own():
         _rows("similarity", None, {"s_pos": 2.0}, source="b"),
         _rows("similarity", None, {"s_pos": 3.0}, source="b", sampling="images"),
     )
-    assert [table.rows[0][2].mean for table in probes.build(frame)] == [1, 2, 3]
+    assert [table.rows[0][3].mean for table in probes.build(frame)] == [1, 2, 3]
 
 
 def test_seeds_are_averaged():
     frame = _frame(*(_rows("similarity", None, {"s_pos": s}, seed=s) for s in (1, 3)))
     (table,) = probes.build(frame)
-    assert _texts(table)[0][2] == "2.00 ± 1.41"
+    assert _texts(table)[0][3] == "2.00 ± 1.41"
     assert "seeds 1, 3" in table.caption
 
 
@@ -120,7 +120,10 @@ def test_skipped_is_shown_where_a_batch_was_skipped():
 def test_it_is_written_in_every_format(write):
     frame = _frame(_rows("similarity", None, {"s_pos": 0.5}), _rows("cocos", "goal:pair=sig", {"C_neg": 2.0}))
     for table, word in zip(probes.build(frame), ("s_pos", "C_neg"), strict=True):
-        assert word in getattr(table, write)().replace(r"\_", "_")
+        written = getattr(table, write)()
+        assert any(
+            name in written for name in (word, word.replace("_", r"\_"), word.replace("_", r"_{\mathrm{") + "}}")
+        )
 
 
 def test_frames_without_columns_or_rows_are_refused():
@@ -152,3 +155,11 @@ def test_directions_of_an_objective_stand_together():
 )  # fmt: skip
 def test_decimals_are_those_of_the_unit_and_more_for_what_would_be_zero(unit, value, digits):
     assert decimals(unit, value) == digits
+
+
+def test_losses_of_other_scales_keep_their_decimals():
+    small, large = (
+        _rows("cocos", name, {"W_neg": mean}, unit="weight") for name, mean in (("vlc", 0.5), ("circle", 270.0))
+    )
+    (table,) = statistics.build(_frame(small, large))
+    assert [row[2].plain() for row in table.rows] == ["0.500 ± 0.500", "1.500 ± 0.500", "270.0 ± 0.5", "271.0 ± 0.5"]

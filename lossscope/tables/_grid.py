@@ -1,0 +1,52 @@
+"""What of a table is laid out: cells under headings, and the texts around them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from .cells import Cell
+
+Header = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The shown part of a table."""
+
+    name: str
+    caption: str
+    columns: tuple[Header, ...]  # (group, column)
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()  # footnotes
+    legend: tuple[str, ...] = ()  # `C_neg: negatives with weight above eps, per query`
+    meaning: tuple[str, ...] = ()  # sentences that say what the numbers mean
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """One flat name per column: `i2t R@1`."""
+        return tuple(f"{group} {column}".strip() for group, column in self.columns)
+
+    @property
+    def text_columns(self) -> list[bool]:
+        """Whether each column has text."""
+        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
+        return [any(cell.text is not None for cell in column) for column in columns]
+
+    @property
+    def labels(self) -> int:
+        """The number of leading text columns, which name the rows."""
+        return len(list(itertools.takewhile(bool, self.text_columns)))
+
+    @property
+    def texts_below(self) -> tuple[str, ...]:
+        """The texts below the cells: the legend in one, what the numbers mean, footnotes."""
+        legend = "; ".join(line.rstrip(".") for line in self.legend)
+        return tuple(text for text in (f"{legend}." if legend else "", " ".join(self.meaning), *self.notes) if text)
+
+
+def group_spans(groups: list[str]) -> list[tuple[str, list[int]]]:
+    """Return each group with the places of its columns; a column without a group is on its own."""
+    keyed = [(group or f"\0{place}", place) for place, group in enumerate(groups)]
+    runs = itertools.groupby(keyed, key=lambda item: item[0])
+    return [("" if key.startswith("\0") else key, [place for _, place in items]) for key, items in runs]

@@ -1,0 +1,84 @@
+"""Text for LaTeX: special characters escaped, names of statistics as formulas, long words that can be broken."""
+
+from __future__ import annotations
+
+import re
+
+_LATEX = {
+    **{char: f"\\{char}" for char in "&%_#${}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "–": "--",
+    "—": "---",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "→": r"$\to$",
+    "∞": r"$\infty$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "§": r"\S{}",
+    "¶": r"\P{}",
+    "×": r"$\times$",
+    "τ": r"$\tau$",
+    "ε": r"$\epsilon$",
+    "γ": r"$\gamma$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "λ": r"$\lambda$",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "[": "{[}",  # a row that starts with [ would be read as the option of \\
+    "*": "{*}",
+    "…": r"\dots{}",
+    "“": "``",
+    "”": "''",
+    "’": "'",
+    "`": r"\textasciigrave{}",
+}
+_STATISTIC = re.compile(r"(?<![\w@])(?:([CW])_(q_all|q|B|0|neg|low|pos)|N_(eff)|s_(pos|neg))(?!\w)")
+_LONG = 24  # letters of a word that TeX cannot be left to place on a line
+_BREAK = r"\allowbreak{}"
+
+
+def latex_text(text: str) -> str:
+    r"""Escape a text for LaTeX; characters that LaTeX may not have are written as code points.
+
+    Names of statistics become formulas, and words as long as paths and specs can be broken after their signs.
+
+    >>> print(latex_text("50% & a_b: C_neg"))
+    50\% \& a\_b: $C_{\mathrm{neg}}$
+    """
+    return " ".join(_word(word) for word in text.split())
+
+
+def _word(word: str) -> str:
+    parts, end = [], 0
+    for match in _STATISTIC.finditer(word):
+        parts += [_escape(word[end : match.start()]), _formula(match[0])]
+        end = match.end()
+    return "".join([*parts, _escape(word[end:])])
+
+
+def _formula(name: str) -> str:
+    r"""Return `C_q_all` as `$C_{q,\mathrm{all}}$`."""
+    letter, _, index = name.partition("_")
+    words = [one if len(one) == 1 else rf"\mathrm{{{one}}}" for one in index.split("_")]
+    return f"${letter}_{{{','.join(words)}}}$"
+
+
+def _escape(text: str) -> str:
+    breaks = "/,:_" if len(text) > _LONG else ""
+    return "".join(_char(char) + (_BREAK if char in breaks else "") for char in text)
+
+
+def _char(char: str) -> str:
+    if char in _LATEX:
+        return _LATEX[char]
+    if char.isprintable() and (ord(char) < 128 or 0xC0 <= ord(char) <= 0x17F):
+        return char
+    return rf"\texttt{{U+{ord(char):04X}}}"

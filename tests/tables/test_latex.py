@@ -1,0 +1,102 @@
+"""Can a table be read in print: no wider than a line, in letters that are not too small, however many columns?"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lossscope.tables._latex import WIDTH, arrange_latex
+from lossscope.tables._latex_text import latex_text
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
+
+DOCUMENT = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage{lmodern,booktabs,graphicx}
+\usepackage[textwidth=397pt,textheight=650pt]{geometry}
+\begin{document}
+%s
+\end{document}
+"""
+
+
+def table(columns: int, rows: int = 3, label: str = "loss", group: str = "") -> Table:
+    heads = tuple((group and f"{group} {k // 4}", f"C_{name}") for k, name in enumerate(["neg", "q"] * columns))[
+        :columns
+    ]
+    body = [
+        (Cell(text=f"{label} {row}"), *(Cell(mean=12.345, std=0.5, digits=2) for _ in heads)) for row in range(rows)
+    ]
+    return Table("t", "Counts.", (("", "loss"), *heads), tuple(body))
+
+
+@pytest.mark.parametrize(("columns", "size"), [(3, "small"), (6, "footnotesize"), (7, "scriptsize")])
+def test_letters_become_smaller_before_a_table_is_split(columns: int, size: str) -> None:
+    text = table(columns, rows=9).to_latex()
+    assert rf"\{size}\setlength" in text and text.count(r"\begin{tabular}") == 1
+
+
+def test_a_wide_table_is_split_and_labels_are_repeated() -> None:
+    text = table(16, rows=7, group="i2t").to_latex()
+    assert text.count(r"\begin{tabular}") > 1 and r"\footnotesize\setlength" in text
+    assert text.count("loss 6 & ") == text.count(r"\begin{tabular}")
+    assert text.count(r"\caption") == 1
+
+
+def test_a_long_table_becomes_several_floats() -> None:
+    text = table(3, rows=95).to_latex()
+    assert text.count(r"\begin{table}") == 3 == text.count(r"\end{table}")
+    assert text.count(r"\label{tab:t}") == 1 and text.count(r"(continued from Table~\ref{tab:t})") == 2
+    assert all(len(part.splitlines()) < 60 for part in text.split(r"\end{table}"))
+
+
+def test_a_long_text_is_a_paragraph_of_its_cell() -> None:
+    text = table(2, label="a run with a long name that says which data and model it has").to_latex()
+    assert text.count(r"\parbox[t]{") == 3 and r"\raggedright\strut a run" in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 120), st.sampled_from(["", "i2t"]))
+def test_no_sheet_is_wider_than_a_line(columns: int, rows: int, letters: int, group: str) -> None:
+    layout = arrange_latex(table(columns, rows, "x" * letters, group).shown)
+    assert layout.width <= WIDTH and layout.scale >= 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("C_neg", r"$C_{\mathrm{neg}}$"),
+        ("C_q_all", r"$C_{q,\mathrm{all}}$"),
+        ("C_0, N_eff", r"$C_{0}$, $N_{\mathrm{eff}}$"),
+        ("W_low: s_pos", r"$W_{\mathrm{low}}$: $s_{\mathrm{pos}}$"),
+        ("mAP@5_hits hub_skewness C_negative", r"mAP@5\_hits hub\_skewness C\_negative"),
+        ("runs/scenes/ntxent-tau-0.1-seed0", r"runs/\allowbreak{}scenes/\allowbreak{}ntxent-tau-0.1-seed0"),
+    ],
+)
+def test_statistics_are_formulas_and_long_words_can_be_broken(text: str, latex: str) -> None:
+    assert latex_text(text) == latex
+
+
+def test_what_latex_makes_of_it_is_no_wider_than_a_page(tmp_path: Path) -> None:
+    if shutil.which("pdflatex") is None:
+        pytest.skip("needs pdflatex")
+    long = "checkpoints/" * 12 + "unified:gamma=60,joint=false,partition_mode=sum"
+    tables = [table(columns, rows, group=group) for columns, rows, group in
+              ((3, 3, ""), (7, 9, ""), (16, 9, "i2t"), (3, 95, ""), (12, 2, "i2t"))]  # fmt: skip
+    tables += [Table("u", f"Of {long}.", (("", "run"), ("", "rsum")), ((Cell(text=long), Cell(mean=1.0)),), (long,))]
+    (tmp_path / "main.tex").write_text(DOCUMENT % "\n".join(one.to_latex() for one in tables), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    log = (tmp_path / "main.log").read_text(encoding="utf-8", errors="replace")
+    overfull = [float(points) for points in re.findall(r"Overfull \\[hv]box \(([\d.]+)pt too", log)]
+    assert max(overfull, default=0.0) < 5 and "Float too large" not in log
