@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,17 +16,26 @@ from lossscope.plots import style
 from lossscope.stats.compare import Resampling, compare, significance
 from lossscope.stats.metric_names import RECALLS
 from lossscope.tables.base import Table
+from lossscope.tables.choice import Choice
 
 from .chapters import retrieval
 from .chapters.base import Diagrams as Diagrams
 from .chapters.base import ReportData, build_sections, split_of
+from .findings.answer import answer
 from .page import write_page
 from .papers import build_paper_tables
 from .results import Results
+from .sections import Section
 
 
 def write_report(
-    results: Results, diagrams: Diagrams, out: Path, title: str | None, command: str, resamples: int = 9999
+    results: Results,
+    diagrams: Diagrams,
+    out: Path,
+    title: str | None,
+    command: str,
+    resamples: int = 9999,
+    choice: Choice | None = None,
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures; return index.html.
 
@@ -35,15 +46,30 @@ def write_report(
         title: of the page; None: the name of the study.
         command: that makes this report, for its provenance.
         resamples: of the tests.
+        choice: of the columns that are shown; None: all.
 
     Raises:
-        InputError: runs that cannot stand in one table or picture.
+        InputError: runs that cannot stand in one table or picture, or a chosen column that no table has.
     """
     data = gather(results, diagrams, resamples)
     with style.screen():
-        sections = build_sections(data)
+        sections = _with_choice(build_sections(data), choice or Choice())
+    found = answer(data, sections)
     provenance = {"command": command, **_provenance(results)}
-    return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance)
+    return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance, found)
+
+
+def _with_choice(sections: Sequence[Section], choice: Choice) -> list[Section]:
+    """Return the sections with the tables showing the chosen columns."""
+    choice.require_known(table for section in sections for table in section.tables)
+    return [
+        replace(
+            section,
+            items=tuple(choice.apply(item) if isinstance(item, Table) else item for item in section.items),
+            more=tuple(choice.apply(item) if isinstance(item, Table) else item for item in section.more),
+        )
+        for section in sections
+    ]
 
 
 def gather(results: Results, diagrams: Diagrams | None = None, resamples: int = 9999) -> ReportData:
@@ -87,20 +113,14 @@ def _compare(results: Results, resamples: int) -> pd.DataFrame:
 
 
 def _lead(results: Results) -> str:
-    """Return what was run, and the best of it."""
+    """Return what was run."""
     done = results.runs[results.runs["status"] == "done"]
     runs = f"{len(done)} {'runs' if len(done) > 1 else 'run'}"
     parts = [f"{runs} of {len(results.runs)}" if len(done) < len(results.runs) else runs]
     nouns = (("objective_label", "objectives"), ("encoder", "models"), ("data", "data sets"), ("seed", "seeds"))
     for name, noun in nouns:
         parts.append(f"{done[name].nunique()} {noun if done[name].nunique() > 1 else noun[:-1]}")
-    best = []
-    rows = results.rows[(results.rows["statistic"] == "rsum") & (results.rows["probe"] == "recall")]
-    for (data, encoder), own in rows.groupby(["data", "encoder"], sort=False, observed=True):
-        means = own.groupby("objective_label", observed=True)["mean"].mean().dropna()
-        text = f"{means.idxmax()} {means.max():.1f}" if len(means) else "–"
-        best.append(f"{encoder} on {data}: {text}")
-    return f"{', '.join(parts)}. Best mean rsum (of 600) on the {_split(results, 'recall')} split: {'; '.join(best)}."
+    return f"{', '.join(parts)}. Retrieval on the {_split(results, 'recall')} split."
 
 
 def _provenance(results: Results) -> dict[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError
@@ -42,6 +43,7 @@ class SliderChart:
     x_title: str
     y_title: str
     symbol: str  # of a value of the scale: "ε"
+    label_title: str = "loss"  # heading of the labels
     log: bool = True  # logarithmic scale
     y_log: bool = False  # logarithmic values
 
@@ -80,8 +82,16 @@ class SliderChart:
 
 
 @dataclass(frozen=True)
+class FieldPanel:
+    """One of two fields side by side."""
+
+    objective: int  # first choice of its menu
+    side: str  # first choice of the other: push, on the negative, or pull, on the positive
+
+
+@dataclass(frozen=True)
 class HeatmapChart:
-    """Weights over (s₊, s₋), with menus of objectives and of sides; the weight under the pointer is shown.
+    """Weights over (s₊, s₋), twice, with menus of objectives and sides; the weight under the pointer is shown.
 
     Raises InputError for a grid with gaps, or without any.
     """
@@ -106,18 +116,30 @@ class HeatmapChart:
         """The objectives."""
         return list(map(str, self.frame["objective"].unique()))
 
+    def _grids(self) -> Iterator[tuple[Any, pd.DataFrame]]:
+        return iter(self.frame.groupby("objective", sort=False, observed=True))
+
+    @property
+    def panels(self) -> tuple[FieldPanel, FieldPanel]:
+        """What the two fields side by side show first: the first loss, and the first other field than its."""
+        fields = [own.sort_values(["s_neg", "s_pos"])["w_neg"].to_numpy() for _, own in self._grids()]
+        others = (place for place, other in enumerate(fields) if not np.array_equal(other, fields[0], equal_nan=True))
+        other = next(others, None)
+        return FieldPanel(0, "push"), FieldPanel(0, "pull") if other is None else FieldPanel(other, "push")
+
     def content(self) -> str:
         """Return the content for the page's script, as JSON."""
         fields = {}
-        for objective, grid in self.frame.groupby("objective", sort=False, observed=True):
+        for objective, grid in self._grids():
             wide = grid.pivot_table(index="s_neg", columns="s_pos", values=["w_pos", "w_neg"], dropna=False)
             pull, push = wide["w_pos"], wide["w_neg"]
             fields[str(objective)] = {
                 "x": _short_numbers(push.columns),
                 "y": _short_numbers(push.index),
-                "pull": [_short_numbers(-row) for row in pull.to_numpy()],
                 "push": [_short_numbers(row) for row in push.to_numpy()],
             }
+            if not np.array_equal(-pull, push, equal_nan=True):  # else the script shows the push for both
+                fields[str(objective)]["pull"] = [_short_numbers(-row) for row in pull.to_numpy()]
         clouds = {
             name: {"x": _short_numbers(c["s_pos"], 3), "y": _short_numbers(c["s_neg"], 3)}
             for name, c in self.clouds.items()

@@ -46,6 +46,20 @@ def build_paper_tables(
                 continue
 
 
+def is_other_data(rows: pd.DataFrame) -> bool:
+    """Return whether the runs are of other data than the published numbers beside them.
+
+    `Flickr30k, 1K test` is flickr30k, and `COCO` mscoco.
+
+    Args:
+        rows: columns data, a label, and dataset, the name of the published data or None.
+    """
+    pairs = rows[["data", "dataset"]].drop_duplicates().dropna()
+    labels = [re.sub(r"[^a-z0-9 ]", "", str(label).lower()) for label in pairs["data"]]
+    named = zip(labels, map(str, pairs["dataset"]), strict=True)
+    return not all(label.startswith((name, name.removeprefix("ms"))) for label, name in named) or pairs.empty
+
+
 def _names(paper: str) -> list[str]:
     folder = Path(str(tables.__file__)).parent
     names = sorted(path.stem for path in folder.glob("*.py"))

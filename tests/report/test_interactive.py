@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.report.interactive import HeatmapChart, Series, SliderChart, library
+from lossscope.report.interactive import FieldPanel, HeatmapChart, Series, SliderChart, library
 
 LABEL = '</script><b>NT & "Xent" \' </b><!--'
 X = (0.01, 0.1, 1.0)
@@ -104,13 +104,24 @@ def test_a_heatmap_has_rows_of_the_negative_and_columns_of_the_positive() -> Non
     content = json.loads(text)
     assert content["fields"]["ntxent"]["x"] == content["fields"]["ntxent"]["y"] == [-1.0, 0.0, 1.0]
     assert content["fields"]["ntxent"]["push"] == [[-11.0, -1.0, 9.0], [-10.0, 0.0, 10.0], [-9.0, 1.0, 11.0]]
-    assert (
-        content["fields"]["ntxent"]["pull"] == content["fields"]["ntxent"]["push"]
-    )  # w_pos is -w_neg here, and pull is -w_pos
+    assert "pull" not in content["fields"]["ntxent"]  # w_pos is -w_neg here, so that pull is push
     assert content["fields"][LABEL] == content["fields"]["ntxent"]
     assert (content["names"], content["cloudNames"]) == (["ntxent", LABEL], [LABEL])
     assert content["clouds"] == {LABEL: {"x": [0.123], "y": [None]}}
     assert field.choices == ["ntxent", LABEL]
+
+
+def test_a_pull_that_is_not_the_push_is_kept() -> None:
+    frame = grid().assign(w_pos=-2.0)
+    fields = json.loads(HeatmapChart("field", "c", frame, {}).content())["fields"]
+    assert fields["ntxent"]["pull"] == [[2.0] * 3] * 3 != fields["ntxent"]["push"]
+
+
+def test_the_second_field_is_the_first_that_differs() -> None:
+    same, other = grid("same"), grid("other").assign(w_neg=1.0)
+    chart = HeatmapChart("field", "c", pd.concat([grid(), same, other]), {})
+    assert chart.panels == (FieldPanel(0, "push"), FieldPanel(2, "push"))
+    assert HeatmapChart("field", "c", pd.concat([grid(), same]), {}).panels[1] == FieldPanel(0, "pull")
 
 
 def test_an_undefined_weight_is_null_at_its_place() -> None:

@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from PIL import Image
 from lossscope.errors import InputError
 from lossscope.plots import style
 from lossscope.report.interactive import HeatmapChart, Series, SliderChart, library
-from lossscope.report.page import Picture, Section, write_page
+from lossscope.report.page import write_page
+from lossscope.report.sections import Answer, Finding, Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -124,7 +126,7 @@ def test_pictures_are_embedded_with_descriptions(page):
 
 def test_tables_and_provenance_are_there(page, folder):
     assert [attrs["id"] for attrs in page.all("table")] == [
-        "table-numbers", "table-more_numbers", "table-provenance"
+        "table-numbers", "table-more_numbers"
     ]  # fmt: skip
     text = (folder / "index.html").read_text(encoding="utf-8")
     assert "x &lt;y&gt; &amp; z_1" in text
@@ -138,7 +140,7 @@ def test_light_dark_print_and_sorting(folder):
         "prefers-color-scheme: dark",
         "@media print",
         "aria-sort",
-        "overflow-x: auto",
+        "overflow: auto",
         'name="viewport"',
     ):
         assert piece in text
@@ -209,19 +211,89 @@ def chart_page(chart_folder):
 
 
 @pytest.mark.slow
-def test_further_items_are_folded_away(chart_folder, chart_page):
+def test_pictures_and_charts_are_seen_first_and_all_else_is_folded(chart_folder, chart_page):
+    """A reader sees pictures; tables, further pictures and notes open by a click."""
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
-    (folded,) = re.findall(r"<details.*?</details>", text, re.DOTALL)
-    assert "<summary" in folded and "3 more" in folded
-    inside = [
-        name for name in ("table-folded", "figure-also", "figure-tau", "figure-line", "figure-eps") if name in folded
+    folds = re.findall(r'<details class="fold".*?</details>', text, re.DOTALL)
+    assert [re.search(r"<summary>(.*?)</summary>", fold)[1] for fold in folds] == [
+        "2 more pictures",
+        "50% &lt;of&gt; a_b",
     ]
-    assert inside == ["table-folded", "figure-also", "figure-tau"]
-    assert len(chart_page.all("details")) == 1
+    assert "figure-also" in folds[0] and "figure-tau" in folds[0] and "table-folded" in folds[1]
+    seen = re.sub(r"<details.*?</details>", "", text[text.index("<main") :], flags=re.DOTALL)
+    assert all(f'id="figure-{name}"' in seen for name in ("eps", "field", "line"))
+    assert 'id="figure-also"' not in seen and 'id="table-folded"' not in seen
 
 
-def test_a_section_without_further_items_folds_nothing(page):
-    assert page.all("details") == []
+def test_the_picture_stands_before_the_table_whatever_their_order(folder):
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    assert text.index('id="figure-line"') < text.index('id="table-numbers"') < text.index('id="table-more_numbers"')
+
+
+def test_a_table_without_a_picture_beside_it_is_open(folder):
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    folds = re.findall(r"<details class=\"fold\"( open)?>\s*<summary>", text)
+    assert folds == ["", " open"]  # that of the first section has a picture, that of the second has none
+
+
+def test_the_contents_name_every_section_in_order(page):
+    links = [attrs["href"] for attrs in page.all("a") if attrs.get("class") != "skip"]
+    assert links == ["#first-best", "#second", "#provenance"]
+
+
+ANSWER = Answer(
+    (
+        Finding("A is <best>.", "First & best"),
+        Finding("A & B differ.", "A chapter that is left out"),
+        Finding("One seed.", "Second", warning=True),
+    ),
+    "line",
+    ("p ≤: a note.",),
+)
+
+
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory):
+    out = tmp_path_factory.mktemp("answer") / "out"
+    sections = [replace(_sections()[0], look="Look <here>."), _sections()[1]]
+    write_page(out, "T", "L", sections, {}, ANSWER)
+    return out
+
+
+def test_the_answer_stands_before_the_chapters(answered):
+    text = (answered / "index.html").read_text(encoding="utf-8")
+    places = [
+        text.index(piece)
+        for piece in (
+            'id="answer"', "A is &lt;best&gt;.", "A &amp; B differ.", "p ≤: a note.", 'id="main-figure-line"',
+            "Read with care",
+            "One seed.", "What to look at next", "Look &lt;here&gt;.", 'id="first-best"', 'id="figure-line"',
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+
+
+def test_a_finding_links_to_its_chapter_where_there_is_one(answered):
+    text = (answered / "index.html").read_text(encoding="utf-8")
+    assert 'A is &lt;best&gt;. <a href="#first-best"' in text
+    assert "A &amp; B differ.</li>" in text
+    page = Page()
+    page.feed(text)
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert page.open == [] and len(ids) == len(set(ids))
+    assert {attrs["href"][1:] for attrs in page.all("a")} <= set(ids)
+
+
+def test_findings_are_in_latex_and_in_the_index(answered):
+    latex = (answered / "latex" / "main.tex").read_text(encoding="utf-8")
+    assert r"\item A is \textless{}best\textgreater{}." in latex and r"\item One seed." in latex
+    index = json.loads((answered / "index.json").read_text(encoding="utf-8"))
+    assert index["findings"][2] == {"text": "One seed.", "warning": True}
+
+
+def test_two_sections_of_one_title_are_refused(tmp_path):
+    with pytest.raises(InputError, match="titles of chapters must differ; got a-b twice"):
+        write_page(tmp_path / "out", "t", "l", [Section("A b", ""), Section("a B", "")], {})
 
 
 def test_charts_have_their_content_and_controls(chart_folder, chart_page):

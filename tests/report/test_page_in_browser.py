@@ -17,7 +17,8 @@ import pytest
 from lossscope.engine.weight_fields import weight_field
 from lossscope.plots import style
 from lossscope.report.interactive import HeatmapChart, Series, SliderChart
-from lossscope.report.page import Picture, Section, write_page
+from lossscope.report.page import write_page
+from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -38,6 +39,14 @@ def picture(name: str) -> Picture:
     return Picture(name, f"A line called {name}.", f"A line that falls from 1 to 0, {name}.", figure)
 
 
+def panels() -> Picture:
+    with style.screen():
+        figure = style.new_figure()
+        for place in (1, 2):
+            figure.add_subplot(1, 2, place).plot([0, 1], [1, 0])
+    return Picture("panels", "Two panels.", "A line that falls from 1 to 0, twice.", figure)
+
+
 def numbers() -> Table:
     values = [("b", 10.0, 3.0), ("a", 9.0, math.nan), (EVIL, -2.5, 100.0), ("d", 1e-3, 20.0)]
     rows = tuple((Cell(text=word), Cell(mean=one, std=0.5), Cell(mean=other)) for word, one, other in values)
@@ -48,6 +57,18 @@ def wide() -> Table:
     heads = tuple((f"group {place // 4}", f"a long heading {place}") for place in range(16))
     cells = tuple(Cell(mean=float(place), std=0.1) for place in range(16))
     return Table("wide", "A table wider than a telephone, with a caption of many words in it.", heads, (cells,) * 3)
+
+
+def named() -> Table:
+    heads = (("", "loss"), *(("", f"a long heading {place}") for place in range(20)))
+    rows = tuple((Cell(text=name), *(Cell(mean=place + 0.5) for place in range(20))) for name in ("a", "b"))
+    return Table("named", "A wide table with names.", heads, rows)
+
+
+def beside() -> Table:
+    heads = (("", "loss"), ("R@1", "ours"), ("R@1", "published"))
+    rows = ((Cell(text="a"), Cell(mean=1.0, mark="a"), Cell(mean=2.0)), (Cell(text="b"), Cell(), Cell(mean=3.0)))
+    return Table("beside", "Ours beside the paper's.", heads, rows, ("[a] A doubt.", "A note."))
 
 
 def slider_chart() -> SliderChart:
@@ -72,6 +93,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     sections = [
         Section("Numbers", "First.\n\nSecond.", (numbers(), wide(), picture("line"))),
         Section("Charts", "Interactive charts.", (slider_chart(), heatmap()), (picture("folded"),)),
+        Section("Tables", "Published.", (panels(), named(), beside()), other_data=True),
     ]
     out = write_page(tmp_path_factory.mktemp("page"), f"A title {EVIL}", "The results.", sections, {"seeds": "0, 1"})
     return out.as_uri()
@@ -99,6 +121,10 @@ class OpenPage:
         self.page.goto(address)
         self.page.wait_for_selector('html[data-ready="yes"]')
 
+    def unfold(self) -> None:
+        """Open all that is folded."""
+        self.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+
     def column(self, table: str, place: int) -> list[str]:
         cells = f"#table-{table} tbody tr > :nth-child({place + 1})"
         texts: list[str] = self.page.locator(cells).all_inner_texts()
@@ -111,13 +137,16 @@ class OpenPage:
 
     def wait_for_chart(self, name: str) -> None:
         """Scroll to a chart and wait until it is drawn, which happens when it comes near."""
-        self.page.locator(f"#figure-{name} .plot").scroll_into_view_if_needed()
-        self.page.wait_for_selector(f"#figure-{name} .plot .main-svg")
+        self.page.locator(f"#figure-{name}").scroll_into_view_if_needed()
+        for plot in self.page.locator(f"#figure-{name} .plot").all():
+            plot.scroll_into_view_if_needed()
+            plot.locator(".main-svg").first.wait_for()
 
 
 @pytest.fixture
 def opened(browser: Any, address: str) -> Iterator[OpenPage]:
     page = OpenPage(browser, address)
+    page.unfold()
     yield page
     page.context.close()
 
@@ -125,7 +154,6 @@ def opened(browser: Any, address: str) -> Iterator[OpenPage]:
 def test_the_page_has_no_errors_and_makes_no_requests(opened: OpenPage, address: str) -> None:
     opened.wait_for_chart("eps")
     opened.wait_for_chart("field")
-    opened.page.locator("details summary").click()
     opened.page.wait_for_timeout(300)
     assert opened.messages == []
     assert address in opened.requests
@@ -139,7 +167,7 @@ def test_no_part_of_a_label_becomes_a_tag(opened: OpenPage) -> None:
     assert opened.page.locator("h1").inner_text() == f"A title {EVIL}"
     assert opened.page.locator("h1 b, table b, option b, figure b, .legend b").count() == 0
     assert EVIL in opened.column("numbers", 0) and opened.numbers()[0][0] == EVIL
-    assert opened.page.locator('[data-of="objective"] option').all_inner_texts()[0] == EVIL
+    assert opened.page.locator('[data-of="objective"]').first.locator("option").all_inner_texts()[0] == EVIL
 
 
 def test_the_slider_moves_the_numbers_by_keyboard(opened: OpenPage) -> None:
@@ -178,22 +206,38 @@ def test_the_menu_changes_the_lines(opened: OpenPage) -> None:
     assert opened.messages == []
 
 
-def test_the_heatmap_shows_the_computed_weights(opened: OpenPage) -> None:
+def test_the_fields_show_the_computed_weights(opened: OpenPage) -> None:
     opened.wait_for_chart("field")
-    trace = "document.querySelector('#figure-field .plot').data"
+    first, second = (opened.page.locator("#figure-field .field").nth(place) for place in (0, 1))
+    trace = "document.querySelectorAll('#figure-field .plot')[0].data"
     expected = weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_neg")
-    opened.page.locator('#figure-field [data-of="objective"]').select_option(label="triplet:margin=0.2")
+    assert second.locator('[data-of="objective"]').input_value() == "1"  # another loss than the first
+    first.locator('[data-of="objective"]').select_option(label="triplet:margin=0.2")
     assert opened.page.evaluate(f"[...{trace}[0].x]") == pytest.approx(list(expected.columns))
     assert opened.page.evaluate(f"[...{trace}[0].y]") == pytest.approx(list(expected.index))
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(expected.to_numpy())
-    opened.page.locator('#figure-field [data-of="side"]').select_option("pull")
+    assert opened.page.evaluate(f"{trace}.map((one) => one.type)") == ["contour"]  # two values: one edge between them
+    first.locator('[data-of="side"]').select_option("pull")
     pull = -weight_field("triplet", points=11).pivot_table(index="s_neg", columns="s_pos", values="w_pos")
     assert np.array(opened.page.evaluate(f"{trace}[0].z")) == pytest.approx(pull.to_numpy())
-    opened.page.locator('#figure-field [data-of="cloud"]').select_option(label=EVIL)
-    assert opened.page.evaluate(f"{trace}[1].x") == [0.2, 0.5]
-    opened.page.locator('#figure-field [data-of="cloud"]').select_option(label="no model")
-    assert opened.page.evaluate(f"{trace}.length") == 1
     assert opened.messages == []
+
+
+def test_a_smooth_field_has_labelled_lines_in_the_unit_of_its_bar(opened: OpenPage) -> None:
+    opened.wait_for_chart("field")
+    heat, lines = opened.page.evaluate("document.querySelectorAll('#figure-field .plot')[0].data")
+    assert (heat["type"], heat["zsmooth"], lines["type"]) == ("heatmap", "best", "contour")
+    assert lines["z"] == heat["z"] and lines["contours"]["showlabels"] is True
+
+
+def test_the_queries_of_a_model_are_drawn_over_both_fields(opened: OpenPage) -> None:
+    opened.wait_for_chart("field")
+    opened.page.locator('#figure-field [data-of="cloud"]').select_option(label=EVIL)
+    last = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).x)"
+    assert opened.page.evaluate(last) == [[0.2, 0.5], [0.2, 0.5]]
+    opened.page.locator('#figure-field [data-of="cloud"]').select_option(label="no model")
+    modes = "[...document.querySelectorAll('#figure-field .plot')].map((one) => one.data.at(-1).mode ?? 'none')"
+    assert opened.page.evaluate(modes) == ["none", "none"]
 
 
 def test_a_header_sorts_by_number_and_again_the_other_way(opened: OpenPage) -> None:
@@ -235,29 +279,33 @@ def test_the_theme_follows_the_system_and_a_button_flips_it(browser: Any, addres
     opened.context.close()
 
 
-@pytest.mark.parametrize("width", [320, 400, 1280])
+@pytest.mark.parametrize("width", [320, 400, 800, 1280, 1400])
 def test_the_page_never_scrolls_sideways(browser: Any, address: str, width: int) -> None:
     opened = OpenPage(browser, address, viewport={"width": width, "height": 800})
-    opened.page.locator("details summary").click()
+    opened.unfold()
     opened.wait_for_chart("eps")
     opened.wait_for_chart("field")
     assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
     hidden = opened.page.evaluate("document.querySelector('#table-wide').closest('.scroll').scrollWidth")
-    assert width == 1280 or hidden > width  # a wide table scrolls within its own frame
+    assert width < 640 or hidden > width - 320  # a wide table scrolls within its own frame, and is cards on a telephone
     opened.context.close()
 
 
 def test_folded_items_open_by_keyboard(opened: OpenPage) -> None:
-    image = opened.page.locator("#figure-folded img")
+    image, summary = (
+        opened.page.locator("#figure-folded img"),
+        opened.page.locator("summary", has_text="1 more picture"),
+    )
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
     assert not image.is_visible()
-    opened.page.locator("details summary").focus()
+    summary.focus()
     opened.page.keyboard.press("Enter")
     assert image.is_visible() and image.evaluate("image => image.complete && image.naturalWidth > 0")
 
 
 def test_every_picture_has_a_description_and_every_control_a_name(opened: OpenPage) -> None:
     images = opened.page.locator("img").all()
-    assert len(images) == 2
+    assert len(images) == 3
     assert all((image.get_attribute("alt") or "").startswith("A line that falls") for image in images)
     unnamed = """() => {
       const controls = "input, select, button, summary, [role=region], [role=img]";
@@ -266,7 +314,7 @@ def test_every_picture_has_a_description_and_every_control_a_name(opened: OpenPa
       return [...document.querySelectorAll(controls)].filter((one) => !name(one)).map((one) => one.outerHTML);
     }"""
     assert opened.page.evaluate(unnamed) == []
-    assert opened.page.locator("input, select").count() == 5
+    assert opened.page.locator("input, select").count() == 7
 
 
 def test_headings_and_landmarks_are_in_order(opened: OpenPage) -> None:
@@ -284,14 +332,96 @@ def test_links_of_the_contents_lead_to_their_sections(opened: OpenPage) -> None:
     assert opened.page.evaluate("document.querySelector(location.hash).textContent") == "Charts"
 
 
+def test_the_navigation_stays_and_marks_the_chapter_in_view(opened: OpenPage) -> None:
+    current = "document.querySelector('nav [aria-current]').textContent"
+    assert opened.page.evaluate(current) == "Numbers"
+    opened.page.locator("nav a", has_text="Charts").click()
+    opened.page.wait_for_function(f"{current} === 'Charts'")
+    assert opened.page.locator("nav a", has_text="Numbers").is_visible()
+    assert opened.page.evaluate("document.querySelector('nav').getBoundingClientRect().top") == 0
+
+
+def test_on_a_narrow_screen_the_navigation_is_a_menu(browser: Any, address: str) -> None:
+    opened = OpenPage(browser, address, viewport={"width": 400, "height": 800})
+    link = opened.page.locator("nav a", has_text="Charts")
+    assert not link.is_visible()
+    opened.page.locator("nav summary").focus()
+    opened.page.keyboard.press("Enter")
+    link.click()
+    assert not link.is_visible() and opened.page.evaluate("location.hash") == "#charts"
+    opened.context.close()
+
+
+def test_names_of_rows_and_headings_stay_while_a_table_scrolls(opened: OpenPage) -> None:
+    place = "(e) => { const box = e.getBoundingClientRect(); return [Math.round(box.left), Math.round(box.top)]; }"
+    scroll = opened.page.locator(".scroll", has=opened.page.locator("#table-named"))
+    name, number = opened.page.locator("#table-named tbody th").first, opened.page.locator("#table-named td").first
+    hint = opened.page.locator(".table", has=opened.page.locator("#table-named"))
+    assert "more-right" in (hint.get_attribute("class") or "")
+    before, moving = name.evaluate(place), number.evaluate(place)
+    scroll.evaluate("(e) => { e.scrollLeft = 10000; }")
+    opened.page.wait_for_timeout(100)
+    assert name.evaluate(place) == before and number.evaluate(place)[0] < moving[0]
+    assert "more-right" not in (hint.get_attribute("class") or "")
+    head = opened.page.locator("#table-named thead th").last
+    assert head.evaluate("(e) => getComputedStyle(e).position") == "sticky"
+
+
+def test_on_a_telephone_every_row_is_a_card_of_labelled_numbers(browser: Any, address: str) -> None:
+    opened = OpenPage(browser, address, viewport={"width": 400, "height": 800})
+    opened.unfold()
+    cell = opened.page.locator("#table-wide td").nth(5)
+    assert cell.get_attribute("data-label") == "group 1 a long heading 5"
+    assert cell.evaluate("(e) => getComputedStyle(e, '::before').content") == '"group 1 a long heading 5"'
+    box = cell.bounding_box()
+    assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 400
+    opened.context.close()
+
+
+def test_on_a_telephone_panels_side_by_side_stand_one_below_another(browser: Any, address: str) -> None:
+    heights = {}
+    for width in (400, 1280):
+        opened = OpenPage(browser, address, viewport={"width": width, "height": 800})
+        image = opened.page.locator("#figure-panels img")
+        image.scroll_into_view_if_needed()
+        natural = image.evaluate("async (e) => { await e.decode(); return [e.naturalWidth, e.naturalHeight]; }")
+        heights[width] = natural[1] / natural[0]
+        opened.context.close()
+    assert heights[400] > 1.3 > 0.8 > heights[1280]
+
+
+def test_published_numbers_of_other_data_are_shown_by_a_button(opened: OpenPage) -> None:
+    cells = opened.page.locator("#table-beside td.published")
+    button = opened.page.locator(".published-toggle")
+    group = opened.page.locator('#table-beside th[scope="colgroup"]')
+    assert button.count() == 1 and "of other data" in button.inner_text()
+    assert not cells.first.is_visible() and group.get_attribute("colspan") == "1"
+    button.focus()
+    opened.page.keyboard.press("Enter")
+    assert cells.first.is_visible() and group.get_attribute("colspan") == "2"
+    assert button.get_attribute("aria-pressed") == "true"
+    button.click()
+    assert not cells.first.is_visible() and opened.messages == []
+
+
+def test_a_link_to_a_folded_note_opens_it(opened: OpenPage) -> None:
+    opened.page.evaluate("document.querySelectorAll('details.notes').forEach((one) => { one.open = false; })")
+    opened.page.locator("#table-beside a.mark").first.click()
+    opened.page.wait_for_function("document.querySelector('#note-1').checkVisibility()")
+    assert "A doubt." in opened.page.locator("#note-1").inner_text()
+
+
 def test_in_print_controls_are_hidden_and_folded_items_are_shown(opened: OpenPage) -> None:
     opened.page.emulate_media(media="print")
-    for what in ("nav", "#theme", "#figure-eps .controls", "#figure-field .controls"):
+    opened.page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = false; })")
+    for what in ("nav", "#theme", "#figure-eps", "#figure-field"):  # pictures of the same are printed
         assert not opened.page.locator(what).is_visible(), what
     opened.page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert opened.page.locator("#figure-folded img").is_visible()
     assert opened.page.locator("#table-numbers").is_visible()
     assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    opened.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not opened.page.locator("#table-numbers").is_visible()
 
 
 def test_print_is_light_in_dark_mode(browser: Any, address: str) -> None:
@@ -311,7 +441,9 @@ def test_without_scripts_text_tables_and_pictures_are_there(browser: Any, addres
     context = browser.new_context(java_script_enabled=False, offline=True)
     page = context.new_page()
     page.goto(address)
-    assert page.locator("#table-numbers").is_visible() and page.locator("#figure-line img").is_visible()
+    assert page.locator("#figure-line img").is_visible()
+    page.locator("summary", has_text="Rows to sort").click()
+    assert page.locator("#table-numbers").is_visible()
     assert not page.locator("#figure-eps").is_visible() and not page.locator("#theme").is_visible()
-    assert page.locator("details summary").is_visible()
+    assert page.locator("nav a", has_text="Charts").is_visible()
     context.close()

@@ -97,7 +97,7 @@ def test_the_latex_of_a_study_compiles_without_warnings(page: Path) -> None:
     assert "Undefined control sequence" not in log and "LaTeX Error" not in log
     assert "multiply defined" not in log and "undefined references" not in log
     too_wide = [float(width) for width in re.findall(r"Overfull \\hbox \((\d+\.?\d*)pt too wide", log)]
-    assert max(too_wide, default=0.0) < 30, log
+    assert max(too_wide, default=0.0) < 5 and "Float too large" not in log, log
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, 
     assert "<e>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert "&lt;e&gt; τ" in text
     frame = pd.read_csv(page.parent / "csv" / "retrieval.csv")
-    assert SPECIAL in set(frame["objective_label"])
+    assert SPECIAL in set(frame["objective"])
 
 
 @pytest.mark.slow
@@ -168,9 +168,15 @@ def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_p
     page = report([study], tmp_path / "out", resamples=99)
     table = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective")
     assert math.isnan(table.loc["NT-Xent", "rsum"]) and table.loc["Triplet", "rsum"] > 0
-    visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    visible = without_data(page)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
-    assert "VSE++ on scenes: Triplet" in visible  # the best of those that have a number
+    assert "Triplet on scenes reaches rsum" in visible and "rsum is not defined for NT-Xent on scenes" in visible
+
+
+def without_data(page: Path) -> str:
+    """The page without scripts, and without the letters that pictures are packed in."""
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"<script.*?</script>|base64,[^\"]*", "", text, flags=re.DOTALL)
 
 
 @pytest.mark.slow
@@ -178,7 +184,7 @@ def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path
     for folder in run_folders(study):
         rewrite(folder, lambda rows: rows.assign(mean=math.nan, std=math.nan))
     page = report([study], tmp_path / "out", resamples=99)
-    visible = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    visible = without_data(page)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
 
 

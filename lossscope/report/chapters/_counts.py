@@ -40,8 +40,13 @@ def batches_of(rows: pd.DataFrame) -> str:
         f"{', '.join(map(str, own['objective_label'].unique()))} {size:g} {sampling}"
         for (size, sampling), own in with_size.groupby(["batch_size", "sampling"], sort=False, observed=True)
     ]
-    mixed = " Counts in different batches are over different numbers of candidates." if len(each) > 1 else ""
+    mixed = " Counts in different batches are over different numbers of candidates." if has_mixed_batches(rows) else ""
     return f"Batches: {'; '.join(each)}.{mixed}" if each else ""
+
+
+def has_mixed_batches(rows: pd.DataFrame) -> bool:
+    """Return whether counts are of batches of several sizes or samplings."""
+    return len(rows.dropna(subset=["batch_size"]).drop_duplicates(["batch_size", "sampling"])) > 1
 
 
 def _require_alike(rows: pd.DataFrame) -> None:

@@ -10,13 +10,12 @@ from lossscope.plots import style
 from ..interactive import Series
 
 
-def lines(rows: pd.DataFrame, along: str, name: str = "{}") -> tuple[tuple[float, ...], dict[str, tuple[Series, ...]]]:
+def lines(rows: pd.DataFrame, along: str) -> tuple[tuple[float, ...], dict[str, tuple[Series, ...]]]:
     """Return the scale and panel -> lines; deviations are sample deviations over runs.
 
     Args:
         rows: a row per run and value, with columns panel, objective_label, direction, run, mean.
         along: the column whose values are the scale.
-        name: template of a line's name, around the label of its loss.
     """
     scale = np.sort(rows[along].unique())
     colours = style.colours(list(map(str, rows["objective_label"].unique())))
@@ -27,7 +26,7 @@ def lines(rows: pd.DataFrame, along: str, name: str = "{}") -> tuple[tuple[float
             wide = part.pivot_table(index=along, columns="run", values="mean").reindex(scale)
             std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
             mean = tuple(wide.mean(axis=1))
-            series.append(Series(name.format(label), str(direction), mean, std, colours[str(label)]))
+            series.append(Series(str(label), str(direction), mean, std, colours[str(label)]))
         panels[str(panel)] = tuple(series)
     return tuple(scale), panels
 

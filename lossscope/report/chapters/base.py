@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..page import Item, Picture, Section
 from ..results import Results
+from ..sections import Item, Picture, Section
 
 Build = Callable[["ReportData"], Sequence[Section]]
 
@@ -79,3 +79,20 @@ def panel(rows: pd.DataFrame) -> pd.Series[str]:
     if data.nunique() == 1:
         return encoder
     return data if encoder.nunique() == 1 else encoder + ", " + data
+
+
+def named(name: object, rows: pd.DataFrame, text: str) -> str:
+    """Return a caption, after the name of its panel where the rows have several.
+
+    Args:
+        name: of the panel.
+        rows: of all panels, with a column `panel`.
+        text: of the caption.
+    """
+    return f"{name}. {text}" if rows["panel"].nunique() > 1 else text
+
+
+def panel_names(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return (data, encoder) -> panel for all runs of a report, so that a part of them has the same names."""
+    names = zip(runs["data"].astype(str), runs["encoder"].astype(str), panel(runs), strict=True)
+    return {(data, encoder): name for data, encoder, name in names}

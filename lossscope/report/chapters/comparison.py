@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import pandas as pd
+
+from lossscope.plots import style
 from lossscope.tables import comparison
 
-from ..page import Section
-from .base import ReportData
+from ..bars import Bar, BarChart
+from ..sections import Section
+from .base import ReportData, panel_names
 
 ORDER = 15
+TITLE = "Could it be chance?"
+_LOOK = "Differences with intervals and tests, over test images and over seeds."
 _TEXT = (
     "Each system against the best of its block. Over images: would other test images give another order? Over seeds: "
     "would another training? Both are corrected by Holm's method; with three seeds the second can show little."
 )
+_CAPTION = (
+    "Difference of rsum to the best of its block, with its {level:g} % bootstrap interval over test images, not "
+    "corrected. Where an interval holds 0, other images could turn the order round."
+)
 
 
 def build(data: ReportData) -> Sequence[Section]:
-    """Return the table of tests, where there is more than one system."""
+    """Return intervals and the table of tests, where there is more than one system."""
     if data.comparisons.empty:
         return []
     rows = data.comparisons
     rsum, recalls = rows[rows["statistic"] == "rsum"], rows[rows["statistic"] != "rsum"]
+    defined = rsum.dropna(subset=["difference", "ci_low", "ci_high"])
+    charts = (_intervals(defined, panel_names(data.results.runs)),) if len(defined) else ()
     shown = (comparison.build(rsum),) if len(rsum) else ()
     more = (replace(comparison.build(recalls), name="comparison_recalls"),) if len(recalls) else ()
-    return [Section("Could it be chance", _TEXT, shown, more)]
+    return [Section(TITLE, _TEXT, (*charts, *shown), more, _LOOK)]
+
+
+def _intervals(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> BarChart:
+    """Return a mark with its interval for each system, a panel for each model and data set."""
+    colours = style.colours(list(dict.fromkeys([*map(str, rows["system"]), *map(str, rows["baseline"])])))
+    panels = {
+        f"{name}: difference to {own['baseline'].iloc[0]}": tuple(
+            _bar(row, colours) for row in own.sort_values("difference", ascending=False).to_dict("records")
+        )
+        for name, own in rows.assign(panel=_panels(rows, names)).groupby("panel", sort=False)
+    }
+    caption = _CAPTION.format(level=100 * rows["level"].iloc[0])
+    return BarChart("comparison_intervals", caption, panels, "difference of rsum", differences=True)
+
+
+def _panels(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> list[str]:
+    return [names[data, encoder] for data, encoder in zip(rows["data"], rows["encoder"], strict=True)]
+
+
+def _bar(row: Mapping[Any, Any], colours: dict[str, str]) -> Bar:
+    value, low, high = (float(row[name]) for name in ("difference", "ci_low", "ci_high"))
+    text = f"{value:.1f} [{low:.1f}, {high:.1f}]".replace("-", "−")
+    return Bar(str(row["system"]), value, text, colours[str(row["system"])], low, high)

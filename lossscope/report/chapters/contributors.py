@@ -11,19 +11,21 @@ from lossscope.plots import weight_mass
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet
 from lossscope.tables.base import Table
 
-from ..page import Item, Picture, Section
-from ..papers import build_paper_tables
-from .base import ReportData, fold, panel
+from ..papers import build_paper_tables, is_other_data
+from ..sections import Item, Picture, Section
+from .base import ReportData, fold, named, panel
 
 ORDER = 20
+TITLE = "Which samples carry the gradient"
+_LOOK = "How many negatives, and how much of the weight they carry."
 _TEXT = """\
 A candidate counts when the weight that the loss gives it, in the scale of the loss's own paper, is above eps.
 
 Columns "released" repeat the counters of the COCOS paper's released code, of which two are wrong for caption queries;
 "corrected" counts per query. The difference is in the counter, not in the model."""
 _MASS = (
-    "Counted weight of a query: on the positive, on negatives above eps, on the rest. Means over batches and seeds. "
-    "Weights of different losses have scales of their own; compare shares."
+    "Where the weight on the negatives of a query is: on those above eps, and on the rest. Means over batches and "
+    "seeds. Weights of different losses have scales of their own; compare shares."
 )
 
 
@@ -32,13 +34,15 @@ def build(data: ReportData) -> Sequence[Section]:
     rows = data.results.rows
     items: list[Item] = list(build_paper_tables(data.results.paper, rows, data.tests, counts=True))
     items = items or list(_count_tables(rows))
-    for place, (name, own) in enumerate(_weight_mass(data).groupby("panel", sort=False), 1):
+    mass = _weight_mass(data)
+    for place, (name, own) in enumerate(mass.groupby("panel", sort=False), 1):
         if own["mean"].isna().all():
             continue
         figure = weight_mass.draw(own, share=True).figure
-        items.append(Picture(f"weight_mass-{place}", f"{name}. {_MASS}", weight_mass.alt(own), figure))
+        items.append(Picture(f"weight_mass-{place}", named(name, mass, _MASS), weight_mass.alt(own), figure))
     shown, more = fold(items)
-    return [Section("Which samples carry the gradient", _TEXT, shown, more)] if items else []
+    other = is_other_data(rows) if data.results.paper else False
+    return [Section(TITLE, _TEXT, shown, more, _LOOK, other)] if items else []
 
 
 def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:

@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import pandas as pd
 
 from lossscope.plots import count_recall
-from lossscope.stats.rank_association import LEVEL, RESAMPLES, association, sentences
+from lossscope.stats.rank_association import FEWEST_RUNS, LEVEL, RESAMPLES, association
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
-from ..page import Picture, Section
+from ..sections import Picture, Section
 from ._counts import batches_of, counts_and_rsum
+from ._verdicts import verdict_sentence
 from .base import ReportData, split_of
 
 ORDER = 30
+TITLE = "Fewer samples, better recall?"
 _TEXT = (
     "The COCOS paper concludes from its tables: the fewer samples carry the gradient at the end of training, the "
     "better the model retrieves. Here every run is a point, counted per query."
@@ -30,17 +32,17 @@ def build(data: ReportData) -> Sequence[Section]:
     """Return the picture, the correlation of each panel, and two sentences on it."""
     counts = counts_and_rsum(data)
     frame = counts.dropna(subset=["count", "rsum"])
-    if frame["label"].nunique() < 2:
+    losses = frame.groupby("panel", sort=False)["label"].transform("nunique")
+    frame = frame[losses > 1]
+    if frame.empty:
         return []
-    of_panels = association(frame)
-    holds, turns = sentences(of_panels)
-    truth = _true_negatives(data)
-    text = f"{_TEXT}\n\n{holds} {turns}" + (f"\n\n{truth}" if truth else "")
+    of_panels = association(counts)
+    text = "\n\n".join(part for part in (_TEXT, verdict_sentence(of_panels), _true_negatives(data)) if part)
     rows = data.corrected_rows("cocos")
     ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
     caption = _CAPTION.format(eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows))
     picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
-    return [Section("Fewer samples, better recall?", text, (picture, _taus(of_panels), _numbers(counts, data)))]
+    return [Section(TITLE, text, (picture, _taus(of_panels), _numbers(counts, data)))]
 
 
 def _taus(of_panels: pd.DataFrame) -> Table:
@@ -53,11 +55,15 @@ def _taus(of_panels: pd.DataFrame) -> Table:
         )
         for row in of_panels.to_dict("records")
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("models", "direction", "losses", "runs", "tau", "low", "high", "verdict"))
+    columns = tuple(
+        ("", name) for name in ("models", "direction", "losses", "runs", "Kendall's tau", "low", "high", "verdict")
+    )
     caption = (
-        "tau: over pairs of runs of different losses, share in which the one that counts more retrieves better, less "
+        "Kendall's tau of count and rsum: over pairs of runs of different losses, share in which the one that counts "
+        "more retrieves better, less "
         f"the share in which the one that counts fewer does; {LEVEL:.0%} percentile interval of {RESAMPLES:,} "
-        "bootstrap resamples of the runs of each loss: the chance of training, not of the choice of losses."
+        "bootstrap resamples of the runs of each loss: the chance of training, not of the choice of losses. A verdict "
+        f"needs {FEWEST_RUNS} runs of each loss and an interval without 0."
     )
     return Table("count_recall_association", caption, columns, rows)
 

@@ -9,12 +9,13 @@ import pandas as pd
 from lossscope.plots import triplet_field
 
 from ..interactive import HeatmapChart
-from ..page import Picture, Section
+from ..sections import Picture, Section
 from .base import ReportData, panel
 
 ORDER = 80
+_LOOK = "Point at a weight field: where each loss pushes, and where the queries are."
 _QUERIES = 400  # of a cloud on the page
-_FINE = 4  # up to this number of fields they have points every 0.02, else every 0.04
+_FINE = 8  # up to this number of fields they have points every 0.02, else every 0.04
 _TEXT = (
     "Every field shows the weights that the loss itself returns for queries with one positive and one negative "
     "candidate; no formula is drawn. To the right the positive is more similar, upwards the negative."
@@ -26,21 +27,27 @@ def build(data: ReportData) -> Sequence[Section]:
     fields = data.diagrams.fields
     if fields.empty:
         return []
-    caption = "Point at a place for its weight. Circles are queries in their batches: s₊ and the hardest s₋."
+    caption = (
+        "Two losses side by side; lines join places of equal weight. Point at a place for its weight. Circles are "
+        "queries in their batches: s₊ and the hardest s₋."
+    )
     chart = HeatmapChart("field", caption, _coarse(fields), _clouds(data))
     caption = "Weight on the negative, each panel divided by its largest."
     picture = Picture("fields", caption, triplet_field.alt(fields), triplet_field.draw_many(fields))
-    return [Section("How hard each loss pushes", _TEXT, (chart, picture))]
+    return [Section("How hard each loss pushes", _TEXT, (chart,), (picture,), _LOOK)]
 
 
 def _coarse(fields: pd.DataFrame) -> pd.DataFrame:
-    """Every n-th point of each grid, so that the page stays light."""
+    """Every n-th point of each grid, so that the page stays light.
+
+    Rows are those between the columns, where there are any: an edge such as s₋ = s₊ − margin then meets no point.
+    """
     points = 101 if fields["objective"].nunique() <= _FINE else 51
     parts = []
     for _, own in fields.groupby("objective", sort=False, observed=True):
         steps = sorted(own["s_pos"].unique())
-        keep = set(steps[:: max(1, (len(steps) - 1) // (points - 1))])
-        parts.append(own[own["s_pos"].isin(keep) & own["s_neg"].isin(keep)])
+        every = max(1, (len(steps) - 1) // (points - 1))
+        parts.append(own[own["s_pos"].isin(steps[::every]) & own["s_neg"].isin(steps[every // 2 :: every])])
     return pd.concat(parts, ignore_index=True)
 
 

@@ -10,9 +10,9 @@ from lossscope.plots import hubness, tangent
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
-from ..page import Item, Picture, Section
+from ..sections import Item, Picture, Section
 from ._counts import batches_of
-from .base import ReportData, fold, panel, split_of
+from .base import ReportData, fold, named, panel, split_of
 
 ORDER = 70
 _TEXT = (
@@ -41,7 +41,7 @@ def build(data: ReportData) -> Sequence[Section]:
         norms = norms.assign(panel=panel(norms))
         for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
             frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
-            caption = f"{name}. Norm of the tangential gradient of a query, both directions, all seeds."
+            caption = named(name, norms, "Norm of the tangential gradient of a query, both directions, all seeds.")
             items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
     items += _hubs(data)
     rows = data.results.rows
@@ -55,13 +55,12 @@ def _hubs(data: ReportData) -> list[Item]:
     rows = data.results.hardest_negative_counts
     if "count" not in rows:
         return []
-    rows, items = rows[rows["direction"] == "i2t"], list[Item]()
-    for place, (name, own) in enumerate(rows.assign(panel=panel(rows)).groupby("panel", sort=False), 1):
+    rows, items = rows[rows["direction"] == "i2t"].assign(panel=panel), list[Item]()
+    for place, (name, own) in enumerate(rows.groupby("panel", sort=False), 1):
         frame = own[own["seed"] == own["seed"].min()].assign(label=own["objective_label"])
         pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
-        caption = (
-            f"{name}, first seed. How often a caption is the hardest negative of an image in batches of {pairs} pairs."
-        )
+        text = f"How often a caption is the hardest negative of an image in batches of {pairs} pairs; first seed."
+        caption = named(name, rows, text)
         items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), hubness.draw(frame).figure))
     return items
 
@@ -81,7 +80,8 @@ def _table(data: ReportData) -> Table | None:
         lines.append((*labels, *numbers))
     columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
     caption = (
-        "s_pos, s_neg: mean similarity of the best positive and the hardest negative; margin: their difference; "
+        "Similarities of positives and hardest negatives, and hubness. s_pos, s_neg: mean similarity of the "
+        "best positive and the hardest negative; margin: their difference; "
         "inverted: share of queries that rank a negative first; hub_max_count, hub_skewness: how often the most "
         "frequent candidate is a hardest negative, and the skewness; never_hardest: share of candidates that never "
         "are. Mean ± sample deviation over seeds."

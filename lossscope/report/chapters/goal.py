@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lossscope.plots import pair_curves, triplet_field
 
-from ..page import Picture, Section
+from ..sections import Picture, Section
 from .base import ReportData
 
 ORDER = 85

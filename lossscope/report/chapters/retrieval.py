@@ -7,28 +7,61 @@ from dataclasses import replace
 
 import pandas as pd
 
+from lossscope.plots import style
 from lossscope.tables import retrieval, runs
 from lossscope.tables.base import Table
 
-from ..page import Item, Section
-from ..papers import build_paper_tables
-from .base import ReportData, split_of
+from ..bars import Bar, BarChart
+from ..papers import build_paper_tables, is_other_data
+from ..sections import Item, Section
+from .base import ReportData, panel, split_of
 
 ORDER = 10
+TITLE = "How well they retrieve"
 _SYSTEM = ("data", "encoder", "objective_label")
-_TEXT = (
-    "Both directions of the {split} split, frozen at the best epoch. Published numbers are of the paper's data and "
-    "models; where ours differ they serve as orientation."
-)
+_TEXT = "Both directions of the {split} split, frozen at the best epoch."
+_PUBLISHED = " Published numbers are of the paper's data and models; where ours differ they serve as orientation."
 
 
 def build(data: ReportData) -> Sequence[Section]:
     """Return tables of recall."""
     rows = data.results.rows
     paper = tuple(build_paper_tables(data.results.paper, rows, data.tests, counts=False))
-    items: tuple[Item, ...] = paper or (plain(rows),)
-    text = _TEXT.format(split=split_of(rows[rows["probe"] == "recall"]))
-    return [Section("How well they retrieve", text, items)]
+    recall = rows[rows["probe"] == "recall"]
+    items: tuple[Item, ...] = (*_bars(recall), *(paper or (plain(rows),)))
+    text = _TEXT.format(split=split_of(recall)) + (_PUBLISHED if paper else "")
+    return [Section(TITLE, text, items, other_data=bool(paper) and is_other_data(rows))]
+
+
+def _bars(recall: pd.DataFrame) -> tuple[BarChart, ...]:
+    """Return a bar of rsum for each system, a panel for each model and data set, the best first; none without rsum."""
+    rows = recall[recall["statistic"] == "rsum"].dropna(subset=["mean"])
+    if rows.empty:
+        return ()
+    colours = style.colours(list(map(str, rows["objective_label"].unique())))
+    panels = {
+        str(name): tuple(_bar(str(label), system, colours) for label, system in _best_first(own))
+        for name, own in rows.assign(panel=panel(rows)).groupby("panel", sort=False)
+    }
+    several = " Circles are single runs, lines one sample standard deviation over seeds." if _repeats(rows) else ""
+    return (BarChart("retrieval_bars", f"rsum, the sum of six recalls, of at most 600.{several}", panels, "rsum"),)
+
+
+def _bar(label: str, rows: pd.DataFrame, colours: dict[str, str]) -> Bar:
+    values = rows["mean"].astype(float)
+    mean, std = float(values.mean()), float(values.std())
+    if len(values) == 1:
+        return Bar(label, mean, f"{mean:.1f}", colours[label])
+    return Bar(label, mean, f"{mean:.1f} ± {std:.1f}", colours[label], mean - std, mean + std, tuple(values))
+
+
+def _best_first(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    systems = [(str(label), own) for label, own in rows.groupby("objective_label", sort=False, observed=True)]
+    return sorted(systems, key=lambda system: -system[1]["mean"].mean())
+
+
+def _repeats(rows: pd.DataFrame) -> bool:
+    return bool(rows.duplicated(["data", "encoder", "objective_label"]).any())
 
 
 def plain(rows: pd.DataFrame) -> Table:

@@ -9,10 +9,11 @@ import pandas as pd
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
-from ..page import Item, Section
+from ..sections import Item, Section
 from .base import ReportData
 
 ORDER = 100
+TITLE = "The runs"
 _TEXT = (
     "Every run behind the tables, with the fingerprint of the data it was trained on, and the choices of the "
     "trainings. The choices of each run are in its config.toml."
@@ -25,7 +26,7 @@ def build(data: ReportData) -> Sequence[Section]:
     items: list[Item] = [_runs(data), _choices(data)]
     if len(data.results.gaps):
         items.append(_gaps(data.results.gaps))
-    return [Section("The runs", _TEXT, tuple(items))]
+    return [Section(TITLE, _TEXT, tuple(items))]
 
 
 def _runs(data: ReportData) -> Table:
@@ -59,7 +60,9 @@ def _choices(data: ReportData) -> Table:
             where = "all" if len(by_value) == 1 else "the others" if most else ", ".join(runs)
             lines.append((Cell(text=name.replace("_", "-")), Cell(text=value or "–"), Cell(text=where)))
     columns = (("", "choice"), ("", "value"), ("", "runs"))
-    return Table("choices", "Choices of the trainings (`lossscope train --help`).", columns, tuple(lines))
+    return Table(
+        "choices", "Choices of the trainings. `lossscope train --help` says what they are.", columns, tuple(lines)
+    )
 
 
 def _gaps(gaps: pd.DataFrame) -> Table:

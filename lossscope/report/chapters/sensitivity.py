@@ -9,7 +9,7 @@ import pandas as pd
 from lossscope.plots import sensitivity
 from lossscope.spec import Spec, parse_finite
 
-from ..page import Picture, Section
+from ..sections import Picture, Section
 from .base import ReportData, fold, panel
 
 ORDER = 35

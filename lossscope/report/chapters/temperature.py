@@ -10,9 +10,9 @@ from lossscope.plots import what_if
 from lossscope.spec import Spec
 
 from ..interactive import SliderChart
-from ..page import Item, Picture, Section
+from ..sections import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, fold, panel
+from .base import ReportData, fold, named, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
@@ -33,9 +33,12 @@ def build(data: ReportData) -> Sequence[Section]:
     keys = ["panel", "value", "direction", "statistic"]
     mean = rows.groupby(keys, sort=False, observed=True)[["mean", "std"]].mean().reset_index()
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
-        caption = f"{name}, mean over all its runs: {', '.join(f'{k}, {v}' for k, v in _STATISTICS.items())}."
+        listed = ", ".join(f"{k}, {v}" for k, v in _STATISTICS.items())
+        caption = named(name, mean, f"Mean over all runs: {listed}.")
         items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
-    return [Section("Counts at other temperatures", _TEXT.format(loss=loss), *fold(items))]
+    return [
+        Section("Counts at other temperatures", _TEXT.format(loss=loss), *fold(items, shown=0 if len(effective) else 2))
+    ]
 
 
 def _by_temperature(data: ReportData) -> pd.DataFrame:
@@ -51,9 +54,9 @@ def _by_temperature(data: ReportData) -> pd.DataFrame:
 
 
 def _slider(rows: pd.DataFrame, loss: str) -> SliderChart:
-    scale, panels = lines(rows, "value", "trained with {}")
+    scale, panels = lines(rows, "value")
     caption = (
         f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."
     )
     titles = ("temperature τ", "effective number of negatives", "τ")
-    return SliderChart("tau", caption, scale, panels, nearest(scale, 0.1), *titles)
+    return SliderChart("tau", caption, scale, panels, nearest(scale, 0.1), *titles, label_title="trained with")

@@ -9,11 +9,12 @@ import pandas as pd
 from lossscope.plots import eps_curve
 
 from ..interactive import SliderChart
-from ..page import Item, Picture, Section
+from ..sections import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, fold, panel
+from .base import ReportData, fold, named, panel
 
 ORDER = 40
+_LOOK = "Move eps: the order of two losses can depend on it."
 _TEXT = (
     "A count at one eps is one point of a curve. Where two curves cross, the order of two losses depends on eps. "
     "Weights of different papers have different scales: compare shapes across families, heights within one."
@@ -34,8 +35,10 @@ def build(data: ReportData) -> Sequence[Section]:
         mean = own.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
         frame = mean.rename(columns={"objective_label": "objective"}).assign(source=str(name))
         figure = eps_curve.draw(frame, at=data.eps).figure
-        items.append(Picture(f"eps_curve-{place}", f"{name}. {_CAPTION}", eps_curve.alt(frame, data.eps), figure))
-    return [Section("How many count at every eps", _TEXT, *fold(items))]
+        items.append(
+            Picture(f"eps_curve-{place}", named(name, curves, _CAPTION), eps_curve.alt(frame, data.eps), figure)
+        )
+    return [Section("How many count at every eps", _TEXT, *fold(items, shown=0), _LOOK)]
 
 
 def _slider(curves: pd.DataFrame, eps: float) -> SliderChart:

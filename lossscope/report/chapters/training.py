@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,10 +13,12 @@ from lossscope.spec import Spec
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
-from ..page import Item, Picture, Section
-from .base import ReportData, fold, panel
+from ..sections import Item, Picture, Section
+from .base import ReportData, fold, named, panel
 
 ORDER = 60
+TITLE = "How the similarities moved"
+_LOOK = "Did training end on a plateau, or within a warm-up?"
 _TEXT = (
     "On the validation split, after each epoch. Where both similarities are equal the model has collapsed: no query "
     "can be distinguished from another, and a hinge loss stays at its margin. Losses of different objectives have "
@@ -29,19 +32,41 @@ def build(data: ReportData) -> Sequence[Section]:
     epochs = data.results.epochs.assign(panel=panel(data.results.epochs))
     if epochs.empty:
         return []
-    ends = pd.DataFrame([_end(own, data.results.recipes[str(run)]) for run, own in epochs.groupby("run", sort=False)])
+    ends = _ends(data, epochs)
     items: list[Item] = [_table(ends)]
     for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
         labelled = own.assign(label=own["objective_label"])
-        caption = f"{name}. Training loss and validation rsum against epochs, a line per run."
+        caption = named(name, epochs, "Training loss and validation rsum against epochs, a line per run.")
         items.append(Picture(f"training-{place}", caption, training.alt(labelled), training.draw_many(labelled)))
         first = _first(own)
-        caption = (
-            f"{name}, seed {first['seed'].iloc[0]}. Similarity of positives and hardest negatives, 10 to 90 % bands."
-        )
+        text = f"Similarity of positives and hardest negatives, 10 to 90 % bands; seed {first['seed'].iloc[0]}."
+        caption = named(name, epochs, text)
         items.append(Picture(f"separation-{place}", caption, trajectory.alt(first), trajectory.draw_panels(first)))
-    text = "\n\n".join([_TEXT, *_collapsed(ends)])
-    return [Section("How the similarities moved", text, *fold(items))]
+    text = "\n\n".join([_TEXT, *map(_sentence, _collapsed(ends))])
+    return [Section(TITLE, text, *fold(items), _LOOK)]
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """A system whose loss ended at its plateau; numbers are of its runs together."""
+
+    label: str  # of the loss
+    setting: str  # model, data
+    loss: float  # median of the last epoch
+    plateau: float  # the loss when every similarity is equal
+    positive: float  # similarity
+    negative: float  # of the hardest
+    rsum: float
+
+
+def collapses(data: ReportData) -> list[Collapse]:
+    """Return the systems whose loss ended at its plateau."""
+    epochs = data.results.epochs.assign(panel=panel(data.results.epochs))
+    return [] if epochs.empty else _collapsed(_ends(data, epochs))
+
+
+def _ends(data: ReportData, epochs: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame([_end(own, data.results.recipes[str(run)]) for run, own in epochs.groupby("run", sort=False)])
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
@@ -103,16 +128,19 @@ def _cell(values: pd.Series[float], digits: int) -> Cell:
     return Cell(mean=float(defined.mean()) if len(defined) else None, std=std, digits=digits)
 
 
-def _collapsed(ends: pd.DataFrame) -> list[str]:
-    """Return a sentence on each system whose loss ended at its plateau."""
-    sentences = []
+def _collapsed(ends: pd.DataFrame) -> list[Collapse]:
+    found = []
     for (name, label), own in ends.groupby(["panel", "label"], sort=False):
-        loss, plateau = own["loss"].median(), own["plateau"].median()
+        loss, plateau = float(own["loss"].median()), float(own["plateau"].median())
         if abs(loss - plateau) <= _NEAR * plateau:
-            pos, neg, rsum = (own[column].mean() for column in ("pos", "neg", "rsum"))
-            sentences.append(
-                f"{label} on {name} ended at its plateau: in the last epoch its median loss was {loss:.1f}, and "
-                f"{plateau:.1f} is the loss when every similarity is equal. Positives ended at {pos:.3f} and hardest "
-                f"negatives at {neg:.3f}, with rsum {rsum:.1f} of 600."
-            )
-    return sentences
+            means = (float(own[column].mean()) for column in ("pos", "neg", "rsum"))
+            found.append(Collapse(str(label), str(name), loss, plateau, *means))
+    return found
+
+
+def _sentence(one: Collapse) -> str:
+    return (
+        f"{one.label} on {one.setting} ended at its plateau: in the last epoch its median loss was {one.loss:.1f}, and "
+        f"{one.plateau:.1f} is the loss when every similarity is equal. Positives ended at {one.positive:.3f} and "
+        f"hardest negatives at {one.negative:.3f}, with rsum {one.rsum:.1f} of 600."
+    )

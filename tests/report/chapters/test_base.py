@@ -9,17 +9,17 @@ import pandas as pd
 import pytest
 
 from lossscope.report.chapters import goal
-from lossscope.report.chapters.base import Diagrams, ReportData, build_sections, fold, panel
+from lossscope.report.chapters.base import Diagrams, ReportData, build_sections, fold, named, panel, panel_names
 from lossscope.report.interactive import HeatmapChart, SliderChart
-from lossscope.report.page import Picture, Section
 from lossscope.report.results import Results
+from lossscope.report.sections import Picture, Section
 from lossscope.studies.report import diagrams
 from lossscope.studies.study_file import ReportConfig
 from lossscope.tables.base import Table
 
 TITLES = [
     "How well they retrieve",
-    "Could it be chance",
+    "Could it be chance?",
     "Which samples carry the gradient",
     "Fewer samples, better recall?",
     "How many count at every eps",
@@ -59,7 +59,7 @@ def test_every_interactive_chart_has_a_picture_beside_it(sections: list[Section]
 def test_a_run_alone_is_compared_with_nothing(one_run: ReportData) -> None:
     sections = build_sections(one_run)
     assert [section.title for section in sections] == [
-        title for title in TITLES if title not in ("Could it be chance", "Fewer samples, better recall?")
+        title for title in TITLES if title not in ("Could it be chance?", "Fewer samples, better recall?")
     ]
     tables = [item for section in sections for item in section.all_items if isinstance(item, Table)]
     assert not any(cell.best or cell.second for table in tables for row in table.rows for cell in row)
@@ -102,6 +102,7 @@ def test_pictures_beyond_the_first_are_folded() -> None:
     table = Table("t", "c", (("", "a"),), ())
     assert fold([*pictures, table]) == ((pictures[0], pictures[1], table), (pictures[2],))
     assert fold([table]) == ((table,), ())
+    assert fold([*pictures, table], shown=0) == ((table,), tuple(pictures))
 
 
 def test_a_panel_is_named_by_what_differs() -> None:
@@ -111,6 +112,16 @@ def test_a_panel_is_named_by_what_differs() -> None:
     assert names([("E", "d"), ("F", "d")]) == ["E", "F"]
     assert names([("E", "d"), ("E", "e")]) == ["d", "e"]
     assert names([("E", "d"), ("F", "e")]) == ["E, d", "F, e"]
+
+
+def test_a_part_of_the_runs_has_the_panel_names_of_all() -> None:
+    runs = pd.DataFrame({"encoder": ["E", "E"], "data": ["d", "e"]})
+    assert panel_names(runs) == {("d", "E"): "d", ("e", "E"): "e"}
+
+
+def test_a_caption_names_its_panel_where_there_are_several() -> None:
+    assert named("E", pd.DataFrame({"panel": ["E", "F"]}), "Text.") == "E. Text."
+    assert named("E", pd.DataFrame({"panel": ["E", "E"]}), "Text.") == "Text."
 
 
 def test_the_threshold_is_that_of_most_counts(report_data: ReportData) -> None:

@@ -13,7 +13,7 @@ from lossscope.engine.weight_fields import weight_field
 from lossscope.report.chapters import fields, geometry, temperature, threshold
 from lossscope.report.chapters.base import Diagrams, ReportData
 from lossscope.report.interactive import HeatmapChart, SliderChart
-from lossscope.report.page import Picture
+from lossscope.report.sections import Picture
 
 
 def slider(data: ReportData, chapter: object) -> SliderChart:
@@ -67,7 +67,7 @@ def test_the_field_is_the_weight_of_what_was_trained(report_data: ReportData) ->
     assert isinstance(field, HeatmapChart) and field.choices == ["NT-Xent", "Triplet"]
     expected = weight_field("triplet").set_index(["s_pos", "s_neg"])["w_neg"]
     shown = field.frame[field.frame["objective"] == "Triplet"].set_index(["s_pos", "s_neg"])["w_neg"]
-    assert len(shown) == 101 * 101
+    assert len(shown) == 101 * 100  # rows lie between the columns, off the edge s_neg = s_pos - margin
     assert (shown == expected.loc[shown.index]).all()
     assert list(field.clouds) == ["NT-Xent, VSE++", "Triplet, VSE++"]
     queries = report_data.results.per_query
@@ -82,7 +82,7 @@ def test_each_grid_is_thinned_by_its_own_steps(report_data: ReportData) -> None:
     (section,) = fields.build(replace(report_data, diagrams=Diagrams(frame)))
     field = section.items[0]
     assert isinstance(field, HeatmapChart)
-    assert field.frame.groupby("objective", sort=False).size().tolist() == [101 * 101, 41 * 41]
+    assert field.frame.groupby("objective", sort=False).size().tolist() == [101 * 100, 41 * 41]
 
 
 def test_without_single_queries_there_are_no_clouds(report_data: ReportData) -> None:

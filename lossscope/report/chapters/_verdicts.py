@@ -1,0 +1,50 @@
+"""May it be said that losses that count fewer samples retrieve better? What the verdicts say, in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from lossscope.stats.rank_association import FEWER, FEWEST_RUNS, MORE, OPEN, TOO_FEW
+
+_MEANINGS = {
+    FEWER: "losses that count fewer samples retrieve better beyond the chance of training",
+    MORE: "losses that count more samples retrieve better beyond the chance of training",
+    OPEN: "the interval includes 0, so that the runs do not decide it",
+    TOO_FEW: f"too few runs to tell ({FEWEST_RUNS} of each loss or more are needed)",
+}
+
+
+def verdict_sentence(rows: pd.DataFrame) -> str:
+    """Return what the verdicts say together; settings with one loss are left out.
+
+    Args:
+        rows: of `association`.
+    """
+    rows = rows[rows["losses"] > 1]
+    if rows.empty:
+        return "One loss says nothing."
+    parts = []
+    for name in _MEANINGS:
+        own = rows[rows["verdict"] == name]
+        if len(own):
+            where = "" if len(own) == len(rows) else f" in {_settings(own)}"
+            parts.append(f"{_MEANINGS[name]}{where}{_taus(own)}")
+    return f"{_capital('; '.join(parts))}."
+
+
+def _settings(rows: pd.DataFrame) -> str:
+    return "; ".join(f"{panel}, {direction}" for panel, direction in zip(rows["panel"], rows["direction"], strict=True))
+
+
+def _taus(rows: pd.DataFrame) -> str:
+    low, high = rows["tau"].min(), rows["tau"].max()
+    if math.isnan(low):
+        return ""
+    span = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+    return f": Kendall's tau between count and rsum is {span}".replace("-", "−")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""What do the numbers say? One file per question: sentences that are computed from the results."""

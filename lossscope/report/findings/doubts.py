@@ -1,0 +1,95 @@
+"""What should make a reader careful: runs that are missing, one seed, the best epoch in the warm-up, a collapse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from ..chapters import runs, training
+from ..chapters._counts import has_mixed_batches
+from ..chapters.base import ReportData
+from ..sections import Finding
+from .base import join
+from .best_loss import rsums
+
+
+def build(data: ReportData) -> Iterator[Finding]:
+    """Yield every doubt as a warning."""
+    for text, chapter in (*_missing_runs(data), *_undefined(data), *_one_seed(data), *_training(data), *_batches(data)):
+        yield Finding(text, chapter, warning=True)
+
+
+def _missing_runs(data: ReportData) -> Iterator[tuple[str, str]]:
+    gaps = data.results.gaps
+    if gaps.empty:
+        return
+    number = gaps["status"].value_counts()
+    each = join(f"{count} {status}" for status, count in number.items())
+    yield f"{len(gaps)} of {len(data.results.runs)} runs have no numbers: {each}.", runs.TITLE
+
+
+def _undefined(data: ReportData) -> Iterator[tuple[str, str]]:
+    means = rsums(data)
+    undefined = means[means["mean"].isna()]
+    if len(undefined):
+        names = join(f"{row['objective_label']} on {row['data']}" for row in undefined.to_dict("records"))
+        yield f"rsum is not defined for {names}.", runs.TITLE
+
+
+def _one_seed(data: ReportData) -> Iterator[tuple[str, str]]:
+    done = data.results.runs[data.results.runs["status"] == "done"]
+    keys = ["data", "encoder", "objective_label"]
+    seeds = done.groupby(keys, sort=False, observed=True)["seed"].nunique()
+    if seeds.max() == 1:
+        what = "One run" if len(done) == 1 else "One seed of each system"
+        yield f"{what}: what another training would give is not known; tests are over test images.", ""
+    elif seeds.min() == 1:
+        names = join(f"{label} on {name}" for name, _, label in seeds[seeds == 1].index)
+        yield f"One seed alone of {names}: its chance of training is not known.", ""
+
+
+def _training(data: ReportData) -> Iterator[tuple[str, str]]:
+    for text in (*_best_in_warmup(data.results.epochs), *_collapsed(data)):
+        yield text, training.TITLE
+
+
+def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on each loss with runs whose validation rsum is highest while another loss still trains.
+
+    Args:
+        epochs: with a column warmup, the loss of an epoch of the warm-up, None in all others.
+    """
+    if "warmup" not in epochs:
+        return
+    after = epochs[(epochs["split"] == "val") & (epochs["epoch"] > 0)].dropna(subset=["rsum"])
+    best = after.loc[after.groupby("run", sort=False)["rsum"].idxmax()]
+    early = best[best["warmup"].notna()]
+    for label, own in early.groupby("objective_label", sort=False, observed=True):
+        of = int(((best["objective_label"] == label) & best["data"].isin(own["data"])).sum())
+        other = join(own["warmup"].unique())
+        which = f" in {len(own)} of {of} runs" if of > 1 else ""
+        data = own["data"].unique()
+        where = f" on {join(data)}" if best["data"].nunique() > len(data) else ""
+        yield (
+            f"{label}{where}: validation rsum is highest within the warm-up, while {other} trains{which}. "
+            "The loss itself did not improve the model."
+        )
+
+
+def _collapsed(data: ReportData) -> Iterator[str]:
+    """Yield a sentence on each loss that ended at its plateau."""
+    found = training.collapses(data)
+    for label in dict.fromkeys(one.label for one in found):
+        own = [one for one in found if one.label == label]
+        where = own[0].setting if len(own) == 1 else f"{len(own)} settings ({'; '.join(one.setting for one in own)})"
+        numbers = f" ({own[0].loss:.1f}, and {own[0].plateau:.1f} there)" if len(own) == 1 else ""
+        yield f"{label} collapsed on {where}: its loss ended where every similarity is equal{numbers}."
+
+
+def _batches(data: ReportData) -> Iterator[tuple[str, str]]:
+    if has_mixed_batches(data.corrected_rows("cocos")):
+        yield (
+            "Losses were counted in batches of different sizes, so over different numbers of negatives.",
+            "",
+        )

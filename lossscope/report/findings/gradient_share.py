@@ -1,0 +1,122 @@
+"""How many negatives carry the gradient, how much of it, and how many queries have none?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ..chapters.base import ReportData
+from ..chapters.contributors import TITLE
+from ..sections import Finding
+from .base import join, number, per_cent, setting
+
+_COUNTS = ("C_q_all", "C_neg")  # of all queries, whichever a loss has
+_NONE, _ALL = 1e-9, 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class Share:
+    """The counts of one loss, means over both directions and all runs."""
+
+    label: str
+    count: float  # negatives above eps, per query
+    negatives: str  # of a query: `63`, `at most 63` where a batch is short; empty where the batches do not tell
+    weight: float | None  # share of the weight on negatives that is above eps
+    idle: float | None  # share of queries without a negative above eps
+
+
+def build(data: ReportData) -> Iterator[Finding]:
+    """Yield a sentence on the losses of the setting that has most of them."""
+    rows = data.corrected_rows("cocos")
+    counted = rows[rows["statistic"].isin(_COUNTS)].dropna(subset=["mean"])
+    if counted.empty:
+        return
+    sizes = counted.groupby(["data", "encoder"], sort=False, observed=True)["objective_label"].nunique()
+    name, encoder = map(str, sizes.index[int(sizes.to_numpy().argmax())])  # the first of several
+    shares = _shares(data, name, encoder)
+    where = f" on {setting(name, encoder, rows)}" if len(sizes) > 1 else ""
+    yield Finding(sentence(shares, data.eps, where), TITLE)
+
+
+def sentence(shares: list[Share], eps: float, where: str = "") -> str:
+    """Return `On average 11.5 of 127 negatives ...`: one loss in full, several one after another."""
+    if len(shares) == 1:
+        one = shares[0]
+        carry = "" if one.weight is None else f" and carry {_weight(one.weight)}"
+        idle = "" if one.idle is None else f"; {_idle(one.idle)}"
+        return f"{one.label}{where}: on average {_negatives(one)} of a query have a weight above {eps:g}{carry}{idle}."
+    each = []
+    for one in sorted(shares, key=lambda share: share.count):
+        details = [f"{_weight(one.weight)}" if one.weight is not None else "", _idle(one.idle, short=True)]
+        listed = ", ".join(part for part in details if part)
+        each.append(f"{one.label} {_negatives(one, short=True)}{f' ({listed})' if listed else ''}")
+    sizes = {one.negatives for one in shares}
+    of = f" of {sizes.pop()}" if len(sizes) == 1 and "" not in sizes else ""
+    return (
+        f"Negatives of a query that carry the gradient{where}, on average{of}, by a weight above {eps:g}: {join(each)}."
+    )
+
+
+def _shares(data: ReportData, name: str, encoder: str) -> list[Share]:
+    rows = data.results.rows
+    rows = rows[(rows["data"] == name) & (rows["encoder"] == encoder)]
+    rows = rows[rows["convention"].isna() | (rows["convention"] == "corrected")]
+    smallest = rows["eps"].isna() | (rows["eps"] == rows["eps"].min())
+    return [
+        share
+        for label, own in rows[smallest].groupby("objective_label", sort=False, observed=True)
+        if (share := _share(str(label), own)) is not None
+    ]
+
+
+def _share(label: str, rows: pd.DataFrame) -> Share | None:
+    counts = rows[(rows["probe"] == "cocos") & rows["statistic"].isin(_COUNTS)]
+    mean = float(counts["mean"].mean())
+    if math.isnan(mean):
+        return None
+    return Share(label, mean, _candidates(counts), _weight_share(rows), _idle_share(rows))
+
+
+def _candidates(counts: pd.DataFrame) -> str:
+    """Return the negatives of a query in batches of pairs of one size; nothing where the batches do not tell."""
+    sizes = counts["batch_size"].dropna().unique()
+    if len(sizes) != 1 or not (counts["sampling"] == "pairs").all():
+        return ""
+    equal = "short_batch" in counts and counts["short_batch"].isna().all() and (counts["n"] > 1).all()
+    return f"{'' if equal else 'at most '}{sizes[0] - 1:g}"
+
+
+def _weight_share(rows: pd.DataFrame) -> float | None:
+    """Return mass above eps / mass of all negatives, both summed over directions and runs."""
+    mass = rows[rows["probe"] == "weight_mass"].groupby("statistic", observed=True)["mean"].mean()
+    if not {"W_neg", "W_low"} <= set(mass.dropna().index) or mass["W_neg"] + mass["W_low"] <= 0:
+        return None
+    return float(mass["W_neg"] / (mass["W_neg"] + mass["W_low"]))
+
+
+def _idle_share(rows: pd.DataFrame) -> float | None:
+    """Return queries without a negative above eps / queries of a batch; of pairs both directions have as many."""
+    idle = rows[(rows["probe"] == "cocos") & (rows["statistic"] == "C_0")]
+    idle = idle[(idle["direction"] == "i2t") | (idle["sampling"] == "pairs")]
+    shares = (idle["mean"] / idle["batch_size"]).dropna()
+    return float(shares.mean()) if len(shares) else None
+
+
+def _negatives(one: Share, short: bool = False) -> str:
+    of = f" of {one.negatives}" if one.negatives and not short else ""
+    return number(one.count) if short else f"{number(one.count)}{of} negatives"
+
+
+def _weight(share: float) -> str:
+    return "all of the pull" if share >= _ALL else f"{per_cent(share)} of the pull"
+
+
+def _idle(share: float | None, short: bool = False) -> str:
+    if share is None:
+        return ""
+    if share <= _NONE:
+        return "no query idle" if short else "none of the queries is idle"
+    return f"{per_cent(share)} of queries idle" if short else f"{per_cent(share)} of the queries are idle"

@@ -1,0 +1,54 @@
+"""A picture of small multiples -> the same panels one below another, for narrow screens."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from PIL import Image
+
+Box = tuple[float, float, float, float]  # left, upper, right, lower; parts of the picture's width and height
+_MARGIN = 0.008  # around a panel, part of the picture
+_GAP = 16  # pixels between panels
+
+
+def panel_boxes(figure: Any) -> list[Box]:
+    """Return where the panels of a figure are, row by row, and then its legends; none unless two stand side by side.
+
+    Args:
+        figure: of matplotlib, laid out.
+    """
+    panels = [_box(figure, axes.get_tightbbox()) for axes in figure.axes if axes.get_visible()]
+    if not any(_side_by_side(one, other) for one, other in itertools.combinations(panels, 2)):
+        return []
+    return panels + [_box(figure, legend.get_window_extent()) for legend in figure.legends]
+
+
+def stack(image: Image.Image, boxes: Sequence[Box]) -> Image.Image:
+    """Return the parts of a picture in one column."""
+    width, height = image.size
+    parts = [
+        image.crop((round(a * width), round(b * height), round(c * width), round(d * height))) for a, b, c, d in boxes
+    ]
+    total = sum(part.height for part in parts) + _GAP * (len(parts) - 1)
+    column = Image.new("RGB", (max(part.width for part in parts), total), "white")
+    top = 0
+    for part in parts:
+        column.paste(part, (0, top))
+        top += part.height + _GAP
+    return column
+
+
+def _box(figure: Any, extent: Any) -> Box:
+    """Return an extent in display units as a box of the picture, with a margin."""
+    width, height = figure.bbox.width, figure.bbox.height
+    left, right = extent.x0 / width - _MARGIN, extent.x1 / width + _MARGIN
+    upper, lower = 1 - extent.y1 / height - _MARGIN, 1 - extent.y0 / height + _MARGIN
+    return max(0.0, left), max(0.0, upper), min(1.0, right), min(1.0, lower)
+
+
+def _side_by_side(one: Box, other: Box) -> bool:
+    """Return whether two boxes share more than half of the height of the lower one."""
+    shared = min(one[3], other[3]) - max(one[1], other[1])
+    return shared > 0.5 * min(one[3] - one[1], other[3] - other[1])

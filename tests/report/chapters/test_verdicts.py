@@ -1,0 +1,47 @@
+"""Is what the runs decide said as it is, with Kendall's name, and nothing where they are too few?"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lossscope.report.chapters._verdicts import verdict_sentence
+from lossscope.stats.rank_association import association
+
+
+def counts(seeds: int, better: float = 1.0) -> pd.DataFrame:
+    """Two losses whose runs do not overlap: the one with the greater count has the greater rsum, if better is 1."""
+    rows = [
+        {"label": label, "panel": "p", "direction": direction, "seed": seed, "count": base + seed / 100,
+         "rsum": 100 + better * (base + seed / 100)}
+        for label, base in (("A", 1.0), ("B", 2.0)) for seed in range(seeds) for direction in ("i2t", "t2i")
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_sentence_names_kendalls_tau_and_never_tau_alone() -> None:
+    text = verdict_sentence(association(counts(3)))
+    assert text == (
+        "Too few runs to tell (5 of each loss or more are needed): Kendall's tau between count and rsum is 1.00."
+    )
+    assert verdict_sentence(association(counts(5, better=-1.0))) == (
+        "Losses that count fewer samples retrieve better beyond the chance of training: Kendall's tau between count "
+        "and rsum is −1.00."
+    )
+
+
+def test_settings_with_other_verdicts_are_named() -> None:
+    rows = pd.concat([association(counts(5)), association(counts(2)).assign(panel="q")])
+    text = verdict_sentence(rows)
+    assert "more samples retrieve better beyond the chance of training in p, i2t; p, t2i" in text
+    assert "too few runs to tell (5 of each loss or more are needed) in q, i2t; q, t2i" in text
+
+
+def test_an_interval_with_0_decides_nothing() -> None:
+    frame = counts(6)
+    frame.loc[frame["seed"] % 2 == 0, "rsum"] = 250 - frame["rsum"]
+    assert verdict_sentence(association(frame)).startswith("The interval includes 0, so that the runs do not decide it")
+
+
+def test_one_loss_is_no_verdict() -> None:
+    frame = counts(5)
+    assert verdict_sentence(association(frame[frame["label"] == "A"])) == "One loss says nothing."
