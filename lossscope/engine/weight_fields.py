@@ -14,6 +14,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import two_candidate_weights
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build, expand, short_spec, spec_of
+from lossscope.spec import Spec
 
 TRIPLETS = ("con", "nca", "cir")
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
@@ -148,7 +149,7 @@ def objective_curves(
         pd.DataFrame({"side": side, "s": steps.numpy(), "weight": weight.numpy()})
         for side, weight in (("positive", positive), ("negative", negative))
     ]
-    return pd.concat(parts, ignore_index=True).assign(label=f"{short_spec(objective)} ({fixed})")
+    return pd.concat(parts, ignore_index=True).assign(label=f"{_label(objective)} ({fixed})")
 
 
 def weights_at(objective: ObjectiveLike, cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
@@ -205,6 +206,11 @@ def _build(objective: ObjectiveLike) -> Objective:
             f"rest of the batch. Give its relative terms, e.g. {','.join(f'{name}=0.1' for name in built.relative)}"
         )
     return built
+
+
+def _label(objective: Objective) -> str:
+    """Return the short spec; the temperature or margin that an objective has alone is stated, default or not."""
+    return spec_of(objective) if len(Spec.parse(spec_of(objective)).values) == 1 else short_spec(objective)
 
 
 def _steps(low: float, high: float, points: int) -> Tensor:

@@ -13,10 +13,9 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import labels, naming, style
+from . import directions, labels, naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")
-MARKERS = {"i2t": ("o", "image to text"), "t2i": ("s", "text to image")}
 _FEW = 5  # seeds: a deviation of fewer is a rough estimate
 _HEADLINE = "Negatives that count against retrieval (rsum)"
 _NAME = "count_recall"
@@ -95,7 +94,7 @@ def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     for label, pair in _means(rows).groupby("label", sort=False, observed=True):
         ax.plot(pair["count_mean"], pair["rsum_mean"], color=colours[str(label)], linewidth=0.8, zorder=1)
     for (name, direction), seeds in rows.groupby(["label", "direction"], sort=False, observed=True):
-        colour, marker = colours[str(name)], MARKERS[str(direction)][0]
+        colour, marker = colours[str(name)], directions.MARKERS[str(direction)]
         x, y = seeds["count"], seeds["rsum"]
         several = len(seeds) > 1
         if several:
@@ -111,8 +110,9 @@ def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=colour, linewidth=3, label=labels.in_words(label)) for label, colour in colours.items()
     ]  # fmt: skip
-    for direction, (marker, name) in MARKERS.items():
-        if (rows["direction"] == direction).any():
+    for one, name in directions.NAMES.items():
+        if (rows["direction"] == one).any():
+            marker = directions.MARKERS[one]
             handles.append(Line2D([], [], color="0.35", marker=marker, linestyle="none", label=name))
     return handles
 
@@ -129,9 +129,7 @@ def _number_of_seeds(rows: pd.DataFrame) -> str:
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with both numbers. Raises InputError for other columns, directions or duplicates, or no rows."""
     style.require_rows(frame, COLUMNS, _NAME)
-    others = sorted(set(map(str, frame["direction"])) - set(MARKERS))
-    if others:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
+    directions.require_directions(frame)
     if frame.duplicated(["label", "panel", "direction", "seed"]).any():
         raise InputError(
             f"frame of {_NAME} must hold each label, panel, direction and seed once; got some twice. Say in `panel` "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -12,10 +10,9 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import labels, naming, style
+from . import directions, labels, naming, style
 
 COLUMNS = ("source", "objective", "direction", "eps", "mean")
-_DIRECTIONS: dict[str, tuple[Any, str]] = {"i2t": ("-", "image to text"), "t2i": ((0, (4, 2)), "text to image")}
 _NAME = "eps_curve"
 _ALL_NAMED = 20  # lines that are all in the legend; of more, half as many are, evenly spaced
 
@@ -39,12 +36,11 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
     colours = _colours(list(map(str, rows["label"].unique())))
     for (label, direction), line in rows.groupby(["label", "direction"], sort=False, observed=True):
         line = line.sort_values("eps")
-        dashes = _DIRECTIONS[str(direction)][0]
         ax.plot(
             line["eps"],
             line["mean"],
             color=colours[str(label)],
-            linestyle=dashes,
+            linestyle=directions.DASHES[str(direction)],
             label=f"{labels.in_words(str(label))} {direction}",
         )
     if at > 0:
@@ -83,9 +79,7 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     Raises InputError for other columns or directions, or when no row is left.
     """
     style.require_rows(frame, COLUMNS, _NAME)
-    others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
-    if others:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
+    directions.require_directions(frame)
     rows = frame.dropna(subset=["mean"])
     rows = rows[rows["eps"] > 0]
     if rows.empty:
@@ -121,15 +115,15 @@ def _scale(ax: Axes, rows: pd.DataFrame, at: float) -> None:
     ax.minorticks_off()
 
 
-def _handles(colours: dict[str, str], directions: list[str]) -> list[Line2D]:
+def _handles(colours: dict[str, str], drawn: list[str]) -> list[Line2D]:
     named = list(colours.items())
     if len(named) > _ALL_NAMED:
         named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
     handles = [Line2D([], [], color=colour, label=labels.in_words(label)) for label, colour in named]
-    if len(directions) > 1:
+    if len(drawn) > 1 or "both" in drawn:
         handles += [
-            Line2D([], [], color="0.35", linestyle=dashes, label=name)
-            for direction, (dashes, name) in _DIRECTIONS.items()
-            if direction in directions
+            Line2D([], [], color="0.35", linestyle=directions.DASHES[direction], label=name)
+            for direction, name in directions.NAMES.items()
+            if direction in drawn
         ]
     return handles

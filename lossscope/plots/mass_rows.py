@@ -7,12 +7,11 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from . import style
+from . import directions, style
 
 COLUMNS = ("label", "direction", "statistic", "mean")
 PARTS = ("W_neg", "W_low")  # of the weight on the negatives of a query: above eps, and up to it
 STATISTICS = (*PARTS, "N_eff")
-_DIRECTIONS = ("i2t", "t2i")
 _NAME = "weight_mass"
 
 
@@ -45,9 +44,7 @@ def valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     Raises InputError for other columns or directions, duplicates, or when no weight on negatives is known.
     """
     style.require_rows(frame, COLUMNS, _NAME)
-    others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
-    if others:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
+    directions.require_directions(frame)
     rows = frame[frame["statistic"].isin(STATISTICS)]
     if rows.loc[rows["statistic"].isin(PARTS), "mean"].dropna().empty:
         raise InputError(f"frame of {_NAME} must have W_neg or W_low; got neither. Run the probe weight_mass")

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from . import labels, mass_rows, naming, style
+from . import directions, labels, mass_rows, naming, style
 
 COLUMNS = mass_rows.COLUMNS
 PARTS = {  # statistic -> colour, hatch and name of its part of a bar
@@ -25,7 +25,7 @@ PANELS = {  # column -> horizontal axis
     "total": "weight on\nall negatives",
     "N_eff": "effective number\nof negatives",
 }
-_DIRECTIONS = {"i2t": ("o", "image to text", -0.14), "t2i": ("s", "text to image", 0.14)}
+_OFFSETS = {"i2t": -0.14, "t2i": 0.14, "both": 0.0}  # of the markers of a loss, in rows
 _WIDE = 8  # largest / smallest mean above which an axis is logarithmic
 _HEADLINE = "Where the weight on a query's negatives is"
 
@@ -124,10 +124,10 @@ def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) ->
         values = own[name].dropna()
         if values.empty:
             continue
-        marker, _, offset = _DIRECTIONS[str(direction)]
-        look: dict[str, Any] = {"color": colours[str(label)], "marker": marker, "markersize": size}
+        look: dict[str, Any] = {"color": colours[str(label)], "marker": directions.MARKERS[str(direction)]}
+        look |= {"markersize": size}
         look |= {"markeredgecolor": "white", "elinewidth": 1, "capsize": 2, "linestyle": "none"}
-        height = names.index(str(label)) + offset
+        height = names.index(str(label)) + _OFFSETS[str(direction)]
         ax.errorbar(float(values.mean()), height, xerr=style.deviation(values), **look)
     ax.set_xlabel(PANELS[name])
     ax.tick_params(axis="y", length=0)
@@ -151,9 +151,9 @@ def _scale(ax: Axes, values: pd.Series[float], percent: bool) -> None:
 
 def _handles(numbers: pd.DataFrame) -> list[Artist]:
     return [
-        Line2D([], [], color="0.35", marker=marker, linestyle="none", label=name)
-        for direction, (marker, name, _) in _DIRECTIONS.items()
-        if (numbers["direction"] == direction).any()
+        Line2D([], [], color="0.35", marker=directions.MARKERS[one], linestyle="none", label=name)
+        for one, name in directions.NAMES.items()
+        if (numbers["direction"] == one).any()
     ]
 
 

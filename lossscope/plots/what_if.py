@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,13 +10,9 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import labels, naming, style
+from . import directions, labels, naming, style
 
 COLUMNS = ("value", "direction", "statistic", "mean", "std")
-_DIRECTIONS: dict[str, tuple[str, Any, str]] = {  # colour, dashes and name
-    "i2t": ("#0072B2", "-", "image to text"),
-    "t2i": ("#D55E00", (0, (5, 2)), "text to image"),
-}
 _WIDE = 5  # largest / smallest value above which the axis is logarithmic
 _DECADES = 20  # largest / smallest value above which ticks are further apart
 _NAME = "what_if"
@@ -103,7 +97,8 @@ def _has_spread(rows: pd.DataFrame) -> pd.Series[bool]:
 def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
     for direction, line in rows.groupby("direction", sort=False, observed=True):
         line = line.sort_values("value")
-        colour, dashes, name = _DIRECTIONS[str(direction)]
+        colour, dashes = directions.COLOURS[str(direction)], directions.DASHES[str(direction)]
+        name = directions.NAMES[str(direction)]
         ax.plot(line["value"], line["mean"], color=colour, linestyle=dashes, marker="o", markersize=3, label=name)
         wide = line[_has_spread(line)]
         if len(wide):
@@ -134,18 +129,16 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:
     return [
-        Line2D([], [], color=colour, linestyle=dashes, label=name)
-        for direction, (colour, dashes, name) in _DIRECTIONS.items()
-        if (rows["direction"] == direction).any()
+        Line2D([], [], color=directions.COLOURS[one], linestyle=directions.DASHES[one], label=name)
+        for one, name in directions.NAMES.items()
+        if (rows["direction"] == one).any()
     ]
 
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a mean. Raises InputError for other columns, directions or duplicates, or no rows."""
     style.require_rows(frame, COLUMNS, _NAME)
-    others = sorted(set(map(str, frame["direction"])) - set(_DIRECTIONS))
-    if others:
-        raise InputError(f"direction must be i2t or t2i; got {', '.join(others)}. Leave other rows out")
+    directions.require_directions(frame)
     rows = frame.dropna(subset=["value", "mean"])
     if rows.empty:
         raise InputError(f"frame of {_NAME} must have a known mean; got none. Every query was skipped")

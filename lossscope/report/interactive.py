@@ -21,7 +21,7 @@ class Series:
     """One line of a slider chart."""
 
     label: str
-    direction: str  # i2t or t2i
+    direction: str  # i2t, t2i or both
     y: tuple[float, ...]  # a value for every x; NaN: none
     std: tuple[float, ...] | None = None  # its deviation for every x, or None
     colour: str = "#0072B2"  # that of the label in pictures

@@ -147,6 +147,9 @@ def _records_of_runs(paths: Sequence[Path]) -> list[RunRecord]:
         specs = {str(getattr(recipe, name)) for recipe in recipes}
         if len({own[name] for own in choices}) < len(specs):
             choices = [{**own, name: str(getattr(r, name))} for own, r in zip(choices, recipes, strict=True)]
+    losses = {own["objective"]: own["objective"].rpartition(".py:")[2] for own in choices}
+    if len(set(losses.values())) == len(losses):  # a loss in a file of the user is called by its name
+        choices = [{**own, "objective": losses[own["objective"]]} for own in choices]
     models = [TrainedModel(p.name, r.seed, c) for p, r, c in zip(paths, recipes, choices, strict=True)]
     labels = label_systems(models, within=("data", "encoder", "objective"))
     return [

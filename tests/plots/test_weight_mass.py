@@ -134,8 +134,8 @@ def test_frames_that_do_not_fit():
     frame = _frame()
     with pytest.raises(InputError, match="Add mean"):
         weight_mass.draw(frame.drop(columns="mean"))
-    with pytest.raises(InputError, match="direction must be i2t or t2i; got both"):
-        weight_mass.draw(frame.assign(direction="both"))
+    with pytest.raises(InputError, match="direction must be i2t, t2i, both; got sideways"):
+        weight_mass.draw(frame.assign(direction="sideways"))
     with pytest.raises(InputError, match="Run the probe weight_mass"):
         weight_mass.draw(frame.assign(statistic="C_0"))
     with pytest.raises(InputError, match="got some twice"):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
+
+import pandas as pd
+import pytest
 
 from lossscope.studies.report import report
 from lossscope.tables.choice import Choice
+from lossscope.training.loop import train
+from lossscope.training.recipe import Recipe
 
 
 def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) -> None:
@@ -21,3 +27,25 @@ def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) 
     assert not any("& published" in text for text in tables.values())
     with (out / "csv" / f"{name}.csv").open(encoding="utf-8") as file:
         assert any("R@5" in heading for heading in next(csv.reader(file)))
+
+
+def test_runs_of_a_loss_of_ones_own_are_reported_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        "import torch, torch.nn.functional as F\n"
+        "def clip(S):\n"
+        "    y = torch.arange(len(S))\n"
+        "    return (F.cross_entropy(S / 0.1, y) + F.cross_entropy(S.T / 0.1, y)) / 2\n",
+        encoding="utf-8",
+    )
+    tiny = Recipe(
+        data="scenes:train=40,val=20,test=20,size=16", encoder="vsepp:dim=8,words=8,width=4", epochs=1, batch_size=20
+    )
+    for name, objective in (("own", "./mine.py:clip"), ("ours", "ntxent")):
+        train(replace(tiny, objective=objective), Path(name))
+    page = report([Path("own"), Path("ours")], Path("report"), resamples=99, trust_code=True)
+    text = page.read_text(encoding="utf-8")
+    assert "mine.py" not in text.partition("Provenance")[0] and "clip" in text
+    rows = pd.read_parquet("own/evaluation/rows.parquet")
+    assert set(rows.loc[rows["probe"] == "cocos", "direction"]) == {"both"}
+    assert set(rows.loc[rows["probe"] == "cocos", "weight_unit"]) == {"relative"}

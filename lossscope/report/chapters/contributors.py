@@ -24,8 +24,8 @@ A candidate counts when the weight that the loss gives it, in the scale of the l
 Columns "released" repeat the counters of the COCOS paper's released code, of which two are wrong for caption queries;
 "corrected" counts per query. The difference is in the counter, not in the model."""
 _MASS = (
-    "Where the weight on the negatives of a query is: on those above eps, and on the rest. Means over batches and "
-    "seeds. Weights of different losses have scales of their own; compare shares."
+    "Where the weight on the negatives of a query is: the share of it above eps, its total, and on how many negatives "
+    "it is. Weights of different losses have scales of their own; compare shares and numbers of negatives."
 )
 
 
@@ -38,7 +38,7 @@ def build(data: ReportData) -> Sequence[Section]:
     for place, (name, own) in enumerate(mass.groupby("panel", sort=False), 1):
         if own["mean"].isna().all():
             continue
-        figure = weight_mass.draw(own, share=True).figure
+        figure = weight_mass.draw_many(own)
         items.append(Picture(f"weight_mass-{place}", named(name, mass, _MASS), weight_mass.alt(own), figure))
     shown, more = fold(items)
     other = is_other_data(rows) if data.results.paper else False
@@ -55,10 +55,14 @@ def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:
 
 
 def _weight_mass(data: ReportData) -> pd.DataFrame:
-    rows = data.corrected_rows("weight_mass")
-    rows = rows[rows["statistic"].isin(["W_pos", "W_neg", "W_low"])]
-    rows = rows[rows["eps"] == rows["eps"].min()]  # one threshold, where there are several
+    """Return the weight on negatives, and the number it is concentrated on, of every seed."""
+    mass, counts = data.corrected_rows("weight_mass"), data.corrected_rows("cocos")
+    eps = mass["eps"].min()  # one threshold, where there are several
+    rows = pd.concat([
+        mass[(mass["eps"] == eps) & mass["statistic"].isin(["W_neg", "W_low"])],
+        counts[(counts["eps"] == eps) & (counts["statistic"] == "N_eff")],
+    ])  # fmt: skip
     labelled = rows.assign(label=rows["objective_label"], panel=panel(rows))
-    keys = ["panel", "label", "direction", "statistic"]
+    keys = ["panel", "label", "direction", "statistic", "seed"]
     means: pd.DataFrame = labelled.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
     return means

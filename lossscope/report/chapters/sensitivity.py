@@ -42,6 +42,8 @@ def build(data: ReportData) -> Sequence[Section]:
 def _varied_rows(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
     """Yield a row per run and field with enough values while all other fields have their most common value."""
     values = pd.DataFrame([Spec.parse(spec).values for spec in rows["spec"]])
+    if values.empty:  # losses without hyper-parameters
+        return
     usual = values.mode().iloc[0]
     for field in values:
         fixed = values.drop(columns=field).eq(usual.drop(field)).all(axis=1).to_numpy()

@@ -31,7 +31,8 @@ def build(data: ReportData) -> Sequence[Section]:
     effective = rows[rows["statistic"] == "N_eff"]
     items: list[Item] = [_slider(effective, loss)] if len(effective) else []
     keys = ["panel", "value", "direction", "statistic"]
-    mean = rows.groupby(keys, sort=False, observed=True)[["mean", "std"]].mean().reset_index()
+    averaged = rows.reindex(columns=[*keys, "mean", "std", "n", "n_spread"]).groupby(keys, sort=False, observed=True)
+    mean = averaged.agg({"mean": "mean", "std": "mean", "n": "min", "n_spread": "min"}).reset_index()
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         listed = ", ".join(f"{k}, {v}" for k, v in _STATISTICS.items())
         caption = named(name, mean, f"Mean over all runs: {listed}.")

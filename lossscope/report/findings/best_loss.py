@@ -13,6 +13,7 @@ from ..sections import Finding
 from .base import join, p_text, setting
 
 LEVEL = 0.05  # of a difference
+_EQUAL = 0.05  # points of rsum that print as 0.0
 _EACH = 3  # settings that have a sentence of their own; more are counted
 _AMBIGUOUS = 1.0  # per cent of other pairs that match, from which on it is stated
 
@@ -59,7 +60,9 @@ def _contest(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
 
 
 def _not_distinguishable(rows: pd.DataFrame) -> str:
-    """Return `NT-Xent is not distinguishable from it: behind by 0.8 points (...)`."""
+    """Return `NT-Xent is not distinguishable from it: behind by 0.8 points (...)`, or that all are equal."""
+    if (rows["lead"].abs() < _EQUAL).all():
+        return f"{join(rows['name'])} {'retrieves' if len(rows) == 1 else 'retrieve'} equally well, to the point"
     each = [f"{row['name'] + ' ' if len(rows) > 1 else ''}{_lead(row)}" for row in rows.to_dict("records")]
     return f"{join(rows['name'])} {_are(rows)} not distinguishable from it: behind by {'; '.join(each)}"
 

@@ -99,3 +99,8 @@ def test_many_settings_are_counted() -> None:
     (text,) = texts(rows, tests)
     assert text.startswith("Of 4 settings (data and model), the best rsum is that of A in 3 and B in 1. In 1 of them ")
     assert "distinguishable from every other" in text
+
+
+def test_equal_losses_are_no_lead_of_zero_points() -> None:
+    (text,) = texts([THREE[0], row("B", "rsum", 400.0)], [against_best("B", 0.0, p=1.0, ci_low=0.0, ci_high=0.0)])
+    assert text == "A retrieves best on scenes: rsum 400.0 of 600. B retrieves equally well, to the point."
