@@ -88,7 +88,8 @@ def plain_summary(
 ) -> dict[Key, tuple[float, float]]:
     """Sweep in plain torch, into a file."""
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-        return summary(plain_sweep(embedded, objectives, all_probes), Path(folder) / "numbers.parquet")
+        pairs, file = len(embedded.caption_image), Path(folder) / "numbers.parquet"
+        return summary(plain_sweep(embedded, objectives, all_probes), pairs, SIZE, file)
 
 
 def main() -> None:

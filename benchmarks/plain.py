@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
@@ -53,11 +54,17 @@ def sweep(
     return results
 
 
-def summary(results: dict[Key, list[float]], file: Path) -> dict[Key, tuple[float, float]]:
-    """Return mean and standard deviation over the batches where a number is defined; write all numbers to a file."""
+def summary(results: dict[Key, list[float]], pairs: int, batch_size: int, file: Path) -> dict[Key, tuple[float, float]]:
+    """Return the mean over queries, and the deviation over full batches; write all numbers to a file.
+
+    Both are of the batches where a number is defined. `pairs` is the number of queries of all batches, of `batch_size` each but the last.
+    """
     frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in results.items()})
     frame.to_parquet(file)
-    columns = zip(results, frame.mean(), frame.std(ddof=0), strict=True)
+    size = np.full(len(frame), min(batch_size, pairs))
+    size[-1] = pairs - size[:-1].sum()
+    means = frame.mul(size, axis=0).sum() / frame.notna().mul(size, axis=0).sum()
+    columns = zip(results, means, frame[size == size.max()].std(ddof=0), strict=True)
     return {key: (float(mean), float(std)) for key, mean, std in columns}
 
 

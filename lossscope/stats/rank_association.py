@@ -47,19 +47,6 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def sentences(associations: pd.DataFrame) -> tuple[str, str]:
-    """Return two sentences about the rows of `association`: where fewer is better, and where it is not."""
-    most = int(associations["losses"].max()) if len(associations) else 0
-    undecided = associations["verdict"].replace(TOO_FEW, OPEN)
-    panels = {name: _list_panels(associations[undecided == name]) for name in (FEWER, MORE, OPEN)}
-    holds = f"Of these {most} losses, those that count fewer samples retrieve better beyond the chance of training "
-    holds += f"in {panels[FEWER]}" if panels[FEWER] else "nowhere"
-    turns = (
-        f"It turns round in {panels[MORE]}" if panels[MORE] else "It turns round nowhere beyond the chance of training"
-    )
-    return f"{holds}.", f"{turns}{f'; the runs do not decide it in {panels[OPEN]}' if panels[OPEN] else ''}."
-
-
 def taus(count: npt.NDArray[Any], rsum: npt.NDArray[Any], groups: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Return τ (r,) of each row of count and rsum (r, n); groups (n,) numbers the losses; NaN with one loss."""
     a, b = np.triu_indices(len(groups), 1)
@@ -84,19 +71,3 @@ def _interval(runs: pd.DataFrame, rng: np.random.Generator) -> tuple[float, floa
     resampled = taus(count[samples], rsum[samples], groups[np.concatenate(runs_of_loss)])
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return tau, float(low), float(high)
-
-
-def _list_panels(rows: pd.DataFrame) -> str:
-    panels = [
-        f"{panel} ({', '.join(_describe(row) for row in panel_rows.to_dict('records'))})"
-        for panel, panel_rows in rows.groupby("panel", sort=False)
-    ]
-    return "; ".join(panels)
-
-
-def _describe(row: Any) -> str:
-    if math.isnan(row["tau"]):
-        return f"{row['direction']}: one loss"
-    if math.isnan(row["low"]):
-        return f"{row['direction']}: Kendall's τ {row['tau']:.2f}, {row['n']} runs, too few for an interval"
-    return f"{row['direction']}: Kendall's τ {row['tau']:.2f}, {row['low']:.2f} to {row['high']:.2f}"

@@ -14,7 +14,7 @@ from ._contest import Contest
 from ._footnotes import Footnotes, join_marks
 from ._lines import Line, build_lines, learnt_parameters_note, left_out_note, printed_lines, select_rows
 from ._printed import PrintedTable
-from ._summary import undefined_note
+from ._settings import undefined_note
 from .base import Table
 from .cells import Better, Cell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from . import _summary
+from . import _settings, _summary
 from ._legend import legend
 from ._meaning import meaning
 from ._summary import Column
@@ -29,11 +29,11 @@ def build(frame: pd.DataFrame) -> Table:
         _summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap"
     )
     columns = [Column(side, (name,)) for side in _summary.directions(rows) for name in _STATISTICS]
-    caption = "COCOS of SmoothAP: " + _summary.settings(rows, "batches", _summary.system_keys(rows))
+    caption = "COCOS of SmoothAP: " + _settings.settings(rows, "batches", _summary.system_keys(rows))
     conventions = [
         note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()
     ]
-    notes = (_PER_POSITIVE, *_summary.undefined_note(rows), *conventions)
+    notes = (_PER_POSITIVE, *_settings.undefined_note(rows), *conventions)
     explained = legend(("cocos", name) for name in _STATISTICS)
     return _summary.build_table(
         "cocos_smoothap",

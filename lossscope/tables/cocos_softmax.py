@@ -6,7 +6,7 @@ import pandas as pd
 
 from lossscope.errors import NoRows
 
-from . import _summary
+from . import _settings, _summary
 from ._legend import legend
 from ._meaning import meaning
 from ._summary import Column
@@ -34,7 +34,7 @@ def build(frame: pd.DataFrame) -> Table:
         for side in _summary.directions(rows)
         for name in _STATISTICS
     ]
-    caption = "COCOS of the objectives that weigh every negative: " + _summary.settings(
+    caption = "COCOS of the objectives that weigh every negative: " + _settings.settings(
         rows, "batches", _summary.system_keys(rows)
     )
     explained = legend(("cocos", name) for name in _STATISTICS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from . import _summary
+from . import _settings, _summary
 from ._legend import legend
 from ._meaning import meaning
 from ._summary import Column
@@ -27,11 +27,11 @@ def build(frame: pd.DataFrame) -> Table:
         _summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet"
     )
     columns = [Column(side, (name,)) for side in _summary.directions(rows) for name in _STATISTICS]
-    caption = "COCOS of the triplet losses: " + _summary.settings(rows, "batches", _summary.system_keys(rows))
+    caption = "COCOS of the triplet losses: " + _settings.settings(rows, "batches", _summary.system_keys(rows))
     has_triplet = any(
         _summary.name_of(spec) == "triplet" for spec in rows.loc[rows["convention"] == "released", "objective"]
     )
-    notes = (*_summary.undefined_note(rows), *((_RELEASED,) if has_triplet else ()))
+    notes = (*_settings.undefined_note(rows), *((_RELEASED,) if has_triplet else ()))
     explained = legend(("cocos", name) for name in _STATISTICS)
     return _summary.build_table(
         "cocos_triplet",

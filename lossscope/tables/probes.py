@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from . import _summary
+from . import _settings, _summary
 from ._legend import legend
 from ._meaning import meaning
 from ._summary import Row
@@ -65,7 +65,7 @@ def _table(rows: pd.DataFrame, name: str) -> Table:
         if statistic in shown
     )
     hidden = ("probe",) if rows["label"].nunique() == 1 else ()
-    notes = tuple(_summary.undefined_note(rows))
+    notes = tuple(_settings.undefined_note(rows))
     return Table(name, _caption(rows), columns_of_table, tuple(lines), notes, explained, meaning(rows), hidden)
 
 
@@ -95,4 +95,4 @@ def _caption(rows: pd.DataFrame) -> str:
         if len(values) == 1:
             rows = rows.assign(**{column: values[0]})
     names = rows["probe"].unique()
-    return f"{', '.join(names) if len(names) <= 3 else 'Probes'}: {_summary.settings(rows, 'batches', _BY)}"
+    return f"{', '.join(names) if len(names) <= 3 else 'Probes'}: {_settings.settings(rows, 'batches', _BY)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from . import _summary
+from . import _settings, _summary
 from ._legend import legend
 from ._meaning import meaning
 from ._summary import Column, Row
@@ -41,9 +41,9 @@ def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table
     names = [name for name in statistics if name != "skipped" or _has_positive(rows, name)]
     cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, rows, names)) for line in lines)
     columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in names)
-    caption = f"{probe}: " + _summary.settings(rows, "batches", _BY)
+    caption = f"{probe}: " + _settings.settings(rows, "batches", _BY)
     explained = legend((probe, name) for name in names)
-    return Table(probe, caption, columns, cells, tuple(_summary.undefined_note(rows)), explained, meaning(rows))
+    return Table(probe, caption, columns, cells, tuple(_settings.undefined_note(rows)), explained, meaning(rows))
 
 
 def _by_objective(lines: list[Row]) -> list[Row]:

@@ -1,0 +1,61 @@
+"""The end of a caption: settings that all rows share, and what the deviation is; notes on what is left out of means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ._summary import SETTING_NAMES, SETTINGS, format_value, group_rows, span, varying_settings
+
+
+def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objective")) -> str:
+    """Return the end of a caption: settings that all rows share, seeds, and what the deviation is.
+
+    Args:
+        rows: summary rows.
+        per: what the deviation of one measurement is over: "batches".
+        by: columns whose values make a row of the table.
+    """
+    sources = rows["source"].map(format_value).unique()
+    parts = [f"source {sources[0]}"] if len(sources) == 1 else []
+    for column in SETTINGS:
+        values = rows[column].dropna().unique()
+        if len(values) == 1 and column not in varying_settings(rows):
+            parts.append(f"{SETTING_NAMES.get(column, column)} {format_value(values[0])}")
+    seeds = [format_value(seed) for seed in sorted(rows["seed"].dropna().unique())]
+    parts += [f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"] if seeds else []
+    return "; ".join([*parts, _deviation(rows, per, by)]) + "."
+
+
+def undefined_note(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:
+    """Return a footnote on batches without a value of a statistic, left out of its mean (`n_defined` below `n`)."""
+    if "n_defined" not in rows.columns:
+        return []
+    undefined = rows[(rows["statistic"] == statistic) & (rows["n_defined"] < rows["n"])]
+    each = [
+        f"{format_value(row['objective'])} {format_value(row['direction'])} {row['n_defined']:g} of {row['n']:g}"
+        for _, row in undefined.iterrows()
+    ]
+    listed = "; ".join(dict.fromkeys(each))
+    return [f"Batches in which {statistic} is defined: {listed}. Others are left out of its mean."] if each else []
+
+
+def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
+    sizes = sorted({row.seeds for row in group_rows(rows, by)})
+    with_std = rows[(_spread_over(rows) > 1) & rows["std"].notna()]
+    counts = sorted({int(n) for n in with_std["n"]})
+    short = sorted({int(items) for items in with_std["short_batch"].dropna()}) if "short_batch" in with_std else []
+    without = f" (the deviation without a last one of {span(short)})" if short else ""
+    if sizes[-1] > 1:
+        each = f", {span(counts)} {per} each" if counts else ""
+        alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
+        return f"mean ± sample standard deviation over n = {span(sizes)} runs (seeds){alone}{each}"
+    if not counts:
+        return "one measurement"
+    return f"mean ± population sd over n = {span(counts)} {per}{without}"
+
+
+def _spread_over(rows: pd.DataFrame) -> pd.Series[float]:
+    """Return the number of batches that each deviation is over: `n`, where rows do not say it."""
+    return rows["n_spread"].fillna(rows["n"]) if "n_spread" in rows else rows["n"]
