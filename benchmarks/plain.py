@@ -57,7 +57,7 @@ def sweep(
 def summary(results: dict[Key, list[float]], pairs: int, batch_size: int, file: Path) -> dict[Key, tuple[float, float]]:
     """Return the mean over queries, and the deviation over full batches; write all numbers to a file.
 
-    Both are of the batches where a number is defined. `pairs` is the number of queries of all batches, of `batch_size` each but the last.
+    Both are of the batches where a number is defined, which have `batch_size` of all `pairs`, the last one the rest.
     """
     frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in results.items()})
     frame.to_parquet(file)
