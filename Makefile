@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test coverage quick lint types docs gallery bench bench-gpu clean
+.PHONY: demo test coverage quick lint types docs site gallery bench bench-gpu clean
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
-test: lint types ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+test: lint types site ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
@@ -21,7 +22,9 @@ lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 types: $(VENV)/.dev ; $(BIN)/mypy
 
-docs: $(VENV)/.run ; for page in errata objectives probes performance models; do $(BIN)/python docs/make_$$page.py || exit 1; done
+docs: $(VENV)/.dev ; for page in errata objectives probes performance models commands tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
+
+site: $(VENV)/.dev ; $(BIN)/mkdocs build --quiet
 
 gallery: $(VENV)/.dev ; $(BIN)/python studies/gallery.py
 
@@ -37,7 +40,7 @@ set -e; mkdir -p benchmarks/results; for script in `grep -l -e '$(1)' benchmarks
 done; $(BIN)/python docs/make_performance.py
 endef
 
-clean: ; rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+clean: ; rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lossscope needs Python 3.11 or newer; got `$(PYTHON) --version`. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }

@@ -94,7 +94,9 @@ def _help(item: Declaration) -> str:
     name = item.name.replace("_", "-")
     formula, _, rest = item.text.partition("\n")
     lines = [item.question, "**Examples**", f"`lossscope {name} ckpt.pt`"]
-    lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`", f"`{formula}`", rest.strip()]
+    if "gradients" not in str(item.constants.get("reads", "")):  # a dump has no layers
+        lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`"]
+    lines += [f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)
 
 

@@ -45,7 +45,7 @@ def tables() -> dict[str, OptionTable]:
 def _rows(table: OptionTable) -> Iterator[tuple[str, str, str]]:
     """Yield option, what becomes of it, and why; in the order in which they are looked up."""
     for name, refusal in table.refused.items():
-        fine = " or ".join(f"`{value}`" for value in refusal.unless)
+        fine = " or ".join(f"`{value}`" if value != "" else "empty" for value in refusal.unless)
         yield name, f"refused unless {fine}" if fine else "refused", refusal.why
     for name, effect in table.done.items():
         yield name, "done", effect
@@ -70,7 +70,7 @@ def _own(name: str, table: OptionTable) -> str:
     lines = [[what, escape(why), ", ".join(sorted(same))] for (what, why), same in options.items()]
     number = sum(map(len, options.values()))
     body = _table(["here", "because", "options"], lines)
-    return f"<details><summary><code>{name}</code>: {number} options</summary>\n\n{body}\n\n</details>"
+    return f'<details markdown="1"><summary><code>{name}</code>: {number} options</summary>\n\n{body}\n\n</details>'
 
 
 def _table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -207,7 +207,7 @@ def _options(item: Entry) -> str:
     for option in item.declared.fields:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
         default = " (none by default)" if option.default is None else ""
-        lines.append(f"  - `{option.name}`: {_markdown(option.help)}{choices}{default}")
+        lines.append(f"    - `{option.name}`: {_markdown(option.help)}{choices}{default}")
     return "\n".join(lines)
 
 

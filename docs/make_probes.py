@@ -64,8 +64,10 @@ def section(name: str, probe: Probe) -> str:
     (fields,) = (item.fields for item in declarations("probes") if item.name == name)
     options = [_option(field) for field in fields]
     parts = {
-        "Statistics": "\n".join([reported, *(f"  - {line}" for line in _meanings(meanings))]),
-        "Options": "\n".join([f"`{spec_of(probe)}`", *(f"  - {escape(line)}" for line in options)]) if options else "",
+        "Statistics": "\n".join([reported, *(f"    - {line}" for line in _meanings(meanings))]),
+        "Options": "\n".join([f"`{spec_of(probe)}`", *(f"    - {escape(line)}" for line in options)])
+        if options
+        else "",
         "Source": escape(" ".join(source.split())),
     }
     lines = [f"### `{name}`", escape(question(probe)), f"`{formula}`", escape(" ".join(explanation.split()))]

@@ -141,13 +141,13 @@ def study(runs: Path, processes: int) -> None:
             print(f"{done}/{len(missing)} {row['objective']} seed {row['seed']}: rsum {row['rsum']:.1f}", flush=True)
 
 
-WHY: dict[str, str] = tomllib.loads((Path(__file__).with_suffix(".toml")).read_text(encoding="utf-8"))
+WHY: dict[str, str] = tomllib.loads((REPORT / "reasons.toml").read_text(encoding="utf-8"))
 
 
 def page(rows: pd.DataFrame) -> str:
     """Return README.md: the table, best first, and a line for each objective whose mean is below triplet's.
 
-    Raises KeyError for one below triplet that has no line in objectives.toml.
+    Raises KeyError for one below triplet that has no line in reasons.toml.
     """
     numbers = [column for column in rows.columns if column not in ("objective", "seed", "spec")]
     groups = rows.groupby("objective")[numbers]

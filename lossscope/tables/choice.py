@@ -23,7 +23,7 @@ class Choice:
         """Return a table that shows the chosen columns; one that has none of them shows all."""
         numbers = range(table.shown.labels, len(table.shown.columns))
         shown = [(*table.shown.columns[place], table.shown.headings[place]) for place in numbers]
-        wanted = [heading for *names, heading in shown if {*names, heading} & set(self.columns)]
+        wanted = [heading for *names, heading in shown if self._names(heading, *names)]
         hidden = {heading for *_, heading in shown if heading not in wanted} if wanted else set()
         if self.published:
             return replace(table, hidden=(*table.hidden, *hidden))
@@ -33,12 +33,17 @@ class Choice:
         notes = tuple(note for note in table.notes if not note.lower().startswith(_PUBLISHED))
         return replace(table, hidden=(*table.hidden, *hidden), notes=notes)
 
+    def _names(self, *headings: str) -> bool:
+        """Whether a column is wanted, by its heading or by a word of it: `R@1` is also in `i2t R@1 ours`."""
+        return any(heading in self.columns or set(heading.split()) & set(self.columns) for heading in headings)
+
     def require_known(self, tables: Iterable[Table]) -> None:
         """Raise InputError, listing the columns that there are, for one that no table has."""
         known: dict[str, None] = {}
         for table in tables:
             known |= dict.fromkeys([*(column for _, column in table.columns), *table.headings])
-        unknown = [name for name in self.columns if name not in known]
+        words = {word for name in known for word in name.split()}
+        unknown = [name for name in self.columns if name not in known and name not in words]
         if unknown:
             raise InputError(
                 f"columns must be among {', '.join(known)}; got {', '.join(unknown)}. Separate them by commas"

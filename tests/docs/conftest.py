@@ -1,8 +1,8 @@
-"""Put docs/ on the path, so that tests import the scripts that generate pages, and these the module they share."""
+"""Put docs/ and this folder on the path: tests import the scripts that generate pages, and what they share."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+sys.path[:0] = [str(Path(__file__).parents[2] / "docs"), str(Path(__file__).parent)]

@@ -14,6 +14,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build, names
 
 ROOT = Path(__file__).parents[2]
+LINKED = ("errata.md", "concepts/counts.md")  # pages of which headings are linked
 PAGE = (ROOT / "docs" / "objectives.md").read_text(encoding="utf-8")
 NAMES = [name for name in names("objectives") if (ROOT / "lossscope" / "objectives" / f"{name}.py").is_file()]
 SECTIONS = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", PAGE, re.M | re.S))
@@ -67,7 +68,10 @@ def test_every_link_has_a_target() -> None:
     targets = set(re.findall(r"\]\(([^)\s]+)\)", PAGE)) | set(re.findall(r'src="([^"]+)"', PAGE))
     headings = {
         page: {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^#+ (.+)$", text, re.M)}
-        for page, text in (("", PAGE), ("errata.md", (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")))
+        for page, text in {
+            "": PAGE,
+            **{name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in LINKED},
+        }.items()
     }
     for target in targets:
         path, _, anchor = target.partition("#")

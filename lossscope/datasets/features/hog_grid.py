@@ -26,8 +26,7 @@ class HogGrid:
 
     R = rows * columns regions in reading order; the picture is resized to rows * cell by columns * cell first. d = 136:
     36 + 36 (2 x 2 blocks, 9 directions), 24 + 24 (8 bins a channel), 12, and 4 for the place. Each part but the place
-    is sign(x) sqrt|x|, scaled to unit length, so that gradients and colours weigh the same. Needs scikit-image (extra
-    [features]).
+    is sign(x) sqrt|x|, scaled to unit length, so that gradients and colours weigh the same.
     Source: Dalal and Triggs 2005.
     """
 
@@ -114,9 +113,7 @@ def _root_and_normalise(rows: _Array) -> _Array:
 
 
 def _skimage() -> tuple[_Hog, _Hog]:
-    try:
-        from skimage.color import rgb2lab
-        from skimage.feature import hog
-    except ImportError as error:
-        raise InputError("hog-grid needs scikit-image; install lossscope[features]") from error
+    from skimage.color import rgb2lab
+    from skimage.feature import hog
+
     return hog, rgb2lab

@@ -161,7 +161,11 @@ class WrappedLoss(Objective):
     def _gradient(self, value: Tensor, leaf: Tensor) -> Tensor:
         if not value.requires_grad:
             raise InputError(f"{self._label} must be differentiable in its input; its result has no gradient")
-        (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+        try:
+            (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{self._label} must be differentiable in its input; autograd says: {reason}") from error
         return torch.zeros_like(leaf) if gradient is None else gradient
 
     def _arguments(self, queries: Tensor, candidates: Tensor) -> tuple[Any, ...]:

@@ -324,6 +324,8 @@ def hardest(S):
     own = torch.eye(len(S), dtype=torch.bool)
     worse = lambda x: (0.2 + x - x.diag()[:, None]).relu().masked_fill(own, 0).amax(1).sum()
     return worse(S) + worse(S.T)
+def in_place(S):
+    return (0.2 + S - S.diag()[:, None]).sigmoid().fill_diagonal_(0).sum()
 def hinge_rows(S):
     return (0.2 + S - S.diag()[:, None]).relu().masked_fill(torch.eye(len(S), dtype=torch.bool), 0).sum()
 """
@@ -352,6 +354,11 @@ def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Pat
     wrapped = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss, match=message):
         wrapped(torch.rand(6, 6), pair_mask(torch.arange(6)))
+
+
+def test_an_error_of_autograd_is_a_message(others: Path) -> None:
+    with pytest.raises(InputError, match="in_place must be differentiable in its input; autograd says: one of the var"):
+        build("objectives", f"{others}:in_place")(torch.rand(6, 6), pair_mask(torch.arange(6)))
 
 
 def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> None:

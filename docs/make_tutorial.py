@@ -1,0 +1,80 @@
+"""Run docs/tutorial.ipynb from start to end and store its outputs in it.
+
+`--check` writes nothing and exits 1 with a diff when text that it prints differs; pictures are not compared.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from generated_page import write_or_compare
+from ipykernel.kernelspec import write_kernel_spec
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
+QUIET = ("jupyter_client", "jupyter_core", "nbclient", "nbformat", "zmq", "ipykernel")
+"""Packages of Jupyter whose own deprecation warnings say nothing of the tutorial."""
+
+
+def read() -> Any:
+    """Return the notebook as it is stored."""
+    return nbformat.reads(TUTORIAL.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+
+
+def execute(started_in: Path) -> Any:
+    """Return the notebook with new outputs, run by this Python, whatever kernels are registered on the machine."""
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as home, _own_kernel(Path(home)):
+        for module in QUIET:
+            warnings.filterwarnings("ignore", category=DeprecationWarning, module=rf"{module}(\..*)?")
+        warnings.filterwarnings("ignore", message="Jupyter is migrating its paths", category=DeprecationWarning)
+        options = {"metadata": {"path": str(started_in)}}
+        done = NotebookClient(read(), timeout=120, kernel_name="python3", resources=options).execute()
+    for cell in done.cells:
+        cell.metadata.clear()  # times
+    return done
+
+
+@contextmanager
+def _own_kernel(home: Path) -> Iterator[None]:
+    """Register this Python as the only kernel, in a folder."""
+    write_kernel_spec(str(home / "kernels" / "python3"))
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    own = {"JUPYTER_PATH": str(home), "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(home), "PYTHONPATH": paths}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def printed(notebook: Any) -> str:
+    """Return the text of its outputs: what is printed, and the tables."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    texts = (output.get("text") or output.get("data", {}).get("text/html", "") for output in outputs)
+    return "\n".join(text for text in texts if text)
+
+
+def main(arguments: list[str]) -> int:
+    """Store the outputs, or compare the printed text with the stored."""
+    new, old = execute(ROOT), read()
+    if "--check" in arguments:
+        sys.stdout.write("" if printed(new) == printed(old) else f"{printed(old)}\nis now\n{printed(new)}\n")
+        return int(printed(new) != printed(old))
+    new.metadata = old.metadata
+    text: str = nbformat.writes(new)  # type: ignore[no-untyped-call]
+    return write_or_compare(TUTORIAL, f"{text}\n", arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

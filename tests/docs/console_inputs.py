@@ -1,0 +1,147 @@
+"""What the command lines of the documentation assume to be there: small files and runs under the names they use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from console_lines import ROOT
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.studies.study import Study
+from lossscope.studies.study_file import read_study_file
+from lossscope.studies.worker import prepare, work
+from lossscope.training.loop import train
+from lossscope.training.recipe import Recipe
+
+DATA = "scenes:train=60,val=20,test=20,size=16"
+ENCODER = "vsepp:dim=16,words=8,width=4"
+MY_LOSS = """
+def my_loss(S, margin=0.2):
+    return (S - S.diagonal()[:, None] + margin).relu().sum(1) - margin
+"""
+RUNS = {
+    "triplet-seed0": ("triplet-seed0", "scenes-triplet-seed0", "A-seed0", "second"),
+    "triplet-seed1": ("triplet-seed1", "A-seed1"),
+    "triplet-sh-seed0": ("triplet-sh-seed0", "scenes-triplet-sh-seed0", "B-seed0", "first", "mine", "warm"),
+    "triplet-sh-seed1": ("triplet-sh-seed1", "B-seed1"),
+    "ntxent-seed0": ("scenes-ntxent-seed0",),
+}
+"""The names that lines use for a run, by its objective and seed."""
+CHECKPOINTS = {
+    "triplet-seed0": ("b.pt", "saf.pt"),
+    "triplet-sh-seed0": ("BEST.pt", "sgr.pt"),
+    "ntxent-seed0": ("ckpt.pt", "a.pt"),
+}
+DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz")
+FOLDERS = (".", "runs", "studies")
+WRITTEN_AFTER = ("--out", "-o", "--curve", ">")
+STUDIES = ("bleeker2022-small", "li2022-small")
+SMALLER = {
+    r"seeds = .*": "seeds = [0]",
+    r"epochs = \d+": "epochs = 1",
+    r"warmup = \d+": "warmup = 0",
+    r"batch_size = \d+": "batch_size = 16",
+    r"ambiguity = \[.*\]": "ambiguity = [0.4]",
+    r"train=1000,val=250,test=250": "train=40,val=10,test=10",
+    r"width=16,dim=128,words=64": "width=4,dim=8,words=8",
+    r"dim=128,words=64,blocks": "dim=8,words=8,blocks",
+    r"(?s)\[\[objectives\]\][^\[]*?\"(?:Triplet SH|SmoothAP|Unified)\".*?(?=\n\[)": "",
+}
+"""What is smaller in a study: a pattern of its file, and what it becomes."""
+
+
+def small_study(name: str) -> str:
+    """Return a study of studies/ with one seed, one epoch, small data and models, and two losses."""
+    text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+    for pattern, smaller in SMALLER.items():
+        text, changes = re.subn(pattern, smaller, text)
+        assert changes or "ambiguity" in pattern or "blocks" in pattern, f"{name} has no {pattern}"
+    return text
+
+
+def make_inputs(home: Path) -> None:
+    """Write every file and folder that lines name."""
+    for name, labels in RUNS.items():
+        _train(home, name, labels)
+    for seed, name in enumerate(DUMPS):
+        _write_dump(home / name, seed)
+    similarities = np.random.default_rng(0).standard_normal((8, 40))
+    np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
+    np.savez(home / "labels.npz", label=np.full(300, 0.9))
+    (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
+    (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
+    (home / "studies").mkdir()
+    for name in STUDIES:
+        (home / "studies" / f"{name}.toml").write_text(small_study(name), encoding="utf-8")
+        _run_study(home, name)
+    checkpoint = str(home / "ckpt.pt")
+    _write_output(home / "rows.csv", ["cocos", checkpoint, "--format", "csv"])
+    _write_output(home / "field.csv", ["diagram", "--triplet", "cir", "--format", "csv"])
+    _write_output(None, ["cocos", checkpoint, "--curve", str(home / "curve.csv")])
+    for name in ("candidates", "CANDIDATES"):
+        _write_output(None, ["mine", str(home / "runs" / "first"), "--out", str(home / name)])
+
+
+def copy_named(home: Path, words: list[str], to: Path) -> None:
+    """Copy what the words of a line name, alone or within a spec, into its folder; not what the line writes."""
+    read = [word.removeprefix("./") for before, word in pairwise(["", *words]) if before not in WRITTEN_AFTER]
+    read += [f"runs/{Path(word).stem}" for word in words if word.endswith(".toml") and words[2] != "run"]
+    parts = [source for folder in FOLDERS for source in (home / folder).iterdir() if source.name not in FOLDERS]
+    for source in parts:
+        name = source.relative_to(home).as_posix()
+        if any(_names(word, name) for word in read):
+            (to / name).parent.mkdir(exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy)(source, to / name)
+
+
+def _names(word: str, name: str) -> bool:
+    if word == "runs/*":
+        word = "runs/triplet-*seed?"  # of all runs those of two systems, each under one name
+    return fnmatch(name, word) if "*" in word else bool(re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w-])", word))
+
+
+def example(page: str, name: str) -> str:
+    """Return the Python block of a page that begins with `# NAME`."""
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+    (block,) = (block for block in blocks if block.startswith(f"# {name}\n"))
+    return str(block)
+
+
+def _train(home: Path, name: str, labels: tuple[str, ...]) -> None:
+    objective, _, seed = name.rpartition("-seed")
+    recipe = Recipe(
+        data=DATA, encoder=ENCODER, objective=objective, epochs=2, batch_size=32, lr=0.002, seed=int(seed), warmup=1
+    )
+    run = train(recipe, home / "trained" / name).path
+    for label in labels:
+        shutil.copytree(run, home / "runs" / label)
+    for label in CHECKPOINTS.get(name, ()):
+        shutil.copy(run / "best.pt", home / label)
+
+
+def _write_dump(path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    caption_image = np.repeat(np.arange(100), 2)
+    images = np.random.default_rng(9).standard_normal((100, 16))
+    captions = images[caption_image] + rng.standard_normal((200, 16))
+    np.savez(path, images=images, captions=captions, caption_image=caption_image)
+
+
+def _run_study(home: Path, name: str) -> None:
+    study = Study.begin(home / "runs" / name, read_study_file(home / "studies" / f"{name}.toml"))
+    prepare(study)
+    for run in study.grid.runs:
+        work(study.path, run.key)
+
+
+def _write_output(path: Path | None, words: list[str]) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    if path is not None:
+        path.write_text(result.stdout, encoding="utf-8")

@@ -1,0 +1,46 @@
+"""The command lines that README, docs/, CONTRIBUTING.md and the --help of commands show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.M | re.S)
+_COMMENT = re.compile(r"\s+#.*$")
+
+
+@dataclass(frozen=True)
+class ConsoleLine:
+    """A line that a reader may type."""
+
+    text: str  # without prompt and comment
+    page: str
+    output: str  # what the page shows below it; empty where it shows nothing
+
+
+def pages() -> list[Path]:
+    """Return the pages with command lines; those that are made of --help are read from --help."""
+    docs = [page for page in (ROOT / "docs").rglob("*.md") if not page.name.endswith(".in.md")]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(docs)]
+
+
+def lines_of(page: Path) -> Iterator[ConsoleLine]:
+    """Yield the lines of the blocks of a page: all, or of a block with prompts those with one."""
+    for _, language, block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language not in ("sh", "console"):
+            continue
+        block = block.replace("\\\n", " ")
+        prompts = block.startswith("$ ")
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:] if prompts else block.splitlines():
+            text, _, output = part.partition("\n")
+            if text.strip():
+                yield ConsoleLine(_COMMENT.sub("", text).strip(), page.name, output)
+
+
+def all_lines() -> dict[str, ConsoleLine]:
+    """Return every line once, by its text; one that is shown with its output before one without."""
+    found = [line for page in pages() for line in lines_of(page)]
+    return {line.text: line for line in sorted(found, key=lambda line: bool(line.output))}

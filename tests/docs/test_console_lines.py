@@ -1,0 +1,135 @@
+"""Does every command line that README, docs/, CONTRIBUTING.md and --help show do what it says?
+
+Each is run in a folder of its own that holds what the text assumes (console_inputs.py). `REDUCED` makes long ones
+small, `NOT_RUN` has those that cannot be run here; their options are parsed. A line in neither is run as written.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import make_commands
+import pytest
+from console_inputs import DATA, ENCODER, copy_named, make_inputs
+from console_lines import all_lines, pages
+from lossscope_cli import app
+from typer.main import get_command
+from typer.testing import CliRunner
+
+REDUCED = {
+    r"report runs/li2022-small": ("report runs/bleeker2022-small", "a second study is reported"),
+    r"(^lossscope train .*--data )scenes(?= )": (rf"\g<1>{DATA}", "2,000 pictures are painted"),
+    r"(--encoder )vsepp(:width=16)?(?= )": (rf"\g<1>{ENCODER}", "the size of the inputs' models"),
+    r"(^lossscope train (?!.*--epochs)(?!.*--resume).*)": (r"\g<1> --epochs 1", "30 epochs"),
+    r"--epochs \d+(?=.* --lr 0.002$)": ("--epochs 1", "several epochs"),
+    r"--processes 4": ("--processes 1", "four processes start"),
+    r"(^lossscope check \./my_loss.*MyLoss)$": (r"\g<1> --processes 1", "two processes start"),
+    r"(?<=study run )(\w+-small)\b": (r"studies/\g<1>.toml", "minutes to an hour of training"),
+    r"(^lossscope probe )tiny": (r"\g<1>ckpt.pt", "all probes on 3,000 captions"),
+    r"ntxent:tau=0\.02\.\.0\.2/10": ("ntxent:tau=0.02..0.2/3", "ten temperatures"),
+}
+"""Pattern -> what it becomes, and what would be long."""
+PUBLISHED = "a published model or real data; tests/encoders and tests/datasets open such files"
+PICKLES = "a file of the authors; tests/cli/test_data.py converts small ones"
+ONE_FILE = "the file above it; test_contributing.py runs it"
+NOT_RUN = {
+    r"make .*|pip install .*": "the set-up itself; .ci/run is `make test`",
+    r"lossscope demo.*": "minutes; tests/studies/test_demo.py runs a smaller file of the same command",
+    r"torchrun .*": "starts processes with options that the reader fills in; tests/training runs torchrun",
+    r"cd report/latex .*": "pdflatex; tests/report runs it where it is installed",
+    r"lossscope convert .*": PUBLISHED,
+    r"lossscope (cocos|eval) (model_best|scan\.pt|clip-vit|ViT-B-32|epoch_32|xvlm|saf\.pth).*": PUBLISHED,
+    r"lossscope train --preset .*": PUBLISHED,
+    r"lossscope (train|data features) .*(karpathy|coco):root=DIR.*": "real data; tests/datasets reads small folders",
+    r"lossscope study run studies/bleeker2022-vsepp\.toml .*": "Flickr30k, a cluster; tests/studies has both small",
+    r"lossscope data (ecir|msrvtt) .*": PICKLES,
+    r"lossscope data (synthetic-experts|random-words) .*": "captions of MSR-VTT; tests/cli/test_data.py has small ones",
+    r"lossscope .*\./clip\.py:.*": "open_clip, which needs torchvision; tests/objectives has its losses' form",
+    r"lossscope .*(toy_|toy-|runs/toy).*": ONE_FILE,
+}
+"""Pattern -> what a line needs that is not here."""
+
+
+def _examples() -> dict[str, str]:
+    """Return every line once, with the output that is shown below it."""
+    shown = {line.text: line.output for line in all_lines().values()}
+    of_help = [line for _, command in make_commands.commands() for line in make_commands.examples(command)]
+    return dict.fromkeys(of_help, "") | shown
+
+
+def _reduce(line: str) -> str:
+    for pattern, (smaller, _) in REDUCED.items():
+        line = re.sub(pattern, smaller, line)
+    return line
+
+
+LINES = _examples()
+NOT_RUN_LINES = {line for line in LINES if any(re.fullmatch(pattern, line) for pattern in NOT_RUN)}
+RUN_LINES = {_reduce(line): line for line in LINES if line not in NOT_RUN_LINES}
+"""What is run, once: the reduced line, and one of the lines that it stands for."""
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("inputs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOSSSCOPE_CACHE", str(home / "cache"))
+        patch.setenv("COLUMNS", "120")
+        make_inputs(home)
+        yield home
+
+
+def _run(line: str) -> Any:
+    """Run a line as a shell would: names with * are expanded, > writes a file."""
+    command, _, file = line.partition(" > ")
+    words = [
+        str(name)
+        for word in shlex.split(command)[1:]
+        for name in (sorted(Path().glob(word)) if "*" in word else [word])
+    ]
+    result = CliRunner().invoke(app, words)
+    if file:
+        Path(file).write_text(result.stdout, encoding="utf-8")
+    return result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", RUN_LINES, ids=str)
+def test_a_line_runs(line: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOSSSCOPE_CACHE", str(inputs / "cache"))
+    copy_named(inputs, shlex.split(line), tmp_path)
+    result = _run(line)
+    assert result.exit_code == 0, f"{line}, for {RUN_LINES[line]}\n{result.output}"
+    if LINES[RUN_LINES[line]]:
+        assert result.stdout == LINES[RUN_LINES[line]], "the page shows other output"
+
+
+@pytest.mark.parametrize("line", sorted(line for line in NOT_RUN_LINES if line.startswith("lossscope ")))
+def test_a_line_that_is_not_run_has_options_that_exist(line: str) -> None:
+    command, words = get_command(app), shlex.split(line)[1:]
+    if words[0] == "toy-gap":
+        return
+    while hasattr(command, "commands"):
+        command, words = command.commands[words[0]], words[1:]
+    with command.make_context(command.name, words):
+        pass
+
+
+@pytest.mark.parametrize("table", [REDUCED, NOT_RUN], ids=["REDUCED", "NOT_RUN"])
+def test_the_tables_have_no_line_that_is_gone(table: dict[str, Any]) -> None:
+    assert not [pattern for pattern in table if not any(re.search(pattern, line) for line in LINES)]
+
+
+def test_commands_are_in_blocks_that_say_what_they_are() -> None:
+    for page in pages():
+        text = re.sub(r"^```(?:sh|console)\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        assert not re.findall(r"^(?:\$ )?lossscope [a-z-]+ -?.*\.(?:pt|npz|toml)\b.*$", text, re.M), page
+
+
+def test_there_are_lines_of_every_page() -> None:
+    assert len(LINES) > 140 and sum(bool(output) for output in LINES.values()) >= 1
