@@ -7,6 +7,7 @@ stopped resumes), reports them, draws the diagrams and writes figures/README.md.
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import subprocess
 import sys
@@ -156,7 +157,7 @@ def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: d
     if isinstance(picture, ReportPicture):
         shutil.copy(reports[picture.study] / "figures" / f"{picture.report_name}.png", file)
         command = f"lossscope report runs/{picture.study}"
-        return f"| ![]({picture.name}.png) | {picture.caption}; `{command}` |"
+        return f"| ![{picture.caption}]({picture.name}.png) | {picture.caption}; `{command}` |"
     arguments = picture.command.format(runs=runs.name, out=file).split()  # commands that anybody can repeat
     if "--curve" not in arguments:
         arguments += ["-o", str(file)]
@@ -166,7 +167,7 @@ def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: d
     for extra in FIGURES.glob(f"{picture.name}-*.png"):  # further pictures of the command
         extra.unlink()
     command = picture.command.format(runs="runs", out="eps_curve.png")
-    return f"| ![]({picture.name}.png) | {picture.caption}; `lossscope {command}` |"
+    return f"| ![{picture.caption}]({picture.name}.png) | {picture.caption}; `lossscope {command}` |"
 
 
 def reports_readme(runs: Path) -> str:
@@ -187,12 +188,16 @@ def reports_readme(runs: Path) -> str:
         for row in pairs.to_dict("records")
     )
     taus = "\n".join(
-        f"| {row['panel']} | {row['direction']} | {row['tau']:.2f} | {row['low']:.2f} to {row['high']:.2f} | "
+        f"| {row['panel']} | {row['direction']} | {row['tau']:.2f} | {_interval(row['low'], row['high'])} | "
         f"{row['verdict']} |"
         for row in associations.to_dict("records")
     )
     differences = {"better": _differences(better), "worse": _differences(worse)}
     return REPORTS_README.format(**differences, lines=lines, taus=taus, rates=rates)
+
+
+def _interval(low: float, high: float) -> str:
+    return "–" if math.isnan(low) else f"{low:.2f} to {high:.2f}"
 
 
 def _differences(rows: pd.DataFrame) -> str:
@@ -232,8 +237,8 @@ Which pairs of an image and a caption of another image are true is known of scen
 {lines}
 
 Over all four losses the rule is weaker. Kendall's τ: over pairs of runs of different losses, the share in which the one
-that counts more retrieves better less the share in which the one that counts fewer does; interval over trainings of
-these losses, three of each:
+that counts more retrieves better less the share in which the one that counts fewer does. Three trainings of each loss
+are too few for an interval, and for a verdict, of which five are needed:
 
 | models | direction | Kendall's τ | 95 % | |
 |---|---|--:|--:|---|
@@ -243,7 +248,7 @@ SmoothAP counts triplets of batches of 32 images with all captions, the others n
 steps is that of the images. All models are small, trained from scratch for ten epochs: what is shown is what these
 losses do within that budget, not where they end with pretrained towers.
 
-![](../figures/count_recall.png)
+![Counts against rsum, a panel for each model and rate](../figures/count_recall.png)
 """
 HEAD = """# Gallery
 

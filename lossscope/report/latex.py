@@ -16,6 +16,10 @@ _MAIN = r"""\documentclass{article}
 \usepackage[margin=2.5cm]{geometry}
 \usepackage{booktabs}
 \usepackage{graphicx}
+%% a picture at most as wide as the text; its name where the file is not beside this one
+\newcommand{\shownpicture}[1]{\IfFileExists{#1}%%
+  {\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{\includegraphics{#1}}}%%
+  {\fbox{\texttt{\detokenize{#1}} is not in this folder}}}
 \title{%s}
 \date{}
 \begin{document}
@@ -61,8 +65,7 @@ def _findings(answer: Answer) -> list[str]:
 def _figure(picture: Picture) -> str:
     return (
         "\\begin{figure}[htbp]\n\\centering\n"
-        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}"
-        rf"{{\includegraphics{{{picture.name}.pdf}}}}"
+        rf"\shownpicture{{{picture.name}.pdf}}"
         "\n"
         rf"\caption{{{formats.latex_text(picture.caption)}}}\label{{fig:{picture.name}}}"
         "\n\\end{figure}"

@@ -161,7 +161,7 @@ def test_latex_is_escaped_and_inputs_every_item(folder):
     text = (folder / "latex" / "main.tex").read_text(encoding="utf-8")
     assert r"\section{First \& best}" in text
     assert r"\input{numbers}" in text
-    assert r"\includegraphics{line.pdf}" in text
+    assert r"\shownpicture{line.pdf}" in text
     assert r"z\_1" in text
 
 
@@ -338,7 +338,7 @@ def test_titles_labels_and_captions_are_text_not_tags(chart_folder, chart_page, 
 
 def test_folded_items_are_in_latex_and_charts_are_not(chart_folder):
     text = (chart_folder / "latex" / "main.tex").read_text(encoding="utf-8")
-    assert r"\input{folded}" in text and r"\includegraphics{also.pdf}" in text
+    assert r"\input{folded}" in text and r"\shownpicture{also.pdf}" in text
     assert "eps" not in text and "tau" not in text
 
 
