@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,5 +96,14 @@ def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embed
         "origin": embedded.fingerprint,
         "split": embedded.split,
         **asdict(sweep),
+        **_plugin_files((*sweep.objectives, *sweep.probes)),
     }
     return Frame.open(folder, command)
+
+
+def _plugin_files(specs: Iterable[Any]) -> dict[str, Any]:
+    """Return the fingerprints of the Python files that specs name: a frame is of their content, not of their names."""
+    from lossscope.io.files import fingerprint
+
+    files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
+    return {"plugins": {file: fingerprint(Path(file).expanduser()) for file in sorted(files)}} if files else {}

@@ -19,7 +19,7 @@ from .engine.sweep import Sweep
 from .errors import InputError
 from .io.files import fingerprint_of
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
-from .registry import require_trusted
+from .registry import require_trusted, spec_of
 from .sources.base import load
 
 if TYPE_CHECKING:
@@ -110,8 +110,17 @@ def _objectives(given: Sequence[ObjectiveLike], trained_with: str | None) -> tup
     """Return the specs of those given, ranges expanded, and losses as they are."""
     if not given:
         return objective_specs(None, trained_with)
-    expanded = (objective_specs([one], None) if isinstance(one, str) else (as_objective(one),) for one in given)
-    return tuple(dict.fromkeys(one for several in expanded for one in several))
+    chosen: dict[str, ObjectiveLike] = {}
+    for one in given:
+        expanded = objective_specs([one], None) if isinstance(one, str) else (as_objective(one),)
+        for objective in expanded:
+            name = objective if isinstance(objective, str) else spec_of(objective)
+            if chosen.setdefault(name, objective) is not objective and not isinstance(objective, str):
+                raise InputError(
+                    f"objectives must have different names; got {name} twice. Give each function or class a __name__ "
+                    "of its own, or diagnose them one by one"
+                )
+    return tuple(chosen.values())
 
 
 def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> SplitEmbeddings:

@@ -105,6 +105,12 @@ class SweepPlan:
                 place = order.index(statistic.name) + 1
         return {name: units[name] for name in order}
 
+    @cached_property
+    def totals(self) -> frozenset[str]:
+        """Statistics that are numbers of a whole batch, not means over its queries."""
+        every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
+        return frozenset(one.name for one in every if one.reducer in ("sum", "zeros", "true"))
+
     def units_of(self, rows: pd.DataFrame) -> dict[str, str]:
         """Return the units of all statistics in rows of batches: the layers of a model are known from its rows only."""
         reported = frozenset[str]().union(*reported_statistics(rows)[0])

@@ -99,7 +99,7 @@ class Sweep(SweepOptions):
             if done:
                 batches = [frame.read()]
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
-        summary = summarise(rows, self.plan.units_of(rows)) if len(rows) else pd.DataFrame()
+        summary = summarise(rows, self.plan.units_of(rows), self.plan.totals) if len(rows) else pd.DataFrame()
         return SweepResult(summary, rows, queries, frame if processes.main else None)
 
     def uses_tiles(self, embedded: SplitEmbeddings) -> bool:

@@ -17,9 +17,9 @@ COLUMNS = ("queries", "items", "batch_size", "convention")  # of the rows of bat
 class BatchGroup:
     """The batches that are averaged: how much each counts, and which of them have full size.
 
-    The mean is weighted by the queries of the batches. The deviation is that of full batches: a last one with fewer
-    items, whose count is another, would be most of it. Convention `released` is as published: every batch counts alike
-    in both.
+    The mean is weighted by the queries of the batches; that of totals of a batch is over full batches. So is the
+    deviation: a last batch with fewer items, whose count is another, would be most of it. Convention `released` is as
+    published: every batch counts alike in all three.
     """
 
     weights: Floats  # (n,) of the batches in the mean
@@ -44,6 +44,12 @@ class BatchGroup:
         equal = (weights == weights[0]).all()  # then the plain mean, which is not rounded by weights
         mean: Floats = kept.mean(0) if equal else np.average(kept, axis=0, weights=weights)
         return mean
+
+    def mean_of_totals(self, totals: Floats) -> Floats:
+        """Return the mean of numbers of a whole batch, such as its idle queries, over full batches."""
+        return BatchGroup(self.full.astype(float), self.full, self.short_batch).mean(
+            np.where(self.full, totals, np.nan)
+        )
 
     def std(self, values: Floats) -> Floats:
         """Return the population deviation over full batches with finite values; NaN of fewer than two."""

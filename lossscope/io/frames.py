@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
         )
 
 
-def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
+def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[str] = ()) -> pd.DataFrame:
     """Return summary rows (columns SUMMARY) of wide rows of batches: mean and population std of each statistic.
 
     n is the number of batches, n_defined of those in the mean, in which the statistic is finite, and n_spread of those
@@ -170,6 +170,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
     Args:
         rows: wide rows, as in the parts of a Frame.
         units: statistic -> unit, in the order of the summary rows.
+        totals: statistics that are numbers of a whole batch, such as C_B and C_0.
     """
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
@@ -187,7 +188,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str]) -> pd.DataFrame:
                 **keys,
                 "statistic": names[column],
                 "unit": units[names[column]],
-                "mean": float(averaged.mean(of_batches)),
+                "mean": float((averaged.mean_of_totals if names[column] in totals else averaged.mean)(of_batches)),
                 "std": float(averaged.std(of_batches)),
                 "n": len(of_batches),
                 "n_defined": int(np.isfinite(of_batches).sum()),

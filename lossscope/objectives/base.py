@@ -7,7 +7,7 @@ Shapes: q queries, c candidates, p positives of one query (padded); rows are que
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import torch
@@ -59,9 +59,9 @@ class Objective(Protocol):
         return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.needs_warmup else None
 
     @property
-    def state_key(self) -> Hashable:
-        """What W depends on besides S, the mask and the fields, such as a learnt temperature; () for most."""
-        return ()
+    def depends_on_batch_size(self) -> bool:
+        """Whether W shrinks as batches grow, so that its weights have no unit."""
+        return False
 
     @property
     def rows_sum_to_zero(self) -> bool:

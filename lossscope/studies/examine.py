@@ -30,7 +30,7 @@ from lossscope.training.recipe_files import read_recipe
 
 from .study_file import ExamineConfig
 
-SCHEMA = "lossscope.evaluation/1"
+SCHEMA = "lossscope.evaluation/2"
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
 
 

@@ -98,7 +98,8 @@ def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams
 
     Coupled relative objectives, which cannot be drawn without a batch, are left out.
     """
-    labels = results.runs.drop_duplicates("objective_label").set_index("objective_label")["spec"]
+    done = results.runs[results.runs["status"] == "done"]  # a loss whose runs failed may be none that can be called
+    labels = done.drop_duplicates("objective_label").set_index("objective_label")["spec"]
     specs = {str(label): str(spec) for label, spec in labels.items()}
     for spec in dict.fromkeys(spec for config in reports for spec in config.objectives):
         specs.setdefault(short_spec(build("objectives", spec)), spec)

@@ -89,7 +89,7 @@ def _side(rows: pd.DataFrame) -> Side:
         direction,
         means,
         f"of {most}{size - 1:g} negatives" if in_batch else "negatives",
-        f"of {most or 'the '}{size:g} queries of a batch" if queried else "queries of a batch",
+        f"of {'at most' if row['n'] < 2 else 'the'} {size:g} queries of a batch" if queried else "queries of a batch",
     )
 
 

@@ -51,6 +51,9 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
         each = f", {span(counts)} {per} each" if counts else ""
         alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
         return f"mean ± sample standard deviation over n = {span(sizes)} runs (seeds){alone}{each}"
+    several = sorted({int(n) for n in rows["n"].dropna() if n > 1})
+    if not counts and several:
+        return f"mean over n = {span(several)} {per}, of which one has full size, so that there is no deviation"
     if not counts:
         return "one measurement"
     return f"mean ± population sd over n = {span(counts)} {per}{without}"

@@ -132,7 +132,9 @@ def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[st
         values = part[row["statistic"]].dropna()
         assert row["n"] == len(part)
         assert row["n_defined"] == len(values)
-        weights = part.loc[values.index, "queries"]
+        total = row["statistic"] in ("C_B", "C_0", "skipped")  # of full batches alone
+        full = part["items"] == part["items"].max()
+        weights = full.astype(float) if total else part.loc[values.index, "queries"]
         assert row["mean"] == (pytest.approx(np.average(values, weights=weights)) if len(values) else None)
     assert frame.manifest()["done"]
     assert document(lossscope(*words)) == report

@@ -120,7 +120,8 @@ def test_the_summary_is_the_population_mean_over_batches(embedded: SplitEmbeddin
     counts, full = of_t2i["C_B"], of_t2i["queries"] == 8
     assert list(summary) == list(SUMMARY)
     assert of_t2i["queries"].tolist() == [8] * 7 + [4]
-    assert value(summary, "C_B", "t2i") == pytest.approx(np.average(counts, weights=of_t2i["queries"]))
+    assert value(summary, "C_B", "t2i") == pytest.approx(counts[full].mean())
+    assert value(summary, "C_q_all", "t2i") == pytest.approx(np.average(of_t2i["C_q_all"], weights=of_t2i["queries"]))
     assert value(summary, "C_B", "t2i", "std") == pytest.approx(counts[full].std(ddof=0))
     assert (value(summary, "C_B", "t2i", "n"), len(counts), value(summary, "C_B", "t2i", "n_spread")) == (8, 8, 7)
     assert set(summary["short_batch"]) == {4}

@@ -32,6 +32,13 @@ def test_the_short_batch_is_in_no_deviation_and_is_named() -> None:
     assert float(group.mean(values)) == pytest.approx((128 * 10 + 128 * 12 + 80 * 3) / 336)
 
 
+def test_totals_of_a_batch_are_averaged_over_full_batches() -> None:
+    group = BatchGroup.of(rows([128, 128, 80]))
+    assert float(group.mean_of_totals(np.array([128.0, 128.0, 80.0]))) == 128.0
+    assert float(BatchGroup.of(rows([128, 80], "released")).mean_of_totals(np.array([128.0, 80.0]))) == 104.0
+    assert float(BatchGroup.of(rows([80])).mean_of_totals(np.array([80.0]))) == 80.0
+
+
 def test_as_published_every_batch_counts_alike() -> None:
     group = BatchGroup.of(rows([128, 128, 80], "released"))
     values = np.array([10.0, 12.0, 3.0])

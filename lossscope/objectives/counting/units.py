@@ -18,6 +18,7 @@ from lossscope.registry import short_spec
 from ..base import Objective
 
 _LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
+_NEAR, _APART = 1e-4, 3.0  # how far from saturation, and how many times as large, a weight may be to be a unit
 _POINTS = 9  # along each side of the grid on which the largest weight is measured
 
 
@@ -63,29 +64,37 @@ def saturated_weight(objective: Objective) -> float:
     Raises InputError where that is no scale of the loss: 0, not finite, or far below its largest weight.
     """
     _require_scale(cast(Hashable, objective))
-    return _measure(cast(Hashable, objective), objective.state_key)
+    return _weight_at(objective, 1.0)
 
 
-@lru_cache(maxsize=256)
-def _measure(key: Hashable, state: Hashable) -> float:
-    """|dL/ds₋| at s₊ = −1, s₋ = +1 of an objective, a frozen dataclass, in a state."""
+def _weight_at(objective: Objective, end: float) -> float:
+    """|dL/ds₋| of a query with two candidates at s₊ = −end, s₋ = end, as the loss is now."""
     with torch.inference_mode(False):
-        end = torch.ones(1, dtype=torch.float64)
-        return abs(float(two_candidate_weights(cast(Objective, key), -end, end)[0, 1]))
+        s = torch.full((1,), end, dtype=torch.float64)
+        return abs(float(two_candidate_weights(objective, -s, s)[0, 1]))
 
 
 @lru_cache(maxsize=256)
 def _require_scale(key: Hashable) -> None:
+    """Raise InputError unless an objective, a frozen dataclass, has a saturated weight."""
     objective = cast(Objective, key)
-    weight = _measure(key, objective.state_key)
+    if objective.depends_on_batch_size:
+        raise InputError(
+            f"weights in the unit relative need a loss that adds or averages over queries; {short_spec(objective)} "
+            "averages over all pairs of a batch, so that its weights shrink as batches grow. Multiply it by the batch "
+            "size, or count dL/ds itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
+        )
+    weight, near = _weight_at(objective, 1.0), _weight_at(objective, 1 - _NEAR)
     with torch.inference_mode(False):
         steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
         s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
         largest = float(two_candidate_weights(objective, s_pos, s_neg)[:, 1].abs().max())
-    if not (weight > 0 and _LEAST * largest <= weight < torch.inf):
+    saturates = weight > 0 and near / _APART < weight < near * _APART
+    if not (saturates and _LEAST * largest <= weight < torch.inf):
         raise InputError(
             f"weights in the unit relative need a loss whose weight saturates; that of {short_spec(objective)} is "
-            f"{weight:.3g} at s₊ = −1, s₋ = +1, and up to {largest:.3g} elsewhere. Use --unit cosine"
+            f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. Count dL/ds "
+            "itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
         )
 
 

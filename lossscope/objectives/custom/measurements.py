@@ -42,14 +42,19 @@ def describe_misfit(value: ValueOfPairs, gradient: GradientOfPairs, on_embedding
     return None
 
 
-def averages_over_pairs(gradient: GradientOfPairs) -> bool:
-    """Whether n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it."""
+def measure_average(gradient: GradientOfPairs) -> int:
+    """Return the power of 1/B in F: 1 for a mean over the B pairs, 2 over all B x B entries, else 0.
+
+    n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it, or both squared.
+    """
     alone = gradient(*opposite_pairs(_PAIRS, 0)).abs().sum()
-    for times, low, high in ((1, 0.3, 0.65), (3, 0.1, 0.35)):
+    ratios = []
+    for times in (1, 3):
         W = gradient(*opposite_pairs(_PAIRS, _PAIRS * times))
-        if not low < float(W[:_PAIRS, :_PAIRS].abs().sum() / alone) < high:
-            return False
-    return True
+        ratios.append(float(W[:_PAIRS, :_PAIRS].abs().sum() / alone))
+    if 0.3 < ratios[0] < 0.65 and 0.1 < ratios[1] < 0.35:
+        return 1
+    return 2 if 0.15 < ratios[0] <= 0.3 and ratios[1] <= 0.1 else 0
 
 
 def measure_directions(gradient: GradientOfPairs) -> tuple[CountedDirection, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -14,14 +16,16 @@ from torch import Tensor, nn
 
 from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask, normalise, pair_mask
-from lossscope.core.types import DIRECTIONS, REDUCTIONS, CountedDirection, Reduction, WeightUnit
+from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction, WeightUnit
 from lossscope.core.weights import Weights
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective
 from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
-from .measurements import averages_over_pairs, describe_misfit, measure_directions
+from .measurements import describe_misfit, measure_average, measure_directions
 from .signature import CALL_HINTS, CallForm, constructor_parameters
+
+_SMALL = 1_000_000  # numbers of a module that is copied at each call
 
 
 @dataclass(frozen=True)
@@ -72,15 +76,24 @@ class WrappedLoss(Objective):
         """`lossscope_reduction` of the loss; else `mean` if F averages over the batch, as measured, or `sum` if not."""
         declared = getattr(self.target, "lossscope_reduction", None)
         if declared is not None:
-            if declared not in REDUCTIONS:
-                raise SpecError(f"lossscope_reduction must be one of {', '.join(REDUCTIONS)}; got {declared!r}")
+            if declared not in ("sum", "mean"):
+                raise SpecError(f"lossscope_reduction must be sum or mean; got {declared!r}")
             return typing.cast(Reduction, declared)
         return "mean" if self._per_query or self.averages else "sum"
 
     @cached_property
     def averages(self) -> bool:
         """Whether F averages over the pairs of a batch, as measured."""
-        return averages_over_pairs(self._gradient_of_pairs)
+        return self._power_of_batch == 1
+
+    @property
+    def depends_on_batch_size(self) -> bool:
+        """Whether F averages over all B x B entries of S, so that W shrinks as batches grow; no unit mends that."""
+        return self._power_of_batch == 2
+
+    @cached_property
+    def _power_of_batch(self) -> int:
+        return measure_average(self._gradient_of_pairs)
 
     @cached_property
     def counted_directions(self) -> tuple[CountedDirection, ...]:  # type: ignore[override]
@@ -126,15 +139,15 @@ class WrappedLoss(Objective):
         """Return F, () or (q,), and dF/dS (q, c), in float64."""
         S = S.detach().double()
         if self.call_form == "S":
-            leaf = S.requires_grad_()
-            value = self._run((leaf,))
+            leaf = S.clone().requires_grad_()
+            value = self._run((leaf.clone(),))  # a loss may write into its argument
             return value.detach(), self._gradient(value, leaf)
         if "queries" in mask.info:
             queries, candidates = (normalise(mask.info[name].detach().double()) for name in ("queries", "candidates"))
         else:
             queries, candidates = vectors_with_similarities(S)
         leaf, long_candidates = append_axes(queries, candidates)
-        value = self._run(self._arguments(leaf, long_candidates))
+        value = self._run(self._arguments(leaf.clone(), long_candidates))
         return value.detach(), self._gradient(value, leaf)[:, queries.shape[1] :] / AXES
 
     def _gradient_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
@@ -183,7 +196,8 @@ class WrappedLoss(Objective):
         """Run the user's code. Raises InputError unless it returns a finite tensor, one number or one a query."""
         options = {name: getattr(self, name) for name in self.call_options}
         try:
-            value = self._current(arguments)(*arguments, **options)
+            with contextlib.redirect_stdout(sys.stderr):  # stdout has the results
+                value = self._current(arguments)(*arguments, **options)
         except Exception as error:
             raise InputError(
                 f"{self._label} must run on its input; it raised {type(error).__name__}: {error}"
@@ -191,30 +205,35 @@ class WrappedLoss(Objective):
             ) from error
         if isinstance(value, Mapping) and len(value) == 1:
             value = next(iter(value.values()))
-        if not isinstance(value, Tensor) or value.ndim > 1:
+        first = arguments[0]
+        pairs = len(first[0]["sentence_embedding"] if isinstance(first, list) else first)
+        if isinstance(value, Tensor) and value.numel() == 1:
+            value = value.reshape(())
+        if not isinstance(value, Tensor) or value.shape not in ((), (pairs,)):
             got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-            raise InputError(f"{self._label} must return one number, or one a query; got {got}")
+            raise InputError(f"{self._label} must return one number, or one a query, ({pairs},); got {got}")
         if not bool(torch.isfinite(value).all()):
             raise InputError(f"{self._label} must return finite numbers; got {float(value.detach().sum())}")
         return value
 
-    @property
-    def state_key(self) -> tuple[float, ...]:
-        """Sums of the parameters and buffers of the user's module, which a training may change."""
-        if not isinstance(self.target, nn.Module):
-            return ()
-        numbers = [x.detach().double() for x in self.target.state_dict().values()]
-        return tuple(float(sum_) for x in numbers for sum_ in (x.sum(), x.square().sum()))
-
     def _current(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return what is called: a module has the present parameters of the user's, on the device of the input."""
+        """Return what is called: a copy of the user's module as it is now, in float64 on the device of the input.
+
+        A module of many parameters is copied once, and then given the present ones.
+        """
         loss = self._callable
-        if isinstance(loss, nn.Module):
-            first = arguments[0]
-            loss.to((first[0]["sentence_embedding"] if isinstance(first, list) else first).device)
-            if isinstance(self.target, nn.Module):
-                loss.load_state_dict(self.target.state_dict())
-        return loss
+        if not isinstance(loss, nn.Module):
+            return loss
+        if isinstance(self.target, nn.Module) and self._is_small:
+            loss = copy.deepcopy(self.target).double()
+        elif isinstance(self.target, nn.Module):
+            loss.load_state_dict(self.target.state_dict())
+        first = arguments[0]
+        return loss.to((first[0]["sentence_embedding"] if isinstance(first, list) else first).device)
+
+    @cached_property
+    def _is_small(self) -> bool:
+        return bool(sum(x.numel() for x in self.target.state_dict().values()) <= _SMALL)
 
     @cached_property
     def _callable(self) -> Callable[..., Any]:

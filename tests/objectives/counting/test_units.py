@@ -79,7 +79,7 @@ def test_the_saturated_weight_is_measured(spec: str, weight: float) -> None:
 
 
 def test_a_loss_whose_weight_falls_again_has_no_relative_unit(embedded: SplitEmbeddings, losses: str) -> None:
-    with pytest.raises(InputError, match=r"smoothap is .* at s₊ = −1, s₋ = \+1, and up to .* Use --unit cosine"):
+    with pytest.raises(InputError, match=r"smoothap is 0 at s₊ = −1, s₋ = \+1, .* --unit cosine"):
         summary(embedded, "smoothap", unit="relative")
     with pytest.raises(InputError, match="whose weight saturates"):
         summary(embedded, f"{losses}:flat")

@@ -17,6 +17,8 @@ from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
+from lossscope.objectives.counting.units import saturated_weight
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.embeddings import vectors_with_similarities
 from lossscope.registry import build, spec_of
 from lossscope.sources.base import load
@@ -225,7 +227,7 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
         ("Hinge", SpecError, "needs margin"),
         ("on_s:tau=x", SpecError, "must be float; got 'x'"),
         ("no_gradient", InputError, "has no gradient"),
-        ("a_matrix", InputError, r"one number, or one a query; got \(\d, \d\)"),
+        ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
         ("raises", InputError, "raised RuntimeError: boom"),
         ("is_nan", InputError, "finite numbers; got nan"),
     ],
@@ -324,6 +326,21 @@ def hardest(S):
     own = torch.eye(len(S), dtype=torch.bool)
     worse = lambda x: (0.2 + x - x.diag()[:, None]).relu().masked_fill(own, 0).amax(1).sum()
     return worse(S) + worse(S.T)
+def of_shape_one(S): return rows(S)[None]
+def of_two_batches(S): return torch.cat([rows(S)[None]] * 2 * len(S))
+def over_entries(S):
+    own = torch.eye(len(S), dtype=torch.bool)
+    return (0.2 + S - S.diag()[:, None]).relu().masked_fill(own, 0).mean()
+def euclidean(image_emb, text_emb):
+    d = torch.cdist(image_emb, text_emb)
+    own = torch.eye(len(d), dtype=torch.bool)
+    return d.diag().mean() + (1 - d).relu().masked_fill(own, 0).sum() / len(d)
+def writing(S, tau=0.1):
+    S /= tau
+    return F.cross_entropy(S, torch.arange(len(S)))
+def printing(S):
+    print("a loss that prints")
+    return rows(S)
 def in_place(S):
     return (0.2 + S - S.diag()[:, None]).sigmoid().fill_diagonal_(0).sum()
 def hinge_rows(S):
@@ -354,6 +371,66 @@ def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Pat
     wrapped = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss, match=message):
         wrapped(torch.rand(6, 6), pair_mask(torch.arange(6)))
+
+
+def test_a_loss_of_shape_one_is_one_number(others: Path) -> None:
+    S, mask = torch.rand(6, 6), pair_mask(torch.arange(6))
+    one, plain = (build("objectives", f"{others}:{name}") for name in ("of_shape_one", "rows"))
+    assert torch.equal(one(S, mask).W, plain(S, mask).W)
+    with pytest.raises(InputError, match=r"one number, or one a query, \(6,\); got \(12,\)"):
+        build("objectives", f"{others}:of_two_batches")(S, mask)
+
+
+def test_a_loss_may_write_into_its_argument_and_print(others: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    S, mask = torch.rand(6, 6, dtype=torch.float64), pair_mask(torch.arange(6))
+    before = S.clone()
+    weights = [build("objectives", f"{others}:{name}")(S, mask).W for name in ("writing", "rows", "printing")]
+    assert torch.allclose(weights[0], weights[1]) and torch.equal(weights[1], weights[2])
+    assert torch.equal(S, before)
+    captured = capsys.readouterr()
+    assert captured.out == "" and "a loss that prints" in captured.err
+
+
+def test_weights_that_shrink_with_the_batch_or_grow_without_bound_have_no_relative_unit(others: Path) -> None:
+    with pytest.raises(InputError, match=r"over_entries averages over all pairs of a batch.* Multiply it by the batch"):
+        saturated_weight(build("objectives", f"{others}:over_entries"))
+    with pytest.raises(InputError, match=r"euclidean is .* near there and up to"):
+        saturated_weight(build("objectives", f"{others}:euclidean"))
+
+
+@pytest.mark.parametrize("reduction", ["pairs", "cells", "none"])
+def test_only_sums_and_means_can_be_declared(reduction: str) -> None:
+    def loss(S: Tensor) -> Tensor:
+        return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))
+
+    loss.lossscope_reduction = reduction  # type: ignore[attr-defined]
+    with pytest.raises(SpecError, match="lossscope_reduction must be sum or mean"):
+        _ = as_objective(loss).reduction
+
+
+class Annealed(torch.nn.Module):
+    """A cross-entropy whose temperature is a plain attribute, and whose labels are cached."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tau = 0.07
+        self.register_buffer("labels", None)
+
+    def forward(self, S: Tensor) -> Tensor:
+        if self.labels is None or len(self.labels) != len(S):
+            self.labels = torch.arange(len(S))
+        return torch.nn.functional.cross_entropy(S / self.tau, self.labels)
+
+
+def test_a_module_is_called_as_it_is_now() -> None:
+    S, mask, module = torch.rand(6, 6), pair_mask(torch.arange(6)), Annealed()
+    objective = as_objective(module)
+    first = objective(S, mask).W, saturated_weight(objective)
+    module.tau = 0.5
+    assert saturated_weight(objective) == pytest.approx(first[1] * 0.14, rel=0.05)
+    assert torch.allclose(objective(S, mask).W, as_objective(module)(S, mask).W)
+    assert not torch.allclose(objective(S, mask).W, first[0])
+    assert module.labels is None  # the trial batches left nothing in it
 
 
 def test_an_error_of_autograd_is_a_message(others: Path) -> None:
