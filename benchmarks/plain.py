@@ -21,6 +21,7 @@ from lossscope.core.embedded import SplitEmbeddings
 Key = tuple[str | None, str, str]  # objective or None, direction, statistic
 EPS, MARGIN, TAU, GAMMA, SCALE = 0.01, 0.2, 0.05, 60.0, 50.0
 NTXENT = f"ntxent:tau={TAU}"
+TOTALS = ("C_B", "C_0", "skipped", "ties")  # numbers of a whole batch
 FIVE = (NTXENT, "triplet", "triplet-sh", "unified", "vlc")
 
 
@@ -57,14 +58,18 @@ def sweep(
 def summary(results: dict[Key, list[float]], pairs: int, batch_size: int, file: Path) -> dict[Key, tuple[float, float]]:
     """Return the mean over queries, and the deviation over full batches; write all numbers to a file.
 
-    Both are of the batches where a number is defined, which have `batch_size` of all `pairs`, the last one the rest.
+    TOTALS are averaged over full batches. All are of the batches where a number is defined, which have `batch_size` of
+    all `pairs`, the last one the rest.
     """
     frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in results.items()})
     frame.to_parquet(file)
     size = np.full(len(frame), min(batch_size, pairs))
     size[-1] = pairs - size[:-1].sum()
     means = frame.mul(size, axis=0).sum() / frame.notna().mul(size, axis=0).sum()
-    columns = zip(results, means, frame[size == size.max()].std(ddof=0), strict=True)
+    full = frame[size == size.max()]
+    is_total = pd.Series([name in TOTALS for _, _, name in results], index=frame.columns)
+    means = full.mean().where(is_total, means)
+    columns = zip(results, means, full.std(ddof=0), strict=True)
     return {key: (float(mean), float(std)) for key, mean, std in columns}
 
 

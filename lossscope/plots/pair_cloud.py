@@ -26,7 +26,7 @@ BINS = 40  # of the histogram
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)))
 _GREY = "0.82"
 _HEIGHT = 0.3  # of the panel: the highest bin of the histogram
-_HEADLINE = "Weights of the pairs that the data have; grey: how many there are"
+_HEADLINE = "Weights at similarities that the data have, of a query with two candidates; grey: how many"
 _NAME = "pair_cloud"
 _Values = npt.NDArray[np.float64]
 

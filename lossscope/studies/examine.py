@@ -28,9 +28,9 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
+from .evaluation import SCHEMA, evaluation_state
 from .study_file import ExamineConfig
 
-SCHEMA = "lossscope.evaluation/2"
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
 
 
@@ -105,9 +105,10 @@ def examine(
 
 
 def is_current(run: Run) -> bool:
-    """Return whether the run's folder has an evaluation of its best checkpoint, of whatever configuration."""
-    file = run.path / "evaluation" / "manifest.json"
-    return file.is_file() and bool(read_json(file).get("checkpoint") == fingerprint(run.best))
+    """Return whether the run's folder has an evaluation by this version of its best checkpoint, of whatever config."""
+    if evaluation_state(run.path) is not None:
+        return False
+    return bool(read_json(run.path / "evaluation" / "manifest.json").get("checkpoint") == fingerprint(run.best))
 
 
 def _is_done(out: Path, wanted: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ from lossscope.io.files import write_text
 from lossscope.io.json_files import read_json
 from lossscope.training.recipe import Recipe
 
+from .evaluation import evaluation_state
 from .launchers.base import Job, Launcher
 from .study_file import ExamineConfig, ReportConfig, StudyGrid, StudyRun
 
@@ -100,8 +101,8 @@ class Study:
         own = decode(_StatusFile, read_json(file), str(file)) if file.is_file() else _StatusFile("waiting")
         if own.status == "done" and own.examine != self.grid.examine:
             own = _StatusFile("waiting", reason="trained, but not evaluated as the study's [examine] now says")
-        if own.status == "done" and not (self.folder(run) / "run" / "evaluation" / "manifest.json").is_file():
-            own = _StatusFile("waiting", reason="trained, but its evaluation is missing")
+        if own.status == "done" and (missing := evaluation_state(self.folder(run) / "run")) is not None:
+            own = _StatusFile("waiting", reason=missing)
         if own.status == "waiting" and is_locked(self.folder(run)):
             return RunStatus(run, "running")
         return RunStatus(run, own.status, own.reason, own.seconds, own.rsum)

@@ -156,13 +156,14 @@ def build_table(
     filled = [place for place in range(len(columns)) if any(not line[place].missing for line in cells)]
     first = [[Cell(text=row.key[key]) for key in keys] for row in rows]
     body = [own + [line[place] for place in filled] for own, line in zip(first, cells, strict=True)]
+    blocks = [tuple(row.key.get(key) for key in ("data", "encoder")) for row in rows]  # what may be compared
     better: list[Better] = [None] * len(keys)
     better += [columns[place].better for place in filled]
     names = {**SETTING_NAMES, "objective": "counted with" if "objective_label" in keys else "objective"}
     headers = [("", names.get(key, key)) for key in keys] + [columns[place].header for place in filled]
     filled_columns = [columns[place] for place in filled]
     footnotes = (*notes, *_undefined_runs_note(rows, filled_columns))
-    return Table(name, caption, tuple(headers), mark_best(body, better), footnotes, **texts)
+    return Table(name, caption, tuple(headers), mark_best(body, better, blocks), footnotes, **texts)
 
 
 def _undefined_runs_note(rows: list[Row], columns: Sequence[Column]) -> list[str]:

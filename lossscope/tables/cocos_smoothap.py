@@ -14,7 +14,8 @@ _STATISTICS = ("C_q", "C_0")
 _PER_POSITIVE = "Samples of smoothap are triplets, and counts are divided by the number of positives."
 _RELEASED = (
     "released: t2i reads the wrong rows for the first fifth of the queries and none for the rest, as in the published "
-    "table, so its C_0 is at least 614 of 640 whatever the model. Compare with the row corrected."
+    "table, so that nearly all of its queries have no gradient, whatever the model (at least 614 of the 640 of the "
+    "paper's batches). Compare with the row corrected."
 )
 _TEXT = "text: sim carries the factor 1/tau, as printed; corrected and released are without it."
 

@@ -40,7 +40,7 @@ def test_every_title_of_goal_and_every_curve_is_in_words():
     for title in goal_specs(TRIPLETS, PAIRS):
         assert not {"T", "P", "tau"} & set(labels.in_words(title).replace(",", "").split())
     label = objective_curves("ntxent:tau=0.1", points=3)["label"].iloc[0]
-    assert labels.in_words(label) == "NT-Xent, the other similarity at 0"  # 0.1 is the default
+    assert labels.in_words(label) == "NT-Xent, temperature τ = 0.1, the other similarity at 0"
 
 
 @pytest.mark.parametrize(

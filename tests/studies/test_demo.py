@@ -22,7 +22,7 @@ from lossscope.studies.worker import work
 LOSSES = ["Triplet", "Triplet SH", "NT-Xent", "SmoothAP"]
 CHAPTERS = [
     "How well they retrieve",
-    "Could it be chance",
+    "Could it be chance?",
     "Which samples carry the gradient",
     "Fewer samples, better recall?",
     "How many count at every eps",

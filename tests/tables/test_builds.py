@@ -146,3 +146,15 @@ def test_other_objectives_are_named():
         cocos_smoothap.build(pd.DataFrame(_cocos("ntxent", {"C_neg": 1.0})))
     with pytest.raises(InputError, match="statistic C_neg; got C_q"):
         cocos_softmax.build(pd.DataFrame(_cocos("triplet", {"C_q": 1.0})))
+
+
+def test_the_best_is_marked_within_one_data_set_and_model():
+    levels = (("a", "x", 60.0), ("a", "y", 50.0), ("b", "x", 5.0), ("b", "y", 6.0), ("c", "x", 1.0))
+    rows = [
+        row
+        for data, label, level in levels
+        for row in _recall(label, level, data=data, encoder="VSE++", objective_label=label)
+    ]
+    table = retrieval.build(pd.DataFrame(rows))
+    assert [_cell(table, row, "rsum").best for row in range(5)] == [True, False, False, True, False]
+    assert [_cell(table, row, "rsum").second for row in range(5)] == [False, True, True, False, False]
