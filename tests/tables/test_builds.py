@@ -155,6 +155,6 @@ def test_the_best_is_marked_within_one_data_set_and_model():
         for data, label, level in levels
         for row in _recall(label, level, data=data, encoder="VSE++", objective_label=label)
     ]
-    table = retrieval.build(pd.DataFrame(rows))
+    table = retrieval.build(pd.DataFrame(rows), by=("data", "encoder", "objective_label"))
     assert [_cell(table, row, "rsum").best for row in range(5)] == [True, False, False, True, False]
     assert [_cell(table, row, "rsum").second for row in range(5)] == [False, True, True, False, False]
