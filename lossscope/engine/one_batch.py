@@ -112,7 +112,7 @@ class _OneDirection:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Name of each statistic."""
-        triples = [(objective, short_spec(probe), one.name) for objective, probe, one in self._planned]
+        triples = [(objective, short_spec(probe), one.name) for _, objective, probe, one in self._statistics]
         number = Counter(name for _, _, name in triples)
         return tuple(
             f"{label_of(objective, self.direction)}/{name if number[name] == 1 else f'{probe}/{name}'}"
@@ -125,7 +125,7 @@ class _OneDirection:
 
     def reduce(self, directions: Sequence[_Columns]) -> Tensor:
         """(directions, statistics); all directions have this plan and the same number of elements."""
-        if not self._planned:
+        if not self._statistics:
             return torch.zeros(len(directions), 0, dtype=torch.float64)
         reduced = []
         for (reducer, axis), members in self._groups.items():
@@ -138,10 +138,6 @@ class _OneDirection:
                 columns["skipped"] = torch.cat([results[members[0][1]]["skipped"] for results in directions])
             reduced.append(reduce_column(Statistic("all", "all", reducer, ""), columns, len(directions)))
         return torch.cat(reduced, 1)[:, self._order]
-
-    @cached_property
-    def _planned(self) -> list[tuple[Objective | None, Probe, Statistic]]:
-        return [(objective, probe, one) for _, objective, probe, one in self._statistics]
 
     @cached_property
     def _statistics(self) -> list[tuple[int, Objective | None, Probe, Statistic]]:

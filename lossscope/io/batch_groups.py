@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 Floats = npt.NDArray[np.float64]
-COLUMNS = ("queries", "items", "batch_size", "convention")  # of the rows of batches
+COLUMNS = ("queries", "items", "convention")  # of the rows of batches
 
 
 @dataclass(frozen=True)

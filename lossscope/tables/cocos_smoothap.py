@@ -5,9 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from . import _settings, _summary
-from ._legend import legend
-from ._meaning import meaning
-from ._summary import Column
+from ._cocos import build_cocos_table
 from .base import Table
 
 _STATISTICS = ("C_q", "C_0")
@@ -29,19 +27,8 @@ def build(frame: pd.DataFrame) -> Table:
     rows = _summary.select_objectives(
         _summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap"
     )
-    columns = [Column(side, (name,)) for side in _summary.directions(rows) for name in _STATISTICS]
-    caption = "COCOS of SmoothAP: " + _settings.settings(rows, "batches", _summary.system_keys(rows))
     conventions = [
         note for name, note in (("released", _RELEASED), ("text", _TEXT)) if (rows["convention"] == name).any()
     ]
     notes = (_PER_POSITIVE, *_settings.undefined_note(rows), *conventions)
-    explained = legend(("cocos", name) for name in _STATISTICS)
-    return _summary.build_table(
-        "cocos_smoothap",
-        caption,
-        _summary.group_rows(rows, _summary.system_keys(rows)),
-        columns,
-        notes,
-        legend=explained,
-        meaning=meaning(rows),
-    )
+    return build_cocos_table("cocos_smoothap", "SmoothAP", rows, _STATISTICS, notes)

@@ -6,10 +6,8 @@ import pandas as pd
 
 from lossscope.errors import NoRows
 
-from . import _settings, _summary
-from ._legend import legend
-from ._meaning import meaning
-from ._summary import Column
+from . import _summary
+from ._cocos import build_cocos_table
 from .base import Table
 
 _STATISTICS = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
@@ -29,20 +27,4 @@ def build(frame: pd.DataFrame) -> Table:
             f"{_summary.list_values(rows['statistic'])}. Run `lossscope cocos SOURCE --objective ntxent`"
         )
     rows = _summary.select_objectives(rows, names, "cocos_softmax")
-    columns = [
-        Column(side, (name,), digits=3 if name[0] == "W" else 2)
-        for side in _summary.directions(rows)
-        for name in _STATISTICS
-    ]
-    caption = "COCOS of the objectives that weigh every negative: " + _settings.settings(
-        rows, "batches", _summary.system_keys(rows)
-    )
-    explained = legend(("cocos", name) for name in _STATISTICS)
-    return _summary.build_table(
-        "cocos_softmax",
-        caption,
-        _summary.group_rows(rows, _summary.system_keys(rows)),
-        columns,
-        legend=explained,
-        meaning=meaning(rows),
-    )
+    return build_cocos_table("cocos_softmax", "the objectives that weigh every negative", rows, _STATISTICS)

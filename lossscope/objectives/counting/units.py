@@ -63,8 +63,8 @@ def saturated_weight(objective: Objective) -> float:
 
     Raises InputError where that is no scale of the loss: 0, not finite, or far below its largest weight.
     """
-    _require_scale(cast(Hashable, objective))
-    return _weight_at(objective, 1.0)
+    weight = _require_scale(cast(Hashable, objective))
+    return _weight_at(objective, 1.0) if objective.own_unit == "relative" else weight  # a user's loss may have changed
 
 
 def _weight_at(objective: Objective, end: float) -> float:
@@ -75,8 +75,8 @@ def _weight_at(objective: Objective, end: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _require_scale(key: Hashable) -> None:
-    """Raise InputError unless an objective, a frozen dataclass, has a saturated weight."""
+def _require_scale(key: Hashable) -> float:
+    """Return the saturated weight of an objective, a frozen dataclass. Raises InputError where it has none."""
     objective = cast(Objective, key)
     if objective.depends_on_batch_size:
         raise InputError(
@@ -96,6 +96,7 @@ def _require_scale(key: Hashable) -> None:
             f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. Count dL/ds "
             "itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
         )
+    return weight
 
 
 def two_candidate_weights(objective: Objective, s_pos: Tensor, s_neg: Tensor) -> Tensor:
