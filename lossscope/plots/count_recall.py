@@ -17,7 +17,7 @@ from . import directions, labels, naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")
 _FEW = 5  # seeds: a deviation of fewer is a rough estimate
-_HEADLINE = "Negatives that count against retrieval (rsum)"
+_HEADLINE = "Samples that count against retrieval (rsum)"
 _NAME = "count_recall"
 
 
@@ -40,7 +40,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     colours = style.colours(list(map(str, rows["label"].unique())))
     _draw_marks(ax, rows, colours)
     _scale_counts(ax, float(rows["count"].max()))
-    ax.set(xlabel="negatives counted per query", ylabel="rsum")
+    ax.set(xlabel="samples counted per query", ylabel="rsum")
     ax.set_title(style.wrap_words(panel, 40))
     if in_new_figure:
         naming.legend_below(ax.figure, _handles(colours, rows), _number_of_seeds(rows))  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
         _draw_marks(ax, rows[rows["panel"] == panel], colours)
         _scale_counts(ax, float(rows["count"].max()))
         ax.set_title(style.wrap_words(str(panel), 26))
-        ax.set_xlabel("negatives counted per query" if index + per_row >= len(panels) else "")
+        ax.set_xlabel("samples counted per query" if index + per_row >= len(panels) else "")
         ax.set_ylabel("rsum" if index % per_row == 0 else "")
     naming.legend_below(fig, _handles(colours, rows), _number_of_seeds(rows))
     return fig

@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setup.py", "README.md", "LICENSE")
-STUDIES = [file for file in ROOT.glob("studies/*.toml") if file.stem != "objectives"]  # which is read by a script
 pytestmark = pytest.mark.slow
 
 
@@ -54,7 +53,7 @@ def _run(installed: Path, folder: Path, *words: str) -> str:
 
 def test_what_is_shipped_is_checkpoints_and_studies_without_scripts(wheel: Path) -> None:
     shipped = {name for name in ZipFile(wheel).namelist() if name.startswith("lossscope/shipped/")}
-    files = [*ROOT.glob("checkpoints/*.pt"), *STUDIES]
+    files = [*ROOT.glob("checkpoints/*.pt"), *ROOT.glob("studies/*.toml")]
     assert shipped == {f"lossscope/shipped/{file.relative_to(ROOT).as_posix()}" for file in files}
     assert {"lossscope/shipped/checkpoints/tiny.pt", "lossscope/shipped/studies/bleeker2022-small.toml"} <= shipped
 
@@ -88,4 +87,4 @@ for name, file in shipped_files("studies").items():
 
 def test_every_shipped_study_is_found_and_read(installed: Path, tmp_path: Path) -> None:
     lines = _run(installed, tmp_path, "-c", READ).splitlines()
-    assert sorted(lines) == sorted(f"{file.stem} True True" for file in STUDIES)
+    assert sorted(lines) == sorted(f"{file.stem} True True" for file in ROOT.glob("studies/*.toml"))

@@ -14,6 +14,7 @@ from ..sections import Finding
 from .base import join, number, per_cent, setting
 
 _COUNTS = ("C_q_all", "C_neg")  # of all queries, whichever a loss has
+_NEGATIVES, _TRIPLETS = "negatives of a query", "triplets per positive"  # what losses count; SmoothAP the second
 _NONE, _ALL = 1e-9, 1 - 1e-9
 
 
@@ -22,10 +23,12 @@ class Share:
     """The counts of one loss, means over both directions and all runs."""
 
     label: str
-    count: float  # negatives above eps, per query
+    count: float  # samples above eps, per query
+    samples: str  # what they are: negatives of a query, or triplets per positive
     negatives: str  # of a query: `63`, `at most 63` where a batch is short; empty where the batches do not tell
     weight: float | None  # share of the weight on negatives that is above eps
-    idle: float | None  # share of queries without a negative above eps
+    idle: float | None  # share of queries without a sample above eps
+    queries: str  # of which `idle` is a share: `queries`, or `image queries` where batches are of images
 
 
 def build(data: ReportData) -> Iterator[Finding]:
@@ -46,18 +49,18 @@ def sentence(shares: list[Share], eps: float, where: str = "") -> str:
     if len(shares) == 1:
         one = shares[0]
         carry = "" if one.weight is None else f" and carry {_weight(one.weight)}"
-        idle = "" if one.idle is None else f"; {_idle(one.idle)}"
-        return f"{one.label}{where}: on average {_negatives(one)} of a query have a weight above {eps:g}{carry}{idle}."
+        idle = "" if one.idle is None else f"; {_idle(one)}"
+        return f"{one.label}{where}: on average {_counted(one)} have a weight above {eps:g}{carry}{idle}."
     each = []
     for one in sorted(shares, key=lambda share: share.count):
-        details = [f"{_weight(one.weight)}" if one.weight is not None else "", _idle(one.idle, short=True)]
+        details = [_weight(one.weight) if one.weight is not None else "", _idle(one, short=True)]
         listed = ", ".join(part for part in details if part)
-        each.append(f"{one.label} {_negatives(one, short=True)}{f' ({listed})' if listed else ''}")
+        unit = "" if one.samples == _NEGATIVES else f" {one.samples}"
+        each.append(f"{one.label} {number(one.count)}{unit}{f' ({listed})' if listed else ''}")
     sizes = {one.negatives for one in shares}
+    samples = "Negatives of a query" if all(one.samples == _NEGATIVES for one in shares) else "Samples of a query"
     of = f" of {sizes.pop()}" if len(sizes) == 1 and "" not in sizes else ""
-    return (
-        f"Negatives of a query that carry the gradient{where}, on average{of}, by a weight above {eps:g}: {join(each)}."
-    )
+    return f"{samples} that carry the gradient{where}, on average{of}, by a weight above {eps:g}: {join(each)}."
 
 
 def _shares(data: ReportData, name: str, encoder: str) -> list[Share]:
@@ -77,7 +80,11 @@ def _share(label: str, rows: pd.DataFrame) -> Share | None:
     mean = float(counts["mean"].mean())
     if math.isnan(mean):
         return None
-    return Share(label, mean, _candidates(counts), _weight_share(rows), _idle_share(rows))
+    is_smoothap = counts["objective"].astype(str).str.startswith("smoothap").any()
+    samples, queries = _TRIPLETS if is_smoothap else _NEGATIVES, "queries"
+    if (counts["sampling"] == "images").any():
+        queries = "image queries"
+    return Share(label, mean, samples, _candidates(counts), _weight_share(rows), _idle_share(rows), queries)
 
 
 def _candidates(counts: pd.DataFrame) -> str:
@@ -98,25 +105,26 @@ def _weight_share(rows: pd.DataFrame) -> float | None:
 
 
 def _idle_share(rows: pd.DataFrame) -> float | None:
-    """Return queries without a negative above eps / queries of a batch; of pairs both directions have as many."""
+    """Return queries without a sample above eps / queries of a batch; of batches of images that of image queries."""
     idle = rows[(rows["probe"] == "cocos") & (rows["statistic"] == "C_0")]
     idle = idle[(idle["direction"] == "i2t") | (idle["sampling"] == "pairs")]
     shares = (idle["mean"] / idle["batch_size"]).dropna()
     return float(shares.mean()) if len(shares) else None
 
 
-def _negatives(one: Share, short: bool = False) -> str:
-    of = f" of {one.negatives}" if one.negatives and not short else ""
-    return number(one.count) if short else f"{number(one.count)}{of} negatives"
+def _counted(one: Share) -> str:
+    """Return `11.5 of 127 negatives of a query`."""
+    of = f" of {one.negatives}" if one.negatives and one.samples == _NEGATIVES else ""
+    return f"{number(one.count)}{of} {one.samples}"
 
 
 def _weight(share: float) -> str:
     return "all of the pull" if share >= _ALL else f"{per_cent(share)} of the pull"
 
 
-def _idle(share: float | None, short: bool = False) -> str:
-    if share is None:
+def _idle(one: Share, short: bool = False) -> str:
+    if one.idle is None:
         return ""
-    if share <= _NONE:
-        return "no query idle" if short else "none of the queries is idle"
-    return f"{per_cent(share)} of queries idle" if short else f"{per_cent(share)} of the queries are idle"
+    if one.idle <= _NONE:
+        return f"no {one.queries.removesuffix('ies')}y idle" if short else f"none of the {one.queries} is idle"
+    return f"{per_cent(one.idle)} of {'' if short else 'the '}{one.queries} {'' if short else 'are '}idle"

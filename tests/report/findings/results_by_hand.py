@@ -10,7 +10,9 @@ import pandas as pd
 from lossscope.report.chapters.base import ReportData
 from lossscope.report.results import LABELS, Results
 
-SUMMARY = ("probe", "statistic", "direction", "mean", "convention", "eps", "batch_size", "sampling", "n", "short_batch")
+SUMMARY = (
+    "objective", "probe", "statistic", "direction", "mean", "convention", "eps", "batch_size", "sampling", "n", "short_batch",
+)  # fmt: skip
 RUNS = ("run", "data", "encoder", "objective_label", "seed", "status", "reason", "seconds")
 
 
@@ -18,7 +20,8 @@ def row(loss: str, statistic: str, mean: float, direction: str = "both", **more:
     """Return a summary row of one run: of rsum, or of the statistics of `cocos` and `weight_mass`."""
     of_recall = statistic in ("rsum", "R@1", "true_negatives")
     probe = "recall" if of_recall else "weight_mass" if statistic in ("W_neg", "W_low") else "cocos"
-    own = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"} | more
+    own = {"data": "scenes", "encoder": "VSE++", "seed": 0, "spec": loss.lower(), "split": "test"}
+    own |= {"objective": loss.lower(), **more}
     counted = {"convention": "corrected", "eps": 0.01, "batch_size": 128.0, "sampling": "pairs", "n": 40}
     settings = dict.fromkeys(("convention", "eps", "batch_size", "sampling")) if of_recall else counted
     run = f"{loss}-{own['data']}-{own['encoder']}-{own['seed']}"

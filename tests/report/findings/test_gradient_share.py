@@ -54,7 +54,7 @@ def test_a_short_batch_has_fewer_negatives() -> None:
 def test_batches_of_images_do_not_tell_how_many_negatives_a_query_has() -> None:
     (text,) = texts(counts("A", 2.0, 0.5, 0.5, 8.0, sampling="images", batch_size=16.0))
     assert "on average 2 negatives of a query" in text
-    assert "50 % of the queries are idle" in text  # of image queries alone, of which there are as many as images
+    assert "50 % of the image queries are idle" in text  # of which there are as many as images
 
 
 def test_losses_in_batches_of_other_sizes_are_not_of_one_number() -> None:
@@ -83,3 +83,13 @@ def test_the_setting_with_most_losses_is_told() -> None:
     first, second = counts("A", 2.0, 1.0, 0.0, 0.0), counts("B", 3.0, 1.0, 0.0, 0.0)
     (text,) = texts([*alone, *first, *second])
     assert " on scenes," in text and "A 2 (" in text and "B 3 (" in text
+
+
+def test_smoothap_counts_triplets_per_positive_and_says_so() -> None:
+    options = {"sampling": "images", "batch_size": 32.0, "objective": "smoothap:tau=0.01"}
+    of_images = counts("S", 0.68, 0.9, 0.1, 0.48, **options)
+    (text,) = texts([*of_images, *counts("A", 7.5, 0.84, 0.16, 0.0)])
+    assert text.startswith("Samples of a query that carry the gradient, on average, by a weight above 0.01: S 0.68 ")
+    assert "0.68 triplets per positive (90 % of the pull, 1.5 % of image queries idle) and A 7.5 (84 %" in text
+    (alone,) = texts(of_images)
+    assert "S: on average 0.68 triplets per positive have a weight above 0.01" in alone
