@@ -130,9 +130,3 @@ def _without_empty_rows(sheet: Sheet) -> Sheet:
     """Return a block without the rows that have nothing in it."""
     kept = [row for row in sheet.rows if not all(cell.missing or cell.text == "" for cell in row[sheet.labels :])]
     return replace(sheet, rows=tuple(kept or sheet.rows))
-
-
-def chunks(sheet: Sheet, size: int) -> list[Sheet]:
-    """Return the sheet in pieces of so many rows."""
-    starts = range(0, max(1, len(sheet.rows)), size)
-    return [replace(sheet, rows=sheet.rows[start : start + size]) for start in starts]

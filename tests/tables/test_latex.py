@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lossscope.tables._latex import WIDTH, arrange_latex
+from lossscope.tables._latex_layout import HEIGHT, WIDTH, arrange_latex, float_height, floats
 from lossscope.tables._latex_text import latex_text
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
@@ -62,6 +63,33 @@ def test_a_long_text_is_a_paragraph_of_its_cell() -> None:
     assert text.count(r"\parbox[t]{") == 3 and r"\raggedright\strut a run" in text
 
 
+def test_long_labels_become_narrow_paragraphs_before_letters_become_tiny() -> None:
+    heads = tuple(("", f"label {place}") for place in range(6))
+    rows = [
+        (
+            *(Cell(text=f"name {row} {place} with as many words as a line of a table has") for place in range(6)),
+            Cell(mean=row),
+        )
+        for row in range(30)
+    ]
+    grid = Table("t", "Counts.", (*heads, ("", "C_neg")), tuple(rows))
+    layout = arrange_latex(grid.shown)
+    assert layout.width <= WIDTH and layout.scale == 0.8
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 200), st.integers(0, 1200), st.integers(0, 3000))
+def test_floats_are_no_higher_than_a_page_and_lose_no_row(rows: int, letters: int, caption: int, note: int) -> None:
+    whole = table(3, rows, "word " * (letters // 5))
+    grid = replace(whole, caption="word " * (caption // 5), notes=("note " * (note // 5),)).shown
+    layout = arrange_latex(grid)
+    pages = floats(grid, layout)
+    assert [row for page in pages for sheet in page for row in sheet.rows] == list(layout.sheets[0].rows)
+    assert all(len(sheet.rows) > 0 for page in pages for sheet in page)
+    assert all(float_height(grid, layout, page, is_last=page is pages[-1]) <= HEIGHT or len(page[0].rows) <= 3
+               for page in pages)  # fmt: skip
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 120), st.sampled_from(["", "i2t"]))
 def test_no_sheet_is_wider_than_a_line(columns: int, rows: int, letters: int, group: str) -> None:
@@ -90,6 +118,9 @@ def test_what_latex_makes_of_it_is_no_wider_than_a_page(tmp_path: Path) -> None:
     long = "checkpoints/" * 12 + "unified:gamma=60,joint=false,partition_mode=sum"
     tables = [table(columns, rows, group=group) for columns, rows, group in
               ((3, 3, ""), (7, 9, ""), (16, 9, "i2t"), (3, 95, ""), (12, 2, "i2t"))]  # fmt: skip
+    many = "a run with a long name that says which data and model it has, and under which rule it was stopped"
+    tables += [replace(table(5, rows, many), notes=("what is below the table, " * notes,)) for rows, notes in
+               ((12, 8), (31, 40), (14, 90), (70, 3))]  # fmt: skip
     tables += [Table("u", f"Of {long}.", (("", "run"), ("", "rsum")), ((Cell(text=long), Cell(mean=1.0)),), (long,))]
     (tmp_path / "main.tex").write_text(DOCUMENT % "\n".join(one.to_latex() for one in tables), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]

@@ -11,8 +11,18 @@ from lossscope.report.chapters.base import ReportData
 from lossscope.report.results import LABELS, Results
 
 SUMMARY = (
-    "objective", "probe", "statistic", "direction", "mean", "convention", "eps", "batch_size", "sampling", "n", "short_batch",
-)  # fmt: skip
+    "objective",
+    "probe",
+    "statistic",
+    "direction",
+    "mean",
+    "convention",
+    "eps",
+    "batch_size",
+    "sampling",
+    "n",
+    "short_batch",
+)
 RUNS = ("run", "data", "encoder", "objective_label", "seed", "status", "reason", "seconds")
 
 
