@@ -11,6 +11,7 @@ from lossscope.io.shipped import require_source
 
 from ._options import resolve_device
 from ._output import notice
+from ._typed import is_typed
 
 if TYPE_CHECKING:
     from lossscope.core.embedded import SplitEmbeddings
@@ -54,11 +55,20 @@ def load_source(source: Path, progress: Progress | None, quiet: bool, device: st
     embedded = load(source, device=place, progress=progress, **request)
     if cached and processes.main:
         processes.barrier()
-    for text in embedded.warnings:
+    for text in (*embedded.warnings, *_unused_options(embedded, source)):
         notice(f"Warning: {text}.")
     for text in embedded.notices:
         notice(f"Note: {text}.", quiet)
     return embedded.to(torch.device(place))
+
+
+def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
+    """Return a warning where --data or --split was typed and the source is of neither, as a dump is."""
+    typed = [] if embedded.split is not None else [name for name in ("data", "split") if is_typed(name)]
+    if not typed:
+        return []
+    what = " and ".join(f"--{name}" for name in typed)
+    return [f"{what} {'is' if len(typed) == 1 else 'are'} not used: {source} is of one split already"]
 
 
 def objectives_for(

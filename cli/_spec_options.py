@@ -9,17 +9,19 @@ from typer.core import TyperCommand
 
 from lossscope.declarations import declarations
 
+from ._typed import remember_typed
+
 _KINDS = ("objective", "encoder", "data")
 _REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}
 
 
 class Command(TyperCommand):
-    """A command whose error for an unknown option names the spec that has it."""
+    """A command that knows which options were typed, and whose error for an unknown one names the spec that has it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises a usage error."""
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except Exception as error:
             option = getattr(error, "option_name", None)  # of a usage error for an unknown option
             own = {name for parameter in self.params for name in parameter.opts}
@@ -27,6 +29,8 @@ class Command(TyperCommand):
             if hint is None:
                 raise
             raise type(error)(option, message=f"No such option: {hint}", ctx=ctx) from error  # type: ignore[call-arg]
+        remember_typed(ctx)
+        return rest
 
 
 def describe_option(option: str, own: set[str]) -> str | None:

@@ -24,6 +24,8 @@ from .base import Request
 from .checkpoints.embed import cache_folder
 from .checkpoints.schema import is_safetensors_checkpoint
 
+_LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
+
 
 @dataclass(frozen=True)
 class Dump:
@@ -82,6 +84,7 @@ class Dump:
             if not bool(torch.isfinite(similarity).all()):
                 row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
                 raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
+            notices += _beyond_cosines(similarity, self.path)
             n, m = similarity.shape
         image_ids = _ids(arrays, "image_id", n, self.path)
         return SplitEmbeddings(
@@ -97,6 +100,17 @@ class Dump:
             warnings=tuple(warnings),
             read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
         )
+
+
+def _beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
+    """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
+    largest = float(similarity.abs().max()) if similarity.numel() else 0.0
+    if largest <= _LARGEST_COSINE:
+        return []
+    return [
+        f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
+        "the temperature, write the cosines: tau, margins and eps are of them"
+    ]
 
 
 def _matrix(array: Any, what: str) -> Tensor:

@@ -52,6 +52,8 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
         alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
         return f"mean ± sample standard deviation over n = {span(sizes)} runs (seeds){alone}{each}"
     several = sorted({int(n) for n in rows["n"].dropna() if n > 1})
+    if not counts and several and not rows.get("short_batch", pd.Series(dtype=float)).notna().any():
+        return f"over n = {span(several)} {per}"
     if not counts and several:
         return f"mean over n = {span(several)} {per}, of which one has full size, so that there is no deviation"
     if not counts:

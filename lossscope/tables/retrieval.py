@@ -32,7 +32,7 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     rows = _summary.select(_summary.whole_splits(frame), "recall", "retrieval")
     columns = [column for direction in ("i2t", "t2i") for column in _columns(direction)]
     columns.append(Column("both", ("rsum",), digits=1, better="higher", grouped=False))
-    caption = "Retrieval in both directions: " + _settings.settings(rows, "measurements", by)
+    caption = "Retrieval in both directions: " + _settings.settings(rows, "queries", by)
     return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, _NOTES)
 
 

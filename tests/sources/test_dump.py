@@ -129,6 +129,16 @@ def test_rows_that_are_not_of_unit_length_are_normalised_with_a_notice(tmp_path:
     assert np.array_equal(embedded.images[3:].numpy(), images[3:])
 
 
+def test_similarities_beyond_cosines_are_named(tmp_path: Path) -> None:
+    similarity = (unit(N, 0) @ unit(12, 1).T).astype(np.float64)
+    cosines = npz(tmp_path, {"similarity": similarity, "caption_image": OWNERS})
+    assert load(cosines).notices == ()
+    (notice,) = load(npz(tmp_path, {"similarity": similarity / 0.05, "caption_image": OWNERS})).notices
+    assert (
+        f"reach {abs(similarity / 0.05).max():.3g}, so they are no cosines" in notice and "write the cosines" in notice
+    )
+
+
 def test_without_caption_image_several_captions_an_image_are_assumed_with_a_warning(tmp_path: Path) -> None:
     embedded = load(npz(tmp_path, arrays(caption_image=None)))
     assert embedded.caption_image.tolist() == OWNERS.tolist()

@@ -35,7 +35,10 @@ def check_scale(objective: Any, seed: int) -> Iterator[Verdict]:
     evidence += f"more {ratios[1]:.3g} times"
     bound = 0.2 if objective.coupled else 1e-6
     if all(abs(ratio * (1 + times) - 1) <= 0.2 for ratio, times in zip(ratios, (1, 3), strict=True)):
-        advice = "return the loss per query and state reduction='mean'"
+        advice = (
+            "W must be dl/dS of each query's own loss l: do not divide it by the number of queries, and state in "
+            'the class that training averages: reduction = "mean"'
+        )
         yield Verdict("scale", "fail", f"it averages over the queries: {evidence}; {advice}")
     elif any(not abs(ratio - 1) <= bound for ratio in ratios):
         why = ", as the rows of a coupled loss may depend on those added" if objective.coupled else ""

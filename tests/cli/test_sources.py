@@ -1,0 +1,49 @@
+"""What is said of options that a source cannot use, and of sources that are not what a command reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+
+def lossscope(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    random = np.random.default_rng(0)
+    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
+    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
+    return tmp_path / "dump.npz"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("--split", "train"), "--split is not used"),  # though it is the default
+        (("--data", "scenes"), "--data is not used"),
+        (("--data", "scenes", "--split", "val"), "--data and --split are not used"),
+    ],
+)
+def test_options_that_a_dump_cannot_use_are_named_even_when_quiet(
+    typed: tuple[str, ...], said: str, dump: Path
+) -> None:
+    result = lossscope("cocos", dump, "--objective", "triplet", "-q", *typed)
+    assert result.exit_code == 0
+    assert result.stderr == f"Warning: {said}: {dump} is of one split already.\n"
+
+
+def test_nothing_is_said_of_options_that_are_used_or_were_not_typed(dump: Path) -> None:
+    assert lossscope("cocos", dump, "--objective", "triplet", "-q").stderr == ""
+    assert lossscope("eval", "tiny", "--split", "val", "-q").stderr == ""
+
+
+def test_the_caption_of_a_whole_split_says_over_how_many_queries(dump: Path) -> None:
+    shown = " ".join(lossscope("eval", dump).stdout.split())
+    assert f"source {dump}; over n = 12 to 24 queries." in shown and "full size" not in shown
