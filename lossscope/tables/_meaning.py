@@ -25,7 +25,8 @@ class Side:
     direction: str
     means: dict[str, float]  # statistic -> mean
     negatives: str  # `of 127 negatives`; `negatives` where the rows do not tell how many there are
-    queries: str  # `of the 128 queries of a batch`
+    queries: str  # `of the 128 queries`
+    batch: str  # whose idle queries are counted: `a full batch` where one is short
 
     @property
     def count(self) -> float:
@@ -89,7 +90,8 @@ def _side(rows: pd.DataFrame) -> Side:
         direction,
         means,
         f"of {most}{size - 1:g} negatives" if in_batch else "negatives",
-        f"of {'at most' if row['n'] < 2 else 'the'} {size:g} queries of a batch" if queried else "queries of a batch",
+        f"of {'at most' if row['n'] < 2 else 'the'} {size:g} queries" if queried else "queries",
+        "a full batch" if pd.notna(row.get("short_batch")) else "a batch",
     )
 
 
@@ -125,9 +127,11 @@ def _idle(sides: Sequence[Side], are: str) -> str:
         return ""
     if all(side.means["C_0"] == 0 for side in sides):
         return "none of the queries is idle"
-    queries = dict.fromkeys(side.queries for side in sides)
-    one = next(iter(queries)) if len(queries) == 1 else "queries of a batch"
-    return f"{_each(sides, lambda side: side.means['C_0'])} {one} {are}"
+    queries = list(dict.fromkeys(side.queries for side in sides))
+    if len(queries) == 1:
+        return f"{_each(sides, lambda side: side.means['C_0'])} {queries[0]} of {sides[0].batch} {are}"
+    each = [f"{_number(side.means['C_0'])} {side.queries} ({side.direction})" for side in sides]
+    return f"{' and '.join(each)} of {sides[0].batch} {are}"
 
 
 def _one(sides: Sequence[Side]) -> str:

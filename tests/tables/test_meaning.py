@@ -54,7 +54,7 @@ def test_a_short_batch_or_a_single_one_may_have_fewer_candidates() -> None:
 def test_batches_of_images_do_not_tell_how_many_captions_there_are() -> None:
     (text,) = meaning(frame("ntxent", {**SOFTMAX, "C_0": 2.0}, sampling="images"))
     assert text.startswith("On average 11.5 negatives carry 88 %")
-    assert text.endswith("2.0 queries of a batch have no negative above eps.")
+    assert text.endswith("2.0 of the 128 queries (i2t) and 2.0 queries (t2i) of a batch have no negative above eps.")
 
 
 def test_all_weight_and_nearly_all() -> None:
@@ -74,9 +74,17 @@ def test_a_triplet_loss_weighs_every_violating_negative_alike() -> None:
     assert meaning(frame("triplet", counts, eps=1.0)) == ()  # no weight is above 1
 
 
+def test_idle_queries_are_those_of_a_full_batch_where_one_is_short() -> None:
+    rows = frame("triplet", {"C_q": 6.0, "C_q_all": 5.5, "C_0": 4.0}).assign(short_batch=56)
+    assert meaning(rows)[0].endswith("; 4.0 of the 128 queries of a full batch are idle.")
+
+
 def test_smoothap_counts_triplets() -> None:
     (text,) = meaning(frame("smoothap", {"C_q": 2.0, "C_q_all": 1.5, "C_0": 9.0}, sampling="images"))
-    assert text == "On average 1.5 triplets per positive have a weight above eps; 9.0 queries of a batch have none."
+    assert text == (
+        "On average 1.5 triplets per positive have a weight above eps; 9.0 of the 128 queries (i2t) and 9.0 queries "
+        "(t2i) of a batch have none."
+    )
 
 
 def test_a_loss_of_one_row_for_both_directions() -> None:

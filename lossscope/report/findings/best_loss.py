@@ -11,9 +11,11 @@ from ..chapters import comparison, retrieval
 from ..chapters.base import ReportData
 from ..sections import Finding
 from .base import join, p_text, setting
+from .warmup_alone import warmup_alone
 
 LEVEL = 0.05  # of a difference
 _EQUAL = 0.05  # points of rsum that print as 0.0
+_SYSTEM = ["data", "encoder", "objective_label"]
 _EACH = 3  # settings that have a sentence of their own; more are counted
 _AMBIGUOUS = 1.0  # per cent of other pairs that match, from which on it is stated
 
@@ -33,72 +35,102 @@ def build(data: ReportData) -> Iterator[Finding]:
 
 
 def rsums(data: ReportData) -> pd.DataFrame:
-    """Return data, encoder, objective_label, mean, runs: mean rsum over the seeds of each system."""
+    """Return data, encoder, objective_label, mean, runs, name: mean rsum over the seeds of each system.
+
+    `name` is what sentences call a system: its label, and that it was trained in its warm-up alone.
+    """
     rows = data.results.rows
     own = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")]
-    grouped = own.groupby(["data", "encoder", "objective_label"], sort=False, observed=True)["mean"]
-    return grouped.agg(mean="mean", runs="count").reset_index()
+    grouped = own.groupby(_SYSTEM, sort=False, observed=True)["mean"]
+    means = grouped.agg(mean="mean", runs="count").reset_index()
+    other = warmup_alone(data.results.epochs)
+    names = [
+        f"{key[2]} (in its warm-up alone, trained with {other[key]})" if key in other else key[2]
+        for key in means[_SYSTEM].itertuples(index=False, name=None)
+    ]
+    return means.assign(name=names)
 
 
 def _contest(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
     """Return which system of a setting is best, and whether the others differ from it."""
-    first = own.iloc[int(own["mean"].to_numpy().argmax())]
+    own = own.sort_values("mean", ascending=False, kind="stable")
+    first = own.iloc[0]
+    tests = _against(data.comparisons, own)
+    as_good = [] if tests.empty else list(tests.loc[tests["lead"].abs() < _EQUAL, "name"])
     where = setting(first["data"], first["encoder"], every)
-    text = f"{first['objective_label']} retrieves best on {where}: rsum {first['mean']:.1f} of 600."
-    tests = _against(data.comparisons, first)
+    retrieve = "retrieves" if not as_good else "retrieve"
+    text = f"{join([first['name'], *as_good])} {retrieve} best on {where}: rsum {first['mean']:.1f} of 600."
     if tests.empty:
-        others = own.drop(first.name).sort_values("mean", ascending=False)
-        return f"{text} {others['objective_label'].iloc[0]} follows with {others['mean'].iloc[0]:.1f}; not tested."
-    equal = tests[~(tests["p_images_holm"] <= LEVEL)]
-    behind = tests[tests["p_images_holm"] <= LEVEL]
+        return f"{text} {own['name'].iloc[1]} follows with {own['mean'].iloc[1]:.1f}; not tested."
+    others = tests[~tests["name"].isin(as_good)]
+    near = others[~(others["p_images_holm"] <= LEVEL)]
+    behind = others[others["p_images_holm"] <= LEVEL]
     parts = [
         text,
-        f"{_not_distinguishable(equal)}." if len(equal) else "",
+        f"{_not_distinguishable(near, it='them' if as_good else 'it')}." if len(near) else "",
         f"{_behind(behind)}." if len(behind) else "",
     ]
     return " ".join(part for part in parts if part)
 
 
-def _not_distinguishable(rows: pd.DataFrame) -> str:
-    """Return `NT-Xent is not distinguishable from it: behind by 0.8 points (...)`, or that all are equal."""
-    if (rows["lead"].abs() < _EQUAL).all():
-        return f"{join(rows['name'])} {'retrieves' if len(rows) == 1 else 'retrieve'} equally well, to the point"
-    each = [f"{row['name'] + ' ' if len(rows) > 1 else ''}{_lead(row)}" for row in rows.to_dict("records")]
-    return f"{join(rows['name'])} {_are(rows)} not distinguishable from it: behind by {'; '.join(each)}"
+def _not_distinguishable(rows: pd.DataFrame, it: str) -> str:
+    """Return `NT-Xent is not distinguishable from it: behind by 0.8 points (...)`."""
+    each = [f"{row['name'] + ' ' if len(rows) > 1 else ''}{_place(row)}" for row in rows.to_dict("records")]
+    return f"{join(rows['name'])} {_are(rows)} not distinguishable from {it}: {'; '.join(each)}"
 
 
 def _behind(rows: pd.DataFrame) -> str:
     """Return `SmoothAP and Triplet SH are behind by 202.8 points (...) and 267.8`; the interval is of the nearest."""
     nearest, *further = rows.to_dict("records")
+    if nearest["lead"] < 0:
+        return "; ".join(f"{row['name']} is {_place(row)}" for row in (nearest, *further))
     leads = join([_lead(nearest), *(f"{row['lead']:.1f}" for row in further)])
     return f"{join(rows['name'])} {_are(rows)} behind by {leads}"
+
+
+def _place(row: Mapping[Any, Any]) -> str:
+    """Return `behind by 0.8 points (...)`; ahead, where seeds that only one of the two has make the mean."""
+    return f"{'ahead' if row['lead'] < 0 else 'behind'} by {_lead(row)}"
 
 
 def _are(rows: pd.DataFrame) -> str:
     return "is" if len(rows) == 1 else "are"
 
 
-def _against(comparisons: pd.DataFrame, first: pd.Series[Any]) -> pd.DataFrame:
-    """Return the tests of rsum against the best of a setting, the nearest first, as lead of the best."""
+def _against(comparisons: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+    """Return the tests of rsum against the best of a setting, the nearest first, as lead of the best.
+
+    Args:
+        comparisons: of the report.
+        own: systems of the setting, the best first.
+    """
     if comparisons.empty:
         return comparisons
+    first = own.iloc[0]
     same = (comparisons["data"] == first["data"]) & (comparisons["encoder"] == first["encoder"])
     rows = comparisons[same & (comparisons["statistic"] == "rsum")]
     rows = rows[(rows["baseline"] == first["objective_label"]) & rows["difference"].notna()]
-    lead = {"name": rows["system"], "lead": -rows["difference"], "low": -rows["ci_high"], "high": -rows["ci_low"]}
+    names = rows["system"].map(own.set_index("objective_label")["name"]).fillna(rows["system"])
+    runs = rows["system"].map(own.set_index("objective_label")["runs"]).fillna(1).clip(lower=first["runs"])
+    lead = {"name": names, "lead": -rows["difference"], "low": -rows["ci_high"], "high": -rows["ci_low"], "runs": runs}
     tests: pd.DataFrame = rows.assign(**lead).sort_values("lead")
     return tests
 
 
 def _lead(row: Mapping[Any, Any]) -> str:
     """Return `0.8 points (95 % interval −22.2 to 25.2 over 100 test images, p = 0.96)`."""
-    interval = f"{100 * row['level']:g} % interval {_signed(row['low'])} to {_signed(row['high'])}"
+    low, high = (row["low"], row["high"]) if row["lead"] >= 0 else (-row["high"], -row["low"])
+    interval = f"{100 * row['level']:g} % interval {_signed(low)} to {_signed(high)}"
     seeds = f"; over {row['n_seeds']:.0f} seeds ± {row['sd_seeds']:.1f}" if row["sd_seeds"] > 0 else ""
-    return f"{row['lead']:.1f} points ({interval} over {row['images']:.0f} test images, {p_text(row)}{seeds})"
+    if row["n_seeds"] < row["runs"]:
+        shared = "the one seed" if row["n_seeds"] == 1 else f"the {row['n_seeds']:.0f} seeds"
+        seeds = f"; over {shared} that both have" + (f" ± {row['sd_seeds']:.1f}" if row["sd_seeds"] > 0 else "")
+    return f"{abs(row['lead']):.1f} points ({interval} over {row['images']:.0f} test images, {p_text(row)}{seeds})"
 
 
 def _signed(value: float) -> str:
-    return f"{value:.1f}".replace("-", "−")
+    """Return a number with a minus sign; never `−0.0`."""
+    return f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
 
 
 def _alone(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
@@ -110,7 +142,7 @@ def _alone(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
     recall = ""
     if {"i2t", "t2i"} <= set(top.dropna().index):
         recall = f" (R@1 {top['i2t']:.1f} % image to text, {top['t2i']:.1f} % text to image)"
-    text = f"{row['objective_label']} on {where} reaches rsum {row['mean']:.1f} of 600{recall}"
+    text = f"{row['name']} on {where} reaches rsum {row['mean']:.1f} of 600{recall}"
     return f"{text}; no other loss has numbers there.{_ambiguity(row['data'], rows)}"
 
 
@@ -124,11 +156,11 @@ def _ambiguity(name: str, rows: pd.DataFrame) -> str:
 
 def _tally(settings: list[pd.DataFrame], comparisons: pd.DataFrame) -> str:
     """Return how often each loss is best, and how often beyond chance."""
-    best = [own.iloc[int(own["mean"].to_numpy().argmax())] for own in settings]
-    wins = pd.Series([one["objective_label"] for one in best]).value_counts()
+    ordered = [own.sort_values("mean", ascending=False, kind="stable") for own in settings]
+    wins = pd.Series([own["name"].iloc[0] for own in ordered]).value_counts()
     clear = 0
-    for one in best:
-        tests = _against(comparisons, one)
+    for own in ordered:
+        tests = _against(comparisons, own)
         clear += bool(len(tests) == len(tests[tests["p_images_holm"] <= LEVEL]) > 0)
     each = join(f"{name} in {count}" for name, count in wins.items())
     return (

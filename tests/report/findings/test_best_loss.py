@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pandas as pd
+
 from lossscope.report.findings import best_loss
 from tests.report.findings.results_by_hand import against_best, report_data, row
 
@@ -103,4 +105,38 @@ def test_many_settings_are_counted() -> None:
 
 def test_equal_losses_are_no_lead_of_zero_points() -> None:
     (text,) = texts([THREE[0], row("B", "rsum", 400.0)], [against_best("B", 0.0, p=1.0, ci_low=0.0, ci_high=0.0)])
-    assert text == "A retrieves best on scenes: rsum 400.0 of 600. B retrieves equally well, to the point."
+    assert text == "A and B retrieve best on scenes: rsum 400.0 of 600."
+
+
+def test_of_several_losses_those_as_good_as_the_best_share_the_headline() -> None:
+    rows = [*THREE, row("D", "rsum", 399.98)]
+    tests = [against_best("D", -0.02, p=1.0), against_best("B", 10.0, p=0.5), against_best("C", 300.0)]
+    (text,) = texts(rows, tests)
+    assert text.startswith("A and D retrieve best on scenes: rsum 400.0 of 600. B is not distinguishable from them: ")
+    assert "C is behind by 300.0 points" in text and "−0.0" not in text
+
+
+def test_bounds_are_never_minus_zero() -> None:
+    (text,) = texts(THREE[:2], [against_best("B", 10.0, ci_low=-20.0, ci_high=0.04)])
+    assert "interval 0.0 to 20.0" in text
+
+
+def test_a_lead_over_fewer_seeds_than_the_means_says_so() -> None:
+    rows = [THREE[0], row("A", "rsum", 420.0, seed=1), row("B", "rsum", 404.0)]
+    (text,) = texts(rows, [against_best("B", -4.0, p=0.8)])
+    assert text == (
+        "A retrieves best on scenes: rsum 410.0 of 600. B is not distinguishable from it: ahead by 4.0 points (95 % "
+        "interval −1.0 to 9.0 over 100 test images, p = 0.8; over the one seed that both have)."
+    )
+
+
+def test_a_loss_that_was_never_trained_with_is_named_with_the_one_of_its_warmup() -> None:
+    labels = {"data": "scenes", "encoder": "VSE++", "split": "val", "rsum": 1.0}
+    own = [{**labels, "run": loss, "objective_label": loss, "epoch": epoch, "warmup": warmup}
+           for loss, warmup in (("A", "triplet"), ("B", None)) for epoch in (1, 2)]  # fmt: skip
+    own.append({**own[-1], "epoch": 1, "warmup": "triplet"})
+    data = report_data(THREE[:2], [against_best("B", 10.0, p=0.5)], epochs=pd.DataFrame(own))
+    (finding,) = best_loss.build(data)
+    assert finding.text.startswith(
+        "A (in its warm-up alone, trained with triplet) retrieves best on scenes: rsum 400.0 of 600. B is not "
+    )
