@@ -2,6 +2,7 @@ r"""How is a table set in LaTeX? In smaller letters, then in blocks of columns, 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ WIDTH = 390.0  # points of a line that tables are made for; that of article is 3
 HEIGHT = 520.0  # points of a float; a page of article has 550, of NeurIPS and ICLR 650
 GAP = 8.0  # points between two columns
 _SIZES = ((r"\small", 0.9), (r"\footnotesize", 0.8), (r"\scriptsize", 0.7))  # of letters, relative to 10 points
-_CAPS = (130.0, 90.0, 60.0)  # points of a text, in letters of 10 points; a longer one is a paragraph
+_CAPS = (200.0, 130.0, 90.0, 60.0)  # points of a text, in letters of 10 points; a longer one is a paragraph
 _LEADING = 12.2  # points from line to line, in letters of 10 points
 _RULES, _BETWEEN = 16.0, 9.0  # points of a sheet's rules, and between two sheets
 _COMPANY = 3  # rows that stand together at the foot or the head of a page
@@ -49,12 +50,12 @@ class Layout:
 
 def arrange_latex(grid: Grid) -> Layout:
     r"""Return the layout in the largest letters in which the table fits; in blocks, in \footnotesize, where none do."""
-    for size, scale in _SIZES:
-        layout = Layout(size, scale, _CAPS[0], [plain(grid)])
+    for (size, scale), cap in itertools.product(_SIZES, _CAPS[:2]):
+        layout = Layout(size, scale, cap, [plain(grid)])
         if layout.width <= WIDTH:
             return layout
     size, scale = _SIZES[1]
-    for cap in _CAPS:
+    for cap in _CAPS[1:]:
         sheets = arrange(grid, WIDTH / scale, lambda cell, cap=cap: points(cell, cap), GAP / scale)  # type: ignore[misc]
         if sheets:
             return Layout(size, scale, cap, sheets)
