@@ -51,8 +51,8 @@ class Cocos:
         N_eff: effective number of negatives, (Σ w)² / Σ w², per query with any weight.
         skipped: queries of a batch without a positive or without a negative.
 
-    A batch counts in a mean by the number of its queries, also in that of C_q and N_eff, which not every query has; C_B,
-    C_0 and skipped are means over full batches. Under `released` every batch counts alike.
+    A batch counts in a mean by the number of its queries, also in that of C_q and N_eff, which not every query has;
+    C_B, C_0 and skipped are means over full batches. Under `released` every batch counts alike.
 
     Raises InputError for eps < 0 or a convention that the objective does not support.
     Source: Bleeker & de Rijke 2022, section 4.

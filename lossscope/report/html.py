@@ -19,7 +19,7 @@ from .html_tables import PageTable, page_table
 from .interactive import HeatmapChart, SliderChart, library
 from .notes import Notes
 from .sections import Answer, Picture, Section, items_of
-from .stacked import panel_boxes, stack
+from .stacked import stacked
 
 _MAX_WIDTH = 1100  # pixels of a picture in the page, one and a half times as many as are shown
 _NARROW = 720  # pixels of a picture for narrow screens, twice as many as are shown
@@ -96,10 +96,9 @@ def _image(figures: Path, picture: Picture) -> tuple[str, str]:
 
     It is its PNG as WebP, of half the size; vectors are in latex/.
     """
-    boxes = panel_boxes(picture.figure)
     with Image.open(figures / f"{picture.name}.png") as image:
-        narrow = _address(stack(image.convert("RGB"), boxes), _NARROW) if boxes else ""
-        return _address(image.convert("RGB"), _MAX_WIDTH), narrow
+        column = stacked(picture.figure, image.convert("RGB"))
+        return _address(image.convert("RGB"), _MAX_WIDTH), _address(column, _NARROW) if column else ""
 
 
 def _address(image: Image.Image, width: int) -> str:

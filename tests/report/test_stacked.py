@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 from PIL import Image
 
-from lossscope.plots import style
-from lossscope.report.stacked import panel_boxes, stack
+from lossscope.plots import naming, style
+from lossscope.report.stacked import crop, in_one_column, panel_boxes, stacked
 
 
-def test_panels_side_by_side_are_boxes_row_by_row_then_the_legend() -> None:
+def test_panels_side_by_side_are_boxes_row_by_row() -> None:
     figure = style.new_figure()
     for place in range(4):
         figure.add_subplot(2, 2, place + 1).plot([0, 1], label="a")
     figure.legend(loc="outside lower center")
     figure.draw_without_rendering()
-    *panels, legend = panel_boxes(figure)
+    panels = panel_boxes(figure)
     assert len(panels) == 4
     assert panels[0][2] < panels[1][2] and panels[0][3] < panels[2][3]  # right ends and lower ends
-    assert all(0 <= left < right <= 1 and 0 <= upper < lower <= 1 for left, upper, right, lower in (*panels, legend))
-    assert legend[1] > panels[2][1]
+    assert all(0 <= left < right <= 1 and 0 <= upper < lower <= 1 for left, upper, right, lower in panels)
 
 
 def test_one_panel_and_panels_one_below_another_stay_as_they_are() -> None:
@@ -33,7 +35,25 @@ def test_one_panel_and_panels_one_below_another_stay_as_they_are() -> None:
 def test_the_stack_has_every_part_in_order() -> None:
     image = Image.new("RGB", (200, 100), "red")
     image.paste("blue", (100, 0, 200, 100))
-    column = stack(image, [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)])
+    column = in_one_column(crop(image, [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)]))
     assert column.size == (100, 100 + 16 + 50)
     assert column.getpixel((50, 50)) == (255, 0, 0) and column.getpixel((50, 140)) == (0, 0, 255)
     assert column.getpixel((50, 108)) == (255, 255, 255)
+
+
+def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
+    figure = style.new_figure()
+    for place in range(3):
+        figure.add_subplot(1, 3, place + 1).plot([0, 1], color="green", label=f"a loss with a long name {place}")
+    handles = [axes.get_lines()[0] for axes in figure.axes]
+    naming.legend_below(figure, handles, "Means over three seeds, and bars that are one sample standard deviation")
+    figure.savefig(tmp_path / "p.png")
+    with Image.open(tmp_path / "p.png") as image:
+        column = stacked(figure, image.convert("RGB"))
+        panels = crop(image, panel_boxes(figure))
+    assert column is not None
+    assert column.width == max(panel.width for panel in panels)  # not that of the legend
+    legend = np.asarray(column)[sum(panel.height + 16 for panel in panels) :]
+    green = (legend == (0, 128, 0)).all(2).any(1)
+    assert np.count_nonzero(np.diff(green.astype(int)) == 1) == 3  # a line for each loss, one below another
+    assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # nothing is cut
