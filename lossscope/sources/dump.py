@@ -19,6 +19,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
+from ._dump_facts import describe
 from ._inputs import caption_keys, number_values
 from .base import Request
 from .checkpoints.embed import cache_folder
@@ -100,6 +101,10 @@ class Dump:
             warnings=tuple(warnings),
             read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, self.path)),
         )
+
+    def describe(self) -> dict[str, str]:
+        """Read everything and return what is in it, name -> text. Raises InputError where something is wrong."""
+        return describe(self.read(Request(cache=False)))
 
 
 def _beyond_cosines(similarity: Tensor, path: Path) -> list[str]:

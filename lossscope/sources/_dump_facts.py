@@ -1,0 +1,25 @@
+"""What is in a dump?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lossscope.core.embedded import SplitEmbeddings
+
+
+def describe(dump: SplitEmbeddings) -> dict[str, str]:
+    """Return shapes, pairs and fingerprint of a dump, and what a user should know of it, name -> text."""
+    arrays = {"images": dump.images, "captions": dump.captions, "similarity": dump.similarity}
+    counts = np.bincount(dump.caption_image, minlength=len(dump.image_ids))
+    notes = "; ".join((*dump.warnings, *dump.notices))
+    return {
+        "kind": "dump",
+        **{
+            name: f"{' x '.join(map(str, array.shape))} {str(array.dtype).removeprefix('torch.')}"
+            for name, array in arrays.items()
+            if array is not None
+        },
+        "captions an image": str(counts.min()) if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}",
+        "fingerprint": str(dump.fingerprint),
+        **({"notes": notes} if notes else {}),
+    }
