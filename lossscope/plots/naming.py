@@ -5,22 +5,27 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from scipy.optimize import isotonic_regression
 
 from . import style
 
+_LETTER = 0.58  # width of a letter, part of its size
+
 
 def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> None:
     """Add a legend under the panels, wrapped to the width of the figure, whose height grows by it."""
     size = FontProperties(size=mpl.rcParams["legend.fontsize"]).get_size_in_points()
-    line_length = int(fig.get_figwidth() * 72 / (0.58 * size))  # characters
+    line_length = int(fig.get_figwidth() * 72 / (_LETTER * size))  # characters
     labels = [textwrap.fill(str(handle.get_label()), line_length - 8) for handle in handles]
     longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
     columns = max(1, min(line_length // (longest + 8), len(handles)))
@@ -39,6 +44,31 @@ def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> Non
         if missing <= 0:
             break
         fig.set_figheight(fig.get_figheight() + missing + 0.05)
+
+
+def redraw_legend(legend: Any, inches: float, dpi: float) -> npt.NDArray[np.uint8]:
+    """Return the pixels, (height, width, 3), of a legend in one column, its texts wrapped to a width.
+
+    Args:
+        legend: of a figure.
+        inches: the width.
+        dpi: pixels an inch.
+    """
+    texts = legend.get_texts()
+    size = float((texts or [legend.get_title()])[0].get_fontsize())
+    line_length = max(16, int(inches * 72 / (_LETTER * size)))
+    labels = [textwrap.fill(" ".join(text.get_text().split()), line_length - 6) for text in texts]
+    title = textwrap.fill(" ".join(legend.get_title().get_text().split()), line_length)
+    lines = sum(text.count("\n") + 2 for text in (*labels, title))
+    figure = Figure(figsize=(inches, 2 * lines * size / 72), dpi=dpi)
+    canvas: Any = FigureCanvasAgg(figure)
+    drawn = figure.legend(
+        legend.legend_handles, labels, loc="upper left", ncols=1, fontsize=size, title=title or None,
+        title_fontsize=size, alignment="left", frameon=False, borderaxespad=0.0, handletextpad=0.6,
+    )  # fmt: skip
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[:, :, :3]
+    return pixels[: math.ceil(len(pixels) - drawn.get_window_extent().y0) + 2]
 
 
 def end_labels(ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], colours: Sequence[str]) -> None:

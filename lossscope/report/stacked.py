@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from PIL import Image
+
+from lossscope.plots.naming import redraw_legend
 
 Box = tuple[float, float, float, float]  # left, upper, right, lower; parts of the picture's width and height
 _MARGIN = 0.008  # around a panel, part of the picture
 _GAP = 16  # pixels between panels
-_LETTER = 0.58  # width of a letter, part of its size
-_HANDLE = 6  # letters that a line or marker of a legend takes
 
 
 def stacked(figure: Any, image: Image.Image) -> Image.Image | None:
@@ -32,7 +28,8 @@ def stacked(figure: Any, image: Image.Image) -> Image.Image | None:
     panels = crop(image, boxes)
     inches = max(panel.width for panel in panels) / image.width * float(figure.get_figwidth())
     dpi = image.width / float(figure.get_figwidth())
-    return in_one_column([*panels, *(_redraw(legend, inches, dpi) for legend in figure.legends)])
+    legends = (Image.fromarray(redraw_legend(legend, inches, dpi)) for legend in figure.legends)
+    return in_one_column([*panels, *legends])
 
 
 def panel_boxes(figure: Any) -> list[Box]:
@@ -64,25 +61,6 @@ def in_one_column(parts: Sequence[Image.Image]) -> Image.Image:
         column.paste(part, (0, top))
         top += part.height + _GAP
     return column
-
-
-def _redraw(legend: Any, inches: float, dpi: float) -> Image.Image:
-    """Return a legend in one column, its texts wrapped to a width."""
-    texts = legend.get_texts()
-    size = float(texts[0].get_fontsize()) if texts else float(legend.get_title().get_fontsize())
-    letters = max(10, int(inches * 72 / (_LETTER * size)))
-    labels = [textwrap.fill(" ".join(text.get_text().split()), letters - _HANDLE) for text in texts]
-    title = textwrap.fill(" ".join(legend.get_title().get_text().split()), letters)
-    lines = sum(text.count("\n") + 2 for text in (*labels, title))
-    figure = Figure(figsize=(inches, lines * 2 * size / 72), dpi=dpi)
-    canvas: Any = FigureCanvasAgg(figure)
-    drawn = figure.legend(
-        legend.legend_handles, labels, loc="upper left", ncols=1, fontsize=size, title=title or None,
-        title_fontsize=size, alignment="left", frameon=False, borderaxespad=0.0, handletextpad=0.6,
-    )  # fmt: skip
-    canvas.draw()
-    image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    return image.crop((0, 0, image.width, min(image.height, round(image.height - drawn.get_window_extent().y0) + 2)))
 
 
 def _box(figure: Any, extent: Any) -> Box:
