@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,23 +96,17 @@ def objectives_for(
 def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embedded: SplitEmbeddings) -> Frame | None:
     """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
+    from lossscope.io.python_files import plugin_fingerprints
 
     if folder is None:
         return None
+    plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
     command = {
         "name": name,
         "source": str(source),
         "origin": embedded.fingerprint,
         "split": embedded.split,
         **asdict(sweep),
-        **_plugin_files((*sweep.objectives, *sweep.probes)),
+        **({"plugins": plugins} if plugins else {}),
     }
     return Frame.open(folder, command)
-
-
-def _plugin_files(specs: Iterable[Any]) -> dict[str, Any]:
-    """Return the fingerprints of the Python files that specs name: a frame is of their content, not of their names."""
-    from lossscope.io.files import fingerprint
-
-    files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
-    return {"plugins": {file: fingerprint(Path(file).expanduser()) for file in sorted(files)}} if files else {}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,7 @@ from .errors import InputError
 from .io.files import fingerprint_of
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
 from .registry import require_trusted, spec_of
-from .sources.base import load
+from .sources.base import Request, load
 
 if TYPE_CHECKING:
     from .tables.base import Table
@@ -62,7 +64,7 @@ def diagnose(
     objectives: ObjectiveLike | Sequence[ObjectiveLike] | None = None,
     *,
     caption_image: Any = None,
-    batch_size: int | None = 128,
+    batch_size: int | Literal["all"] | None = 128,
     seed: int = 0,
     trust_code: bool = False,
     progress: Progress | None = None,
@@ -77,16 +79,18 @@ def diagnose(
         objectives: specs, in which ranges are expanded, or functions and modules that compute a loss; None: the one
             that the source was trained with, else the three of the COCOS paper.
         caption_image: (M,) the image row of each caption, for arrays; pairs where it is None and M = N.
-        batch_size: pairs or images of a batch; None: everything in one batch.
+        batch_size: pairs or images of a batch; "all" or None: everything in one batch.
         seed: of the batches.
         trust_code: import Python files that a checkpoint names.
         progress: called with (label, done, of).
         request: fields of `sources.base.Request` for a path, as split="test" (default train).
 
     Raises:
-        InputError: embeddings that do not fit each other or are not finite.
+        InputError: embeddings that do not fit each other or are not finite, and options that there are none of.
         SpecError: a spec that is none.
     """
+    _require_options(request)
+    size, seed = _batch_size(batch_size), _whole(seed, "seed")
     embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
     selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
     given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
@@ -96,10 +100,32 @@ def diagnose(
     elif not given and selection.needs_objective:
         usual = ", ".join(USUAL_OBJECTIVES)
         notes.append(f"the source does not say what it was trained with: probed under {usual}")
-    sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=batch_size, seed=seed)
+    sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed)
     sweep, left_out = selection.fit(sweep, embedded)
     result = sweep.run(embedded, progress=progress)
     return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))
+
+
+def _require_options(request: Mapping[str, Any]) -> None:
+    """Raise InputError for an option that neither `diagnose` nor a source has, with the one that may be meant."""
+    own = [name for name in signature(diagnose).parameters if name != "request"]
+    known = list(dict.fromkeys([*own, *(item.name for item in fields(Request))]))
+    for name in request:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"options of diagnose must be of {', '.join(known)}; got {name!r}{hint}")
+
+
+def _batch_size(value: Any) -> int | None:
+    """Return None for `all`, as the command line calls it. Raises InputError for what is no whole number."""
+    return None if value is None or value == "all" else _whole(value, "batch_size", 'or "all"')
+
+
+def _whole(value: Any, name: str, more: str = "") -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputError(f"{name} must be a whole number{f' {more}' if more else ''}; got {value!r}")
+    return int(value)
 
 
 def _listed(objectives: Any) -> Sequence[ObjectiveLike]:

@@ -12,16 +12,15 @@ import dataclasses
 import difflib
 import importlib
 import importlib.metadata
-import importlib.util
 import math
 import re
-import sys
 import types
 import typing
 from pathlib import Path
 from typing import Any
 
 from .errors import InputError, SpecError
+from .io.python_files import import_file
 from .spec import Spec, format_value, parse_finite, parse_value, union_members
 
 KINDS = {
@@ -115,14 +114,26 @@ def _without_a_name(kind: str, path: str) -> str:
     if not Path(path).expanduser().is_file():
         return f"plug-in file must exist, and be followed by a name, {path}:NAME; there is no {path} in {Path.cwd()}"
     try:
-        tree = ast.parse(Path(path).expanduser().read_text(encoding="utf-8"))
+        found = _defined_names(kind, Path(path).expanduser())
     except (SyntaxError, ValueError) as error:
         return f"plug-in {path} must be a Python file; {error}"
-    kinds = (ast.FunctionDef, ast.ClassDef) if kind == "objectives" else (ast.ClassDef,)
-    found = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
     defines = f"it defines {', '.join(found)}. Write {path}:{found[0]}" if found else "it defines none"
     article = "an" if _singular(kind)[0] in "aeiou" else "a"
     return f"{path} must be followed by the name of {article} {_singular(kind)}; {defines}"
+
+
+def _defined_names(kind: str, path: Path) -> list[str]:
+    """Return the public names of a file that may follow it in a spec, from its text: classes.
+
+    Of objectives also functions, lambdas, and what calls returned, as in `loss = ContrastiveLoss(margin=0.2)`.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.FunctionDef, ast.ClassDef) if kind == "objectives" else (ast.ClassDef,)
+    names = [node.name for node in tree.body if isinstance(node, kinds)]
+    if kind == "objectives":
+        made = [n for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Lambda | ast.Call)]
+        names += [target.id for node in made for target in node.targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def build(kind: str, spec: str | Spec) -> Any:
@@ -264,7 +275,7 @@ def _from_file(kind: str, name: str) -> type[Any]:
     path = Path(path_text).expanduser()
     if not path.is_file():
         raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
-    module = _import_file(path)
+    module = import_file(path)
     if not hasattr(module, class_name):
         near = difflib.get_close_matches(class_name, [n for n in vars(module) if not n.startswith("_")], n=1)
         raise SpecError(
@@ -279,7 +290,21 @@ def _from_file(kind: str, name: str) -> type[Any]:
         return typing.cast(
             "type[Any]", importlib.import_module("lossscope.objectives.custom.wrap_loss").wrap_loss(target, name)
         )
+    if kind == "objectives":
+        callables = [n for n in _defined_names(kind, path) if _is_callable(getattr(module, n, None))]
+        raise SpecError(
+            f"{class_name} of {path_text} must be a function, a class or an object that computes a loss; got "
+            f"{_kind_of(target)}. {_choices(path_text, callables)}"
+        )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(target).__name__}")
+
+
+def _kind_of(thing: Any) -> str:
+    return "a class without __call__" if isinstance(thing, type) else type(thing).__name__
+
+
+def _choices(path: str, names: list[str]) -> str:
+    return f"It defines {', '.join(names)}: write {path}:{names[0]}" if names else "It defines none"
 
 
 def _require_current_names(kind: str, cls: type[Any], name: str) -> type[Any]:
@@ -297,23 +322,6 @@ def _is_callable(thing: Any) -> bool:
     if isinstance(thing, type):
         return any("__call__" in vars(cls) for cls in thing.__mro__)
     return callable(thing)
-
-
-def _import_file(path: Path) -> types.ModuleType:
-    """Import a file, once for each modification time, so that equal specs give equal objects."""
-    name = f"_lossscope_plugin_{abs(hash((path.resolve(), path.stat().st_mtime_ns)))}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise SpecError(f"plug-in must be a Python file; got {str(path)!r}")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise SpecError(f"plug-in {path} must import without an error; got {type(error).__name__}: {error}") from error
-    return module
 
 
 def _name_of(cls: type[Any]) -> str:

@@ -139,3 +139,27 @@ def test_a_function_is_an_objective_like_any_other() -> None:
         lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", [lambda S: rows(S), lambda S: rows(2 * S)])
     with pytest.raises(InputError, match="objective must be a spec such as"):
         lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", [3])  # type: ignore[list-item]
+
+
+def test_the_word_all_means_one_batch() -> None:
+    rows = [lossscope.diagnose((IMAGES, IMAGES), "similarity", batch_size=size).rows for size in ("all", None)]
+    pd.testing.assert_frame_equal(*rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": "64"}, "batch_size must be a whole number or \"all\"; got '64'"),
+        ({"seed": 0.5}, "seed must be a whole number; got 0.5"),
+        ({"objective": "ntxent"}, "got 'objective'; did you mean 'objectives'"),
+        ({"splitt": "test"}, "got 'splitt'; did you mean 'split'"),
+    ],
+)
+def test_options_that_there_are_none_of_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        lossscope.diagnose((IMAGES, IMAGES), "similarity", **options)
+
+
+def test_a_misspelt_option_of_a_source_is_refused() -> None:
+    with pytest.raises(InputError, match="got 'splitt'; did you mean 'split'"):
+        load("any.npz", splitt="test")

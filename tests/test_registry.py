@@ -244,7 +244,7 @@ def test_specs_that_name_a_file_are_recognised() -> None:
     [
         ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
         ("./mine.py:Nothing", "must define Nothing; it does not"),
-        ("./mine.py:Plain", "must define the dataclass Plain"),
+        ("./mine.py:Plain", "Plain of ./mine.py must be a function, .* got a class without __call__"),
         ("./mine.py:Mine:sice=2", "did you mean 'size'"),
         ("./mine.py:Other", "needs count=..."),
     ],

@@ -106,6 +106,13 @@ def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
     Raises:
         InputError: for other shapes or types, NaN or infinity among valid entries, or too many positives.
     """
+    if not isinstance(S, Tensor):
+        raise InputError(f"S must be a tensor, (queries, candidates); got {type(S).__name__}. Write torch.as_tensor(S)")
+    if not isinstance(mask, Mask):
+        raise InputError(
+            f"mask must be a lossscope.Mask; got {type(mask).__name__}. For pairs, pair i on the diagonal of S, write "
+            "lossscope.pair_mask(torch.arange(len(S)))"
+        )
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
     if not S.is_floating_point():

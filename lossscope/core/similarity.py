@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,10 @@ class Mask:
     direction: Direction = "i2t"
 
     def __post_init__(self) -> None:
+        given: tuple[Any, Any] = self.match, self.valid
+        if not all(isinstance(x, Tensor) for x in given):
+            got = " and ".join(type(x).__name__ for x in given)
+            raise InputError(f"match and valid must be tensors of bool; got {got}. Write torch.as_tensor(...)")
         if self.match.dtype != torch.bool or self.valid.dtype != torch.bool:
             raise InputError(f"match and valid must be bool; got {self.match.dtype} and {self.valid.dtype}")
         if self.match.ndim != 2 or self.match.shape != self.valid.shape:
@@ -165,7 +170,7 @@ def euclidean(S: Tensor) -> Tensor:
     return square.where(positive, 1.0).sqrt().where(positive, 0.0)
 
 
-def pair_mask(image_rows: Tensor, same_image: SameImage = "keep") -> Mask:
+def pair_mask(image_rows: Tensor | Sequence[int], same_image: SameImage = "keep") -> Mask:
     """Return the i2t mask of B pairs, (B, B): caption i matches image i.
 
     Args:
@@ -174,14 +179,30 @@ def pair_mask(image_rows: Tensor, same_image: SameImage = "keep") -> Mask:
             `mask`, not valid.
 
     Raises:
-        InputError: for another `same_image`.
+        InputError: for another `same_image`, and rows that are no numbers.
     """
+    image_rows = image_rows if isinstance(image_rows, Tensor) else _row_numbers(image_rows)
     if same_image == "keep":
         return _diagonal_mask(len(image_rows), image_rows.device)
     if same_image == "mask":
         match = torch.eye(len(image_rows), dtype=torch.bool, device=image_rows.device)
         return Mask(match, match | (image_rows[:, None] != image_rows[None, :]))
     raise InputError(f"same_image must be keep or mask; got {same_image!r}")
+
+
+def _row_numbers(rows: Any) -> Tensor:
+    """Return a list or an array of numbers as a tensor."""
+    try:
+        numbers = torch.as_tensor(rows)
+    except (TypeError, ValueError, RuntimeError):
+        numbers = torch.empty(0, 0)
+    if numbers.ndim != 1:
+        got = repr(rows) if isinstance(rows, int | float | str) else type(rows).__name__
+        raise InputError(
+            f"image_rows must be the row of the image of each pair, (B,); got {got}. For B different images write "
+            "lossscope.pair_mask(torch.arange(B))"
+        )
+    return numbers
 
 
 @lru_cache(maxsize=8)

@@ -179,7 +179,7 @@ def i2t_mask(S: Tensor, mask: Mask | None) -> Mask:
     if not isinstance(mask, Mask):
         raise InputError(
             f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
-            "both (images, captions) of bool"
+            "both (images, captions) of bool; embeddings are given by name, images=..., captions=..."
         )
     if S.shape != mask.match.shape:
         raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")

@@ -39,7 +39,8 @@ def weight_field(
         InputError: the range is empty, or the weights depend on relative terms that are not given.
     """
     objective = _build(objective)
-    steps = _steps(low, high, points or (COARSE if objective.coupled else FINE))
+    usual = COARSE if objective.coupled else FINE
+    steps = _steps(low, high, usual if points is None else points)
     s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))
     W = two_candidate_weights(objective, s_pos, s_neg)
     columns = {"s_pos": s_pos, "s_neg": s_neg, "w_pos": W[:, 0], "w_neg": W[:, 1]}
@@ -140,7 +141,7 @@ def objective_curves(
             the middle of the range.
     """
     objective = _build(objective)
-    steps = _steps(low, high, points or FINE)
+    steps = _steps(low, high, FINE if points is None else points)
     s_pos, s_neg = other or ((low + high) / 2, (low + high) / 2)
     fixed = f"other {s_neg:g}" if s_pos == s_neg else f"other: s₋ {s_neg:.2f}, s₊ {s_pos:.2f}"
     positive = two_candidate_weights(objective, steps, torch.full_like(steps, s_neg))[:, 0].abs()
@@ -214,6 +215,10 @@ def _label(objective: Objective) -> str:
 
 
 def _steps(low: float, high: float, points: int) -> Tensor:
+    if not hasattr(points, "__index__") or not all(isinstance(end, int | float) for end in (low, high)):
+        raise InputError(
+            f"low and high must be numbers and points a whole number; got {low!r}, {high!r} and {points!r}"
+        )
     if not (-1 <= low < high <= 1) or points < 2:
         raise InputError(f"range must be within -1..1 with at least 2 points; got {low}..{high} with {points}")
     return torch.linspace(low, high, points, dtype=torch.float64)

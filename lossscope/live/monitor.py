@@ -44,9 +44,10 @@ class LossScope:
     calls: int = field(default=0, init=False)  # number of calls of `watch`
 
     def __post_init__(self) -> None:
-        if self.every < 1 or self.keep < 0:
-            raise InputError(f"every must be at least 1 and keep at least 0; got {self.every} and {self.keep}")
-        if isinstance(self.probes, str) or not self.probes:
+        if not (isinstance(self.every, int) and self.every >= 1 and isinstance(self.keep, int) and self.keep >= 0):
+            got = f"{self.every!r} and {self.keep!r}"
+            raise InputError(f"every must be at least 1 and keep at least 0; got {got}. Give whole numbers")
+        if not isinstance(self.probes, list | tuple) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
         objective = as_objective(self.objective)
         self._one_batch = OneBatch(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
@@ -81,7 +82,9 @@ class LossScope:
         self.calls += 1
         if number % self.every:
             return None
-        S, images, captions = self._inputs(*(_as_tensor(x) for x in (S, images, captions)))
+        S, images, captions = self._inputs(
+            _as_tensor(S, "S"), _as_tensor(images, "images"), _as_tensor(captions, "captions")
+        )
         finite, values = self._one_batch(S, i2t_mask(S, mask), images, captions)
         return self._record(number, finite, values)
 
@@ -128,14 +131,27 @@ class LossScope:
         return row
 
 
-def _as_tensor(x: Any) -> Tensor | None:
-    """Return a tensor as it is, and an array of numpy or any other sequence of numbers as a tensor."""
-    return x if x is None or isinstance(x, Tensor) else torch.as_tensor(x)
+def _as_tensor(x: Any, what: str) -> Tensor | None:
+    """Return a tensor as it is, and an array of numpy or any other sequence of numbers as a tensor.
+
+    Raises InputError for texts and anything else that is no matrix of numbers.
+    """
+    if x is None or isinstance(x, Tensor):
+        return x
+    try:
+        return torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        shape = "(images, captions) similarities" if what == "S" else "(n, d) embeddings, not texts or pictures"
+        raise InputError(
+            f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
+            "watch(images=..., captions=...)"
+        ) from error
 
 
 def _cosines(images: Tensor, captions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return detached rows of unit length, in float32 or wider, and their S."""
     with torch.inference_mode(False), torch.no_grad(), torch.autocast(images.device.type, enabled=False):
         wide = [x.float() if x.dtype in HALF_TYPES else x for x in (images.detach(), captions.detach())]
-        V, T = normalise(wide[0]), normalise(wide[1])
+        dtype = torch.promote_types(wide[0].dtype, wide[1].dtype)
+        V, T = (normalise(x.to(dtype)) for x in wide)
         return V, T, cosine(V, T)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -58,4 +59,10 @@ def find_source(path: Path | str) -> Any:
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:
     """Return the embeddings of a source: `load("ckpt.pt", split="val")`; options are the fields of Request."""
+    known = [item.name for item in fields(Request)]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"options of a source must be of {', '.join(known)}; got {name!r}{hint}")
     return find_source(path).read(Request(**options))  # type: ignore[no-any-return]

@@ -19,6 +19,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.io.files import fingerprint, write_atomically, write_text
 from lossscope.io.frames import SUMMARY, Frame, join
 from lossscope.io.json_files import read_json
+from lossscope.io.python_files import plugin_fingerprints
 from lossscope.io.run_folder import Run
 from lossscope.io.versions import versions
 from lossscope.registry import build, expand, require_trusted, spec_of
@@ -28,7 +29,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
-from .evaluation import SCHEMA, evaluation_state
+from .evaluation import SCHEMA, evaluation_state, is_done, with_plugins
 from .study_file import ExamineConfig
 
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
@@ -61,12 +62,14 @@ def examine(
         data: spec to read items from instead of the run's own, where files were moved.
     """
     out = run.path / "evaluation"
+    recipe = read_recipe(run.config)
+    plugins = plugin_fingerprints((recipe.objective, *config.probes, config.what_if))
     wanted = {"schema": SCHEMA, "config": _plain(config), "checkpoint": fingerprint(run.best)}
-    if _is_done(out, wanted):
+    if is_done(out, wanted, plugins):
         return out
     options: dict[str, Any] = {"device": device, "progress": progress, "cache": False, "trust_code": trust_code}
     options |= {"data": data} if data else {}
-    processes, recipe = process_group(), read_recipe(run.config)
+    processes = process_group()
     train = load(run.path, split=config.split, **options)
     objective = str(train.objective)
     require_trusted(objective, trust_code)
@@ -99,7 +102,10 @@ def examine(
         for name, numbers in frames.items():
             if numbers is not None:
                 _write(out / f"{name}.parquet", numbers)
-        write_text(out / "manifest.json", json.dumps({**wanted, "versions": versions()}, indent=1) + "\n")
+        write_text(
+            out / "manifest.json",
+            json.dumps({**wanted, **with_plugins(plugins), "versions": versions()}, indent=1) + "\n",
+        )
     processes.barrier()
     return out
 
@@ -111,14 +117,6 @@ def is_current(run: Run) -> bool:
     return bool(read_json(run.path / "evaluation" / "manifest.json").get("checkpoint") == fingerprint(run.best))
 
 
-def _is_done(out: Path, wanted: dict[str, Any]) -> bool:
-    file = out / "manifest.json"
-    if not file.is_file():
-        return False
-    manifest = read_json(file)
-    return {key: manifest.get(key) for key in wanted} == wanted
-
-
 def _remove_old(out: Path) -> None:
     """Remove an earlier evaluation, the manifest that vouches for it first."""
     for file in (out / "manifest.json", *out.glob("*.parquet")):
@@ -126,10 +124,12 @@ def _remove_old(out: Path) -> None:
 
 
 def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Frame | None:
-    """The sweep's frame; one of other choices, or of an earlier checkpoint, is begun anew."""
+    """The sweep's frame; one of other choices, an earlier checkpoint or another state of a plug-in, is begun anew."""
     if not main:
         return None
-    command = json.loads(json.dumps({"name": "examine", "origin": train.fingerprint, **asdict(sweep)}))
+    plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
+    of_sweep = {"name": "examine", "origin": train.fingerprint, **asdict(sweep), **with_plugins(plugins)}
+    command = json.loads(json.dumps(of_sweep))
     if (path / "manifest.json").is_file() and Frame(path).manifest()["command"] != command:
         for part in path.iterdir():
             part.unlink()

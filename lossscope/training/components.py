@@ -72,3 +72,8 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
             f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(own)}, which "
             "would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
         )
+    if getattr(objective, "keeps_memory", False):
+        raise InputError(
+            f"{recipe.objective} must be a function of one batch to be trained with; it keeps something between calls, "
+            "such as a queue or a moving average, which would stay as it is. Switch that memory off"
+        )

@@ -12,6 +12,7 @@ from torch import Tensor
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, require_file
+from lossscope.io.python_files import plugin_fingerprints
 from lossscope.objectives.base import Objective
 
 from .offline_candidates import HardCandidates, items_of
@@ -68,4 +69,6 @@ def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:
 def fingerprints_of(recipe: Recipe, candidates: HardCandidates | None) -> Mapping[str, str]:
     """Return the fingerprint of every file that the recipe names, by the name of the choice."""
     files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
+    code = {name: "".join(plugin_fingerprints([getattr(recipe, name)]).values()) for name in ("objective", "encoder")}
+    files |= {name: value for name, value in code.items() if value}
     return files | ({"offline": candidates.fingerprint} if candidates else {})

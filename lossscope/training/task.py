@@ -151,7 +151,10 @@ def require_same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Path, conf
 def _require_same_files(recipe: Recipe, checkpoint: Checkpoint, fingerprints: Mapping[str, str], run: Path) -> None:
     for name, now in fingerprints.items():
         if checkpoint.training.get(f"{name}_fingerprint", now) != now:
-            raise InputError(f"{name} of {run} must be what the run began with; {getattr(recipe, name)} changed")
+            raise InputError(
+                f"{name} of {run} must be what the run began with; {getattr(recipe, name)} changed since. Restore that "
+                "file, or start a new run"
+            )
 
 
 def _load(split: Split, progress: Progress | None) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
 from lossscope.errors import InputError
+from lossscope.registry import build
 
 T, F = True, False
 
@@ -126,3 +130,40 @@ def test_cosine_of_unit_rows_is_their_product_and_widths_must_agree() -> None:
         cosine(images, captions[:, :2])
     with pytest.raises(InputError, match="one d"):
         cosine(images[0], captions)
+
+
+@pytest.mark.parametrize("rows", [[0, 0, 1], (0, 0, 1), np.array([0, 0, 1])])
+def test_rows_of_pairs_may_be_any_sequence_of_numbers(rows: Any) -> None:
+    expected = pair_mask(torch.tensor([0, 0, 1]), "mask")
+    assert torch.equal(pair_mask(rows, "mask").valid, expected.valid)
+    assert len(pair_mask(rows).match) == 3
+
+
+@pytest.mark.parametrize("rows", [12, "abc", [[0, 1]], {"a": 1}])
+def test_what_is_no_row_of_each_pair_is_refused(rows: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"image_rows must be the row .* write lossscope.pair_mask\(torch.arange\(B\)\)"
+    ):
+        pair_mask(rows)
+
+
+def test_a_mask_of_arrays_is_refused() -> None:
+    sides: Any = np.eye(3, dtype=bool), np.ones((3, 3), dtype=bool)
+    with pytest.raises(InputError, match="must be tensors of bool; got ndarray and ndarray"):
+        Mask(*sides)
+
+
+@pytest.mark.parametrize(
+    ("S", "mask", "message"),
+    [
+        (np.eye(3), pair_mask(torch.arange(3)), r"S must be a tensor.* got ndarray. Write torch.as_tensor\(S\)"),
+        (
+            torch.eye(3),
+            torch.eye(3).bool(),
+            r"mask must be a lossscope.Mask; got Tensor. For pairs, .* lossscope.pair_mask",
+        ),
+    ],
+)
+def test_an_objective_says_what_it_takes(S: Any, mask: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build("objectives", "ntxent")(S, mask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -209,3 +210,14 @@ def test_weights_of_a_path_are_at_its_ends() -> None:
         "mine": 20, "ntxent:tau=0.1": 20, "ntxent:tau=0.2": 20
     }  # fmt: skip
     assert list(weights_of({"mine": "triplet"}, points_of(4).assign(epoch=np.nan))["source"].unique()) == ["a.pt"]
+
+
+@pytest.mark.parametrize("options", [{"points": "5"}, {"points": 5.5}, {"low": "0"}])
+def test_points_and_ends_of_another_type_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="low and high must be numbers and points a whole number; got"):
+        weight_field("ntxent", **options)
+
+
+def test_no_points_are_not_the_usual_number_of_points() -> None:
+    with pytest.raises(InputError, match="at least 2 points"):
+        weight_field("ntxent", points=0)

@@ -419,3 +419,29 @@ def test_what_is_no_loss_is_refused() -> None:
         LossScope(3)  # type: ignore[arg-type]
     with pytest.raises(SpecError, match="takes one argument, z, which may be S or the embeddings of all views"):
         LossScope(lambda z: z.sum())
+
+
+def test_embeddings_of_two_types_are_promoted() -> None:
+    images, captions = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    row, expected = (LossScope(NTXENT).watch(images=images, captions=x) for x in (captions.float(), captions))
+    assert row is not None and row == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"S": "a caption"}, r"S must be a matrix of numbers, \(images, captions\) similarities; got str"),
+        ({"S": [[1.0, 2.0], [3.0]]}, "S must be a matrix of numbers"),
+        ({"images": ["a.jpg"], "captions": ["a cat"]}, "images must be a matrix .* not texts or pictures; got list"),
+        ({"S": torch.eye(3), "mask": torch.eye(3)}, "got Tensor. .* embeddings are given by name, images="),
+    ],
+)
+def test_what_is_no_matrix_of_numbers_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        LossScope(NTXENT).watch(**given)
+
+
+@pytest.mark.parametrize("options", [{"every": "2"}, {"keep": 1.5}, {"probes": 3}])
+def test_options_of_another_type_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"{next(iter(options))} must be|keep at least 0"):
+        LossScope(NTXENT, **options)

@@ -20,6 +20,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.examine import SCHEMA, examine, is_current
 from lossscope.studies.study_file import ExamineConfig
+from lossscope.training.recipe_files import read_recipe, write_recipe
 
 CONFIG = ExamineConfig(
     probes=("cocos:eps=0.01,curve=true", "similarity"),
@@ -186,3 +187,23 @@ def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run,
     with pytest.raises(InputError, match="--trust-code"):
         examine(run, COCOS)
     assert not trace.exists()
+
+
+def test_a_changed_file_of_the_objective_is_evaluated_anew(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    text = "import torch\n\ndef loss(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
+    file.write_text(text)
+    write_recipe(replace(read_recipe(run.config), objective=f"{file}:loss"), run.config)
+    replace(Checkpoint.load(run.best), objective=f"{file}:loss").save(run.best)
+    examine(run, COCOS, trust_code=True)
+    before, when = rows_of(run), stamps(run)
+    examine(run, COCOS, trust_code=True)
+    assert stamps(run) == when
+    file.write_text(text.replace("0.1", "0.5"))
+    examine(run, COCOS, trust_code=True)
+    counts = [rows[rows["statistic"] == "C_neg"]["mean"].iloc[0] for rows in (before, rows_of(run))]
+    assert counts[1] > counts[0]
+    file.unlink()
+    when = stamps(run)
+    examine(run, COCOS, trust_code=True)
+    assert stamps(run) == when

@@ -399,3 +399,17 @@ def test_the_loss_falls_and_retrieval_improves(tmp_path: Path) -> None:
     losses, rsums = ([float(row[name]) for row in rows] for name in ("loss", "rsum"))
     assert losses[-1] < 0.9 * losses[1]
     assert max(rsums[-2:]) > rsums[0] + 40
+
+
+def test_a_changed_file_of_the_objective_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    text = "import torch\n\ndef loss(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
+    file.write_text(text)
+    run = train(recipe(objective=f"{file}:loss", epochs=1), tmp_path / "run")
+    file.write_text(text.replace("0.1", "0.5"))
+    with pytest.raises(
+        InputError, match=r"objective of .* must be what the run began with; .*own.py:loss changed since"
+    ):
+        resume(run.path, epochs=2, trust_code=True)
+    file.write_text(text)
+    assert resume(run.path, epochs=2, trust_code=True).last.is_file()

@@ -28,7 +28,7 @@ from .spawn import (
     run_processes,
 )
 
-SHARE, WIDTH = 4, 16  # pairs of one process; width of the embeddings
+SHARE, WIDTH = 4, 16  # pairs of one process, at least; width of the embeddings
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ def group_if_needed(objective: Any, seed: int) -> AbstractContextManager[None]:
 
 def _build_task(objective: Any, processes: int, seed: int) -> _Task:
     generator = torch.Generator().manual_seed(seed)
-    size, captions_per_image = SHARE * processes, 2 if objective.positives == "many" else 1
+    share = max(SHARE, getattr(objective, "smallest_batch", 0))
+    size, captions_per_image = share * processes, 2 if objective.positives == "many" else 1
     images = torch.randn(size, WIDTH, generator=generator, dtype=torch.float64)
     captions = images.repeat_interleave(captions_per_image, 0)
     captions = captions + torch.randn(captions.shape, generator=generator, dtype=torch.float64)

@@ -19,7 +19,7 @@ from .independence import check_candidate_order, check_query_order, check_row_in
 from .multi_process import group_if_needed
 from .padding import check_padding, check_scale
 from .process_agreement import check_processes
-from .trial_batches import random_batch
+from .trial_batches import SIZE, random_batch
 from .verdict import Verdict, describe_error, judge
 
 __all__ = ["Verdict", "check"]
@@ -123,12 +123,29 @@ def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
     if Objective not in type(objective).__mro__:
         kind = type(objective).__name__
         raise InputError(f"{spec} must be an objective; {kind} derives from none of Loss, Gradient, Objective")
+    _require_small_batches(objective, seed)
     verdicts: list[Verdict] = []
     with group_if_needed(objective, seed):
         for item in CHECKS:
             verdicts += _run(item, objective, seed, verdicts)
     agreement = _Check("processes", lambda one, seed: check_processes(one, processes, seed), ("shapes", "rows"))
     return verdicts + _run(agreement, objective, seed, verdicts)
+
+
+def _require_small_batches(objective: Any, seed: int) -> None:
+    """Raise InputError for a loss that runs, but on larger batches only than those of the checks."""
+    smallest = getattr(objective, "smallest_batch", 0)
+    if smallest <= SIZE:
+        return
+    try:
+        random_batch(objective, seed).evaluate(objective)
+    except UnsupportedLoss:
+        raise
+    except InputError as error:
+        raise InputError(
+            f"{spec_of(objective)} must run on batches of {SIZE} pairs to be checked; {error}. It runs on {smallest} "
+            "pairs: check it with a smaller k or minimum"
+        ) from error
 
 
 def _run(item: _Check, objective: Any, seed: int, before: list[Verdict]) -> list[Verdict]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.core.types import Convention, WeightUnit
-from lossscope.errors import InputError
+from lossscope.errors import InputError, UnsupportedLoss
 from lossscope.registry import short_spec
 
 from ..base import Objective
@@ -84,7 +84,15 @@ def _require_scale(key: Hashable) -> float:
             "averages over all pairs of a batch, so that its weights shrink as batches grow. Multiply it by the batch "
             "size, or count dL/ds itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
         )
-    weight, near = _weight_at(objective, 1.0), _weight_at(objective, 1 - _NEAR)
+    try:
+        weight, near = _weight_at(objective, 1.0), _weight_at(objective, 1 - _NEAR)
+    except UnsupportedLoss:
+        raise
+    except InputError as error:
+        raise InputError(
+            f"weights in the unit relative need a loss that runs on two pairs, on which they are measured; {error}. "
+            "Count dL/ds itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
+        ) from error
     with torch.inference_mode(False):
         steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
         s_pos, s_neg = (grid.flatten() for grid in torch.meshgrid(steps, steps, indexing="xy"))

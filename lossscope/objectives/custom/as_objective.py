@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import partial
 from typing import Any, cast
 
 from lossscope.errors import InputError, SpecError
 from lossscope.registry import build
 
 from ..base import Objective
+from .signature import without_compilation
 from .wrap_loss import wrap_loss
 
 ObjectiveLike = str | Objective | Callable[..., Any]  # what `as_objective` takes
@@ -37,6 +39,7 @@ def as_objective(thing: ObjectiveLike) -> Objective:
             'objective must be a spec such as "ntxent:tau=0.05", an objective, or a function or module that computes '
             f"a loss; got {type(thing).__name__}"
         )
+    thing = without_compilation(thing)
     name = name_of_loss(thing)
     wrapped = wrap_loss(cast(Any, thing), name)
     missing = [one.name for one in fields(wrapped) if one.default is MISSING and one.default_factory is MISSING]
@@ -47,4 +50,6 @@ def as_objective(thing: ObjectiveLike) -> Objective:
 
 def name_of_loss(thing: Any) -> str:
     """Return what a loss is called in labels: the name of its function or class."""
+    if isinstance(thing, partial):
+        return name_of_loss(thing.func)
     return str(getattr(thing, "__name__", type(thing).__name__)).strip("<>")

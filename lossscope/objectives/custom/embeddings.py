@@ -12,19 +12,25 @@ AXES = 1e-6  # length of the extra axes
 WIDTH = 16  # of the vectors of `opposite_pairs`
 
 
-def vectors_with_similarities(S: Tensor) -> tuple[Tensor, Tensor]:
+def vectors_with_similarities(S: Tensor, label: str = "a loss on embeddings") -> tuple[Tensor, Tensor]:
     """Return unit vectors (q, d) and (c, d) whose similarities are S (q, c), from a balanced factorisation.
 
-    Raises InputError where it gives none: not every S is that of unit vectors.
+    Args:
+        S: (q, c).
+        label: name of the loss that takes embeddings, for the message.
+
+    Raises:
+        InputError: where it gives none: not every S is that of unit vectors.
     """
     U, sigma, V = torch.linalg.svd(S.double(), full_matrices=False)
     a, b = U * sigma.sqrt(), V.T * sigma.sqrt()
     long, wide = float(a.norm(dim=1).max()), float(b.norm(dim=1).max())
     if long * wide > 1 + 1e-9:
         raise InputError(
-            f"a loss on embeddings needs those that S, {tuple(S.shape)}, was made of, as no unit vectors were found "
-            "that have these similarities. Give them: watch(images=..., captions=...), or mask.info queries and "
-            "candidates"
+            f"{label} takes embeddings, and got S alone, {tuple(S.shape)}: no unit vectors were found that have these "
+            "similarities. Give the embeddings that S was made of: in a file, `images` and `captions` in place of "
+            "`similarity`; in Python, watch(images=..., captions=...), or mask.info queries and candidates. Or write "
+            "the loss as a function of S, def loss(S)"
         )
     balance = (wide / long) ** 0.5 if long > 0 and wide > 0 else 1.0
     return _append_unit_axes(a * balance, 0), _append_unit_axes(b / balance, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,95 +12,132 @@ from lossscope.core.types import DIRECTIONS, CountedDirection
 
 from .embeddings import opposite_pairs
 
-GradientOfPairs = Callable[[Tensor, Tensor], Tensor]  # images (b, d), captions (b, d) -> dF/dS (b, b)
-ValueOfPairs = Callable[[Tensor, Tensor], Tensor]  # images (b, d), captions (b, d) -> F, () or (b,)
-_SAME = 1e-7  # relative difference of float64 numbers that are equal but for rounding
-_PAIRS = 6
+TRIAL_PAIRS = (6, 16, 64)  # of the batches that a loss is measured on: the first number that it runs on
+_ROUNDING = {torch.float64: 1e-7, torch.float32: 1e-4}  # relative difference of numbers equal but for rounding
+_ROUNDING_OF_HALF = 2e-2
 
 
-def describe_misfit(value: ValueOfPairs, gradient: GradientOfPairs, on_embeddings: bool) -> str | None:
+@dataclass(frozen=True)
+class Trial:
+    """A loss as it is measured, on embeddings of pairs: images (b, d), captions (b, d)."""
+
+    value: Callable[[Tensor, Tensor], Tensor]  # -> F, () or (b,)
+    values_of_one_copy: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # -> F of two calls in a row
+    gradient: Callable[[Tensor, Tensor], Tensor]  # -> dF/dS (b, b)
+    pairs: int = TRIAL_PAIRS[0]  # b of the smallest batch
+    dtype: torch.dtype = torch.float64  # that F is computed in
+
+    def batch(self, far: int = 0) -> tuple[Tensor, Tensor]:
+        """Return pairs that are hard to distinguish, and `far` times as many around the opposite direction."""
+        return opposite_pairs(self.pairs, self.pairs * far)
+
+    def equal(self, a: Tensor, b: Tensor) -> bool:
+        """Whether numbers are equal but for rounding."""
+        scale = float(torch.maximum(a.abs().max(), b.abs().max()))
+        rounding = _ROUNDING.get(self.dtype, _ROUNDING_OF_HALF)
+        return a.shape == b.shape and float((a - b).abs().max()) <= rounding * scale
+
+
+def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
     """Say why dF/dS of images against captions does not describe a loss; None where it does.
 
     Args:
-        value: of the loss.
-        gradient: of the loss.
+        trial: the loss.
         on_embeddings: whether it takes embeddings, and so may use more than S.
     """
-    if not is_deterministic(value):
+    if not is_deterministic(trial):
         return "two calls with one input give two values. Switch off its dropout or other random parts"
-    if on_embeddings and depends_on_coordinates(value):
-        return "it changes when all embeddings are rotated together, which leaves every similarity as it is"
-    if on_embeddings and depends_on_one_side(value):
+    if on_embeddings and keeps_memory(trial):
+        return (
+            "a second call with one input gives another value than the first, as it keeps a queue or an average of "
+            "earlier batches, which W of one batch would leave out. Switch that memory off, for a queue: length 0"
+        )
+    if on_embeddings and depends_on_coordinates(trial):
+        return (
+            "it changes when all embeddings are rotated together, which leaves every similarity as it is. Distances "
+            "along single axes do so, and a layer or stored vectors of its own"
+        )
+    if on_embeddings and depends_on_one_side(trial):
         return (
             "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, and W "
             "of images against captions would leave these out"
         )
-    if not pulls_pairs(gradient):
+    return None if pulls_pairs(trial) else _why_not_pulled(trial, on_embeddings)
+
+
+def _why_not_pulled(trial: Trial, on_embeddings: bool) -> str:
+    """Say why W does not pull pair i: a loss of distances pushes it, another has its positives elsewhere."""
+    if not on_embeddings and bool((trial.gradient(*trial.batch()).diagonal() > 0).any()):
         return (
-            "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
-            "positives elsewhere, is none"
+            "it pushes pair i apart: dF/dS is positive on the diagonal, as of a loss of distances. Give it distances, "
+            "`def loss(S): return your_loss(1 - S)`, or 2 - 2 * S for squared Euclidean ones"
         )
-    return None
+    return (
+        "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
+        "positives elsewhere, is none"
+    )
 
 
-def measure_average(gradient: GradientOfPairs) -> int:
+def measure_average(trial: Trial) -> int:
     """Return the power of 1/B in F: 1 for a mean over the B pairs, 2 over all B x B entries, else 0.
 
     n added far-away pairs halve dF/dS of the first n pairs, and 3 n quarter it, or both squared.
     """
-    alone = gradient(*opposite_pairs(_PAIRS, 0)).abs().sum()
-    ratios = []
-    for times in (1, 3):
-        W = gradient(*opposite_pairs(_PAIRS, _PAIRS * times))
-        ratios.append(float(W[:_PAIRS, :_PAIRS].abs().sum() / alone))
+    alone, near = trial.gradient(*trial.batch()).abs().sum(), slice(trial.pairs)
+    ratios = [float(trial.gradient(*trial.batch(far))[near, near].abs().sum() / alone) for far in (1, 3)]
     if 0.3 < ratios[0] < 0.65 and 0.1 < ratios[1] < 0.35:
         return 1
     return 2 if 0.15 < ratios[0] <= 0.3 and ratios[1] <= 0.1 else 0
 
 
-def measure_directions(gradient: GradientOfPairs) -> tuple[CountedDirection, ...]:
+def measure_directions(trial: Trial) -> tuple[CountedDirection, ...]:
     """Return `i2t` where row q of dF/dS depends on row q of S only, `t2i` where columns do so; else `both`.
 
     One item is replaced by another vector, its opposite and its own partner: entries of other rows (or columns) change
     where the loss looks across them. A loss of one pair at a time is of both directions, each with a gradient.
     """
-    images, captions = opposite_pairs(_PAIRS, 0)
-    rows = all(_others_stay(gradient, images, captions, other, 0) for other in _replacements(images, captions))
-    columns = all(_others_stay(gradient, images, captions, other, 1) for other in _replacements(captions, images))
+    images, captions = trial.batch()
+    rows = all(_others_stay(trial, images, captions, other, 0) for other in _replacements(images, captions))
+    columns = all(_others_stay(trial, images, captions, other, 1) for other in _replacements(captions, images))
     if rows and columns:
         return DIRECTIONS
     return ("i2t",) if rows else ("t2i",) if columns else ("both",)
 
 
-def pulls_pairs(gradient: GradientOfPairs) -> bool:
+def pulls_pairs(trial: Trial) -> bool:
     """Whether dF/dS is negative anywhere on the diagonal, for pairs that are hard to distinguish."""
-    return bool((gradient(*opposite_pairs(_PAIRS, 0)).diagonal() < 0).any())
+    return bool((trial.gradient(*trial.batch()).diagonal() < 0).any())
 
 
-def is_deterministic(value: ValueOfPairs) -> bool:
-    """Whether two calls with one input give one value."""
-    pairs = opposite_pairs(_PAIRS, 0)
-    return _equal(value(*pairs), value(*pairs))
+def is_deterministic(trial: Trial) -> bool:
+    """Whether one call each of two copies with one input gives one value."""
+    pairs = trial.batch()
+    return trial.equal(trial.value(*pairs), trial.value(*pairs))
 
 
-def depends_on_coordinates(value: ValueOfPairs) -> bool:
+def keeps_memory(trial: Trial) -> bool:
+    """Whether a second call of one copy gives another value than the first."""
+    return not trial.equal(*trial.values_of_one_copy(*trial.batch()))
+
+
+def depends_on_coordinates(trial: Trial) -> bool:
     """Whether F differs between vectors and the same vectors rotated together."""
-    images, captions = opposite_pairs(_PAIRS, 0)
+    images, captions = trial.batch()
     random = torch.Generator().manual_seed(1)
     rotation = torch.linalg.qr(torch.randn(images.shape[1], images.shape[1], generator=random, dtype=images.dtype))[0]
-    return not _equal(value(images, captions), value(images @ rotation, captions @ rotation))
+    return not trial.equal(trial.value(images, captions), trial.value(images @ rotation, captions @ rotation))
 
 
-def depends_on_one_side(value: ValueOfPairs) -> bool:
+def depends_on_one_side(trial: Trial) -> bool:
     """Whether F differs between unit vectors whose S is the same, but not their similarities within each side."""
-    images, captions = (x * 0.5**0.5 for x in opposite_pairs(_PAIRS, 0))
-    shared = torch.zeros(_PAIRS, _PAIRS, dtype=images.dtype)
+    images, captions = (x * 0.5**0.5 for x in trial.batch())
+    shared = torch.zeros(trial.pairs, trial.pairs, dtype=images.dtype)
     shared[:, 0] = 1
     values = [
-        value(_append(images, own, torch.zeros_like(own)), _append(captions, torch.zeros_like(own), own))
-        for own in (shared, torch.eye(_PAIRS, dtype=images.dtype))
+        trial.value(_append(images, own, torch.zeros_like(own)), _append(captions, torch.zeros_like(own), own))
+        for own in (shared, torch.eye(trial.pairs, dtype=images.dtype))
     ]
-    return not _equal(*values)
+    return not trial.equal(*values)
 
 
 def _append(vectors: Tensor, first: Tensor, second: Tensor) -> Tensor:
@@ -116,21 +154,17 @@ def _replacements(side: Tensor, partners: Tensor) -> list[Tensor]:
     return copies
 
 
-def _others_stay(gradient: GradientOfPairs, images: Tensor, captions: Tensor, other: Tensor, side: int) -> bool:
+def _others_stay(trial: Trial, images: Tensor, captions: Tensor, other: Tensor, side: int) -> bool:
     """Whether dF/dS of all but the last item of a side stays as it is when that item is another.
 
     Args:
-        gradient: of the loss.
+        trial: the loss.
         images: (b, d).
         captions: (b, d).
         other: (b, d), the side with another last item.
         side: 0 where that is the images, the rows of dF/dS; 1 where it is the captions, its columns.
     """
-    before, after = gradient(images, captions), gradient(*((other, captions) if side == 0 else (images, other)))
+    before = trial.gradient(images, captions)
+    after = trial.gradient(*((other, captions) if side == 0 else (images, other)))
     kept = slice(None, -1)
-    return _equal(before[kept], after[kept]) if side == 0 else _equal(before[:, kept], after[:, kept])
-
-
-def _equal(a: Tensor, b: Tensor) -> bool:
-    scale = float(torch.maximum(a.abs().max(), b.abs().max()))
-    return a.shape == b.shape and float((a - b).abs().max()) <= _SAME * scale
+    return trial.equal(before[kept], after[kept]) if side == 0 else trial.equal(before[:, kept], after[:, kept])

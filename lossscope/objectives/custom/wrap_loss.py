@@ -5,19 +5,49 @@ from __future__ import annotations
 import inspect
 from dataclasses import field, make_dataclass
 from functools import lru_cache
+from types import MethodType
 from typing import Any
 
-from .signature import REQUIRED, call_form, call_parameters, constructor_parameters, plain_options
+from .signature import (
+    REQUIRED,
+    call_form,
+    call_parameters,
+    constructor_parameters,
+    is_function,
+    plain_options,
+    without_compilation,
+)
 from .wrapped_loss import WrappedLoss
 
 
-@lru_cache(maxsize=64)
+class _Same:
+    """A key that is equal for one object only: losses need not be hashable, and equal ones may change apart."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def __hash__(self) -> int:
+        return hash(self.target) if isinstance(self.target, MethodType) else id(self.target)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Same):
+            return False
+        methods = isinstance(self.target, MethodType)  # a new one is made at each access
+        return bool(self.target == other.target) if methods else self.target is other.target
+
+
 def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
     """Return a WrappedLoss class whose fields are the plain options of a function, a class or an object with __call__.
 
     Raises SpecError when its parameters are none of the known forms and it has no attribute `lossscope_takes`
     (S, embeddings, features, labels or sentences).
     """
+    return _wrap(_Same(target), name)
+
+
+@lru_cache(maxsize=64)
+def _wrap(key: _Same, name: str) -> type[WrappedLoss]:
+    target = without_compilation(key.target)
     call = call_parameters(target)
     form = call_form(target, call, name)
     scalars: tuple[str, ...] = ()
@@ -28,7 +58,7 @@ def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
         scalars = ("logit_scale", "logit_bias") if biased else ("logit_scale",)
         begin = {"logit_scale": 10.0, "logit_bias": -10.0} if biased else {"logit_scale": 1 / 0.07}
         options |= {key: (type(value), value) for key, value in (begin | {"learn": False}).items()}
-    if inspect.isroutine(target):
+    if is_function(target):
         optional = {key: value for key, value in plain_options(call).items() if value[1] is not REQUIRED}
         call_options, options = tuple(optional), options | optional
     wrapped = make_dataclass(
@@ -43,7 +73,7 @@ def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
         bases=(WrappedLoss,),
         frozen=True,
         namespace={
-            "target": staticmethod(target) if inspect.isroutine(target) else target,
+            "target": staticmethod(target),  # which has no self
             "call_form": form,
             "call_options": call_options,
             "scalars": scalars,

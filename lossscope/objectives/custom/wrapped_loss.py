@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,17 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.counts import check_inputs
-from lossscope.core.similarity import Mask, normalise, pair_mask
+from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction, WeightUnit
 from lossscope.core.weights import Weights
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective
-from .embeddings import AXES, append_axes, opposite_pairs, vectors_with_similarities
-from .measurements import describe_misfit, measure_average, measure_directions
-from .signature import CALL_HINTS, CallForm, constructor_parameters
-
-_SMALL = 1_000_000  # numbers of a module that is copied at each call
+from .gradients import LossGradient
+from .measurements import describe_misfit, keeps_memory, measure_average, measure_directions
+from .signature import CallForm, declaration
+from .user_call import UserCall
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,21 @@ class WrappedLoss(Objective):
     @property
     def own_parameters(self) -> tuple[str, ...]:
         """Names of the parameters of the user's module; training would not update them, so it raises InputError."""
-        loss = self._callable
+        loss = self._gradient.call.origin
         return tuple(n for n, p in loss.named_parameters() if p.requires_grad) if isinstance(loss, nn.Module) else ()
+
+    @property
+    def keeps_memory(self) -> bool:
+        """Whether a call changes later ones, as measured. Batches are evaluated on copies, so a memory never fills."""
+        return keeps_memory(self._gradient.trial)
+
+    @cached_property
+    def smallest_batch(self) -> int:
+        """Pairs of the smallest trial batch that it runs on; 0 where it runs on none."""
+        try:
+            return self._gradient.trial.pairs
+        except InputError:
+            return 0
 
     @property
     def needs_embeddings(self) -> bool:  # type: ignore[override]
@@ -74,7 +83,7 @@ class WrappedLoss(Objective):
     @cached_property
     def reduction(self) -> Reduction:  # type: ignore[override]
         """`lossscope_reduction` of the loss; else `mean` if F averages over the batch, as measured, or `sum` if not."""
-        declared = getattr(self.target, "lossscope_reduction", None)
+        declared = declaration(self.target, "lossscope_reduction")
         if declared is not None:
             if declared not in ("sum", "mean"):
                 raise SpecError(f"lossscope_reduction must be sum or mean; got {declared!r}")
@@ -93,12 +102,12 @@ class WrappedLoss(Objective):
 
     @cached_property
     def _power_of_batch(self) -> int:
-        return measure_average(self._gradient_of_pairs)
+        return measure_average(self._gradient.trial)
 
     @cached_property
     def counted_directions(self) -> tuple[CountedDirection, ...]:  # type: ignore[override]
         """Both where each is a call of its own; else the one whose rows F looks along, or `both`, as measured."""
-        return DIRECTIONS if self._one_direction else measure_directions(self._gradient_of_pairs)
+        return DIRECTIONS if self._one_direction else measure_directions(self._gradient.trial)
 
     @property
     def learnable(self) -> Mapping[str, float]:
@@ -124,7 +133,7 @@ class WrappedLoss(Objective):
             if not bool(usable.any()):
                 return Weights(torch.zeros_like(S), S.new_zeros(len(S)), usable)
             flip = mask.direction == "t2i" and not self._one_direction
-            value, W = self._evaluate(S.T if flip else S, mask.t() if flip else mask)
+            value, W = self._gradient.evaluate(S.T if flip else S, mask.t() if flip else mask)
         times = len(S) if self.reduction == "mean" and value.ndim == 0 else 1
         values = (value * times / len(S)).expand(len(S)) if value.ndim == 0 else value
         W = (W.T if flip else W) * times
@@ -133,33 +142,8 @@ class WrappedLoss(Objective):
 
     def loss(self, images: Tensor, captions: Tensor) -> Tensor:
         """Return F, (), of B pairs of embeddings, (B, d) and (B, d), with its graph: the user's code as it is."""
-        return self._run(self._arguments(images, captions)).sum()
-
-    def _evaluate(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        """Return F, () or (q,), and dF/dS (q, c), in float64."""
-        S = S.detach().double()
-        if self.call_form == "S":
-            leaf = S.clone().requires_grad_()
-            value = self._run((leaf.clone(),))  # a loss may write into its argument
-            return value.detach(), self._gradient(value, leaf)
-        if "queries" in mask.info:
-            queries, candidates = (normalise(mask.info[name].detach().double()) for name in ("queries", "candidates"))
-        else:
-            queries, candidates = vectors_with_similarities(S)
-        leaf, long_candidates = append_axes(queries, candidates)
-        value = self._run(self._arguments(leaf.clone(), long_candidates))
-        return value.detach(), self._gradient(value, leaf)[:, queries.shape[1] :] / AXES
-
-    def _gradient_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
-        """dF/dS of F as it is, including an average over the batch; also where the caller computes no gradients."""
-        mask = replace(pair_mask(torch.arange(len(images))), info={"queries": images, "candidates": captions})
-        with torch.inference_mode(False), torch.enable_grad():
-            return self._evaluate(images.clone() @ captions.clone().T, mask)[1]
-
-    def _value_of_pairs(self, images: Tensor, captions: Tensor) -> Tensor:
-        """F as it is, () or (b,)."""
-        with torch.inference_mode(False), torch.no_grad():
-            return self._run(self._arguments(images.clone(), captions.clone()))
+        call = self._gradient.call
+        return call(call.arguments(images, captions)).sum()
 
     def _require_function_of_s(self) -> None:
         """Raise UnsupportedLoss for a loss that dF/dS of images against captions does not describe; measured once."""
@@ -169,90 +153,20 @@ class WrappedLoss(Objective):
     @cached_property
     def _misfit(self) -> str | None:
         """Why the loss is none that W describes; None where it is one."""
-        return describe_misfit(self._value_of_pairs, self._gradient_of_pairs, self.call_form != "S")
-
-    def _gradient(self, value: Tensor, leaf: Tensor) -> Tensor:
-        if not value.requires_grad:
-            raise InputError(f"{self._label} must be differentiable in its input; its result has no gradient")
-        try:
-            (gradient,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
-        except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{self._label} must be differentiable in its input; autograd says: {reason}") from error
-        return torch.zeros_like(leaf) if gradient is None else gradient
-
-    def _arguments(self, queries: Tensor, candidates: Tensor) -> tuple[Any, ...]:
-        if self.call_form == "S":
-            return (queries @ candidates.T,)
-        if self.call_form == "labels":
-            labels = torch.arange(len(queries), device=queries.device)
-            return queries, labels, None, candidates, labels.clone()  # the same object would mean the same items
-        if self.call_form == "sentences":
-            return ([{"sentence_embedding": queries}, {"sentence_embedding": candidates}], None)
-        scalars = (queries.new_tensor(getattr(self, name)) for name in self.scalars)
-        return queries, candidates, *scalars
-
-    def _run(self, arguments: tuple[Any, ...]) -> Tensor:
-        """Run the user's code. Raises InputError unless it returns a finite tensor, one number or one a query."""
-        options = {name: getattr(self, name) for name in self.call_options}
-        try:
-            with contextlib.redirect_stdout(sys.stderr):  # stdout has the results
-                value = self._current(arguments)(*arguments, **options)
-        except Exception as error:
-            raise InputError(
-                f"{self._label} must run on its input; it raised {type(error).__name__}: {error}"
-                f"{CALL_HINTS.get(self.call_form, '')}"
-            ) from error
-        if isinstance(value, Mapping) and len(value) == 1:
-            value = next(iter(value.values()))
-        first = arguments[0]
-        pairs = len(first[0]["sentence_embedding"] if isinstance(first, list) else first)
-        if isinstance(value, Tensor) and value.numel() == 1:
-            value = value.reshape(())
-        if not isinstance(value, Tensor) or value.shape not in ((), (pairs,)):
-            got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-            raise InputError(f"{self._label} must return one number, or one a query, ({pairs},); got {got}")
-        if not bool(torch.isfinite(value).all()):
-            raise InputError(f"{self._label} must return finite numbers; got {float(value.detach().sum())}")
-        return value
-
-    def _current(self, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return what is called: a copy of the user's module as it is now, in float64 on the device of the input.
-
-        A module of many parameters is copied once, and then given the present ones.
-        """
-        loss = self._callable
-        if not isinstance(loss, nn.Module):
-            return loss
-        if isinstance(self.target, nn.Module) and self._is_small:
-            loss = copy.deepcopy(self.target).double()
-        elif isinstance(self.target, nn.Module):
-            loss.load_state_dict(self.target.state_dict())
-        first = arguments[0]
-        return loss.to((first[0]["sentence_embedding"] if isinstance(first, list) else first).device)
+        return describe_misfit(self._gradient.trial, self.call_form != "S")
 
     @cached_property
-    def _is_small(self) -> bool:
-        return bool(sum(x.numel() for x in self.target.state_dict().values()) <= _SMALL)
-
-    @cached_property
-    def _callable(self) -> Callable[..., Any]:
-        """The function, or the module in float64, built with the options of the spec."""
-        loss = self.target
-        if isinstance(loss, type):
-            parameters = constructor_parameters(loss)
-            options = {item.name: getattr(self, item.name) for item in fields(self) if item.name in parameters}
-            if "model" in parameters:
-                options["model"] = nn.Identity()
-            loss = loss(**options)
-        elif isinstance(loss, nn.Module):
-            loss = copy.deepcopy(loss)
-        return loss.double() if isinstance(loss, nn.Module) else loss
+    def _gradient(self) -> LossGradient:
+        options = {item.name: getattr(self, item.name) for item in fields(self)}
+        kept = options if isinstance(self.target, type) else {name: options[name] for name in self.call_options}
+        scalars = tuple(options[name] for name in self.scalars)
+        return LossGradient(UserCall(self.target, self.call_form, self._label, kept, scalars))
 
     @cached_property
     def _per_query(self) -> bool:
         """Whether it returns one number a query."""
-        return self._value_of_pairs(*opposite_pairs(3, 0)).ndim == 1
+        trial = self._gradient.trial
+        return trial.value(*trial.batch()).ndim == 1
 
     @cached_property
     def _one_direction(self) -> bool:

@@ -222,7 +222,11 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
     ("name", "kind", "message"),
     [
         ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
-        ("number", SpecError, "must define the dataclass number; got int"),
+        (
+            "number",
+            SpecError,
+            "must be a function, a class or an object that computes a loss; got int. It defines on_s, .*, hinge: write",
+        ),
         ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
         ("Hinge", SpecError, "needs margin"),
         ("on_s:tau=x", SpecError, "must be float; got 'x'"),
