@@ -10,8 +10,9 @@ from ..chapters import runs, training
 from ..chapters._counts import has_mixed_batches
 from ..chapters.base import ReportData
 from ..sections import Finding
-from .base import join
+from .base import join, setting
 from .best_loss import rsums
+from .warmup_alone import warmup_alone
 
 
 def build(data: ReportData) -> Iterator[Finding]:
@@ -62,17 +63,23 @@ def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
     """
     if "warmup" not in epochs:
         return
+    for (data, encoder, loss), other in warmup_alone(epochs).items():
+        where = setting(data, encoder, epochs)
+        yield f"{loss} on {where}: every epoch is of the warm-up, in which {other} trains. No number is one of {loss}."
     after = epochs[(epochs["split"] == "val") & (epochs["epoch"] > 0)].dropna(subset=["rsum"])
-    best = after.loc[after.groupby("run", sort=False)["rsum"].idxmax()]
+    trained = after[after.groupby("run", sort=False)["warmup"].transform(lambda own: own.isna().any())]
+    if trained.empty:
+        return
+    best = trained.loc[trained.groupby("run", sort=False)["rsum"].idxmax()]
     early = best[best["warmup"].notna()]
     for label, own in early.groupby("objective_label", sort=False, observed=True):
         of = int(((best["objective_label"] == label) & best["data"].isin(own["data"])).sum())
         other = join(own["warmup"].unique())
-        which = f" in {len(own)} of {of} runs" if of > 1 else ""
-        data = own["data"].unique()
-        where = f" on {join(data)}" if best["data"].nunique() > len(data) else ""
+        which = f" of {len(own)} of its {of} runs" if of > 1 else ""
+        names = own["data"].unique()
+        where = f" on {join(names)}" if best["data"].nunique() > len(names) else ""
         yield (
-            f"{label}{where}: validation rsum is highest within the warm-up, while {other} trains{which}. "
+            f"{label}{where}: validation rsum{which} is highest within the warm-up, in which {other} trains. "
             "The loss itself did not improve the model."
         )
 

@@ -61,8 +61,8 @@ def test_an_undefined_rsum_is_named() -> None:
 def test_the_best_epoch_in_the_warmup_is_a_doubt() -> None:
     own = epochs([10.0, 300.0, 400.0, 350.0], [None, "triplet", "triplet", None])
     assert texts(TWO_SEEDS, epochs=own) == [
-        "A: validation rsum is highest within the warm-up, while triplet trains. The loss itself did not improve the "
-        "model."
+        "A: validation rsum is highest within the warm-up, in which triplet trains. The loss itself did not improve "
+        "the model."
     ]
 
 
@@ -77,7 +77,15 @@ def test_the_runs_with_their_best_epoch_in_the_warmup_are_counted() -> None:
     early = epochs([10.0, 400.0, 350.0], [None, "triplet", None])
     late = epochs([10.0, 300.0, 350.0], [None, "triplet", None], run="A-scenes-VSE++-1")
     (text,) = texts(TWO_SEEDS, epochs=pd.concat([early, late], ignore_index=True))
-    assert "trains in 1 of 2 runs." in text
+    assert text.startswith(
+        "A: validation rsum of 1 of its 2 runs is highest within the warm-up, in which triplet trains."
+    )
+
+
+def test_a_loss_that_was_never_trained_with_is_a_doubt_of_its_own() -> None:
+    assert texts(TWO_SEEDS, epochs=epochs([10.0, 300.0, 400.0], [None, "triplet", "triplet"])) == [
+        "A on scenes: every epoch is of the warm-up, in which triplet trains. No number is one of A."
+    ]
 
 
 def test_counts_in_batches_of_several_sizes_are_a_doubt() -> None:
