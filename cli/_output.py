@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 _WRITERS = {"markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
 _WIDE = 120  # columns of a pipe that does not say COLUMNS
+_LEAST = 4  # indent of a word that no more deeply indented line can hold
 
 
 def print_results(
@@ -67,16 +68,16 @@ def terminal_width() -> int:
 
 
 def fold(text: str, indent: int = 4) -> str:
-    """Return a text in lines no wider than the terminal, broken after blanks and commas.
+    """Return a text in lines no wider than the terminal, broken after blanks and commas, never within a word or number.
 
     Args:
         text: one paragraph.
-        indent: of all lines but the first.
+        indent: of all lines but the first; a word that is too long for such a line is indented by less.
     """
     lines, width = [""], terminal_width()
-    for piece in re.findall(r"[^ ,]*[ ,]?", text):
+    for piece in re.findall(r"(?:[^ ,]|,(?=\d))+[ ,]?|[ ,]", text):
         if len(lines[-1] + piece.rstrip()) > width and lines[-1].strip():
-            lines.append(" " * indent)
+            lines.append(" " * (indent if indent + len(piece.rstrip()) <= width else min(indent, _LEAST)))
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
 

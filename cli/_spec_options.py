@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from lossscope.declarations import declarations
 
+from ._help import breakable_choices
 from ._typed import remember_typed
 
 _KINDS = ("objective", "encoder", "data")
@@ -17,6 +18,11 @@ _REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datase
 
 class Command(TyperCommand):
     """A command that knows which options were typed, and whose error for an unknown one names the spec that has it."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        with breakable_choices(self.params, ctx):
+            super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises a usage error."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +13,7 @@ import typer
 
 from ._errors import FAILED
 from ._options import Debug, Seed, complete_names
+from ._output import fold, terminal_width
 from .app import command
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "lossscope.check/1"
 COLOURS = {"pass": "green", "fail": "red", "note": "cyan", "skipped": "bright_black"}
+_ROOM = 40  # columns that evidence needs beside the name of its check
 SUMMARISED = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "skipped"}
 
 
@@ -64,20 +64,20 @@ def check(
             verdicts[spec] = run_checks(spec, processes, seed)
         if format == "table":
             _print(spec, verdicts[spec])
-    typer.echo(json.dumps(_document(verdicts), indent=1) if format == "json" else _summary(verdicts))
+    typer.echo(json.dumps(_document(verdicts), indent=1) if format == "json" else fold(_summary(verdicts)))
     if any(_failed(own) for own in verdicts.values()):
         raise typer.Exit(FAILED)
 
 
 def _print(spec: str, verdicts: Sequence[Verdict]) -> None:
-    """One line a verdict, wrapped under its evidence on a terminal."""
-    typer.secho(spec, bold=True)
+    """One line a verdict, wrapped under its evidence."""
+    typer.secho(fold(spec), bold=True)
     width = max(len(verdict.name) for verdict in verdicts)
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
+    indent = width + 13 if terminal_width() - width - 13 >= _ROOM else 4
     for verdict in verdicts:
+        lines = fold(f"  {verdict.outcome:<7}  {verdict.name:<{width}}  {verdict.evidence}", indent)
         mark = typer.style(f"{verdict.outcome:<7}", fg=COLOURS[verdict.outcome], bold=verdict.outcome == "fail")
-        lines = textwrap.wrap(verdict.evidence, max(columns - width - 13, 40))
-        typer.echo(f"  {mark}  {verdict.name:<{width}}  " + ("\n" + " " * (width + 13)).join(lines))
+        typer.echo("  " + mark + lines[2 + len(f"{verdict.outcome:<7}") :])
 
 
 def _summary(verdicts: dict[str, list[Verdict]]) -> str:

@@ -11,6 +11,7 @@ import typer
 from lossscope.stats.metric_names import METRICS
 
 from ._options import (
+    SPLITS,
     AcceptOptions,
     CaptionImage,
     DataSpec,
@@ -22,6 +23,7 @@ from ._options import (
     Quiet,
     TrustCode,
     VocabularyFile,
+    complete_words,
     require_choice,
     usage,
 )
@@ -60,7 +62,9 @@ def compare(
     ] = None,
     all_pairs: Annotated[bool, typer.Option("--all-pairs", help="Every system with every other.")] = False,
     data: DataSpec = None,
-    split: Annotated[str, typer.Option(help="Split of the checkpoints' data.")] = "test",
+    split: Annotated[
+        str, typer.Option(help="Split of the checkpoints' data.", autocompletion=complete_words(*SPLITS))
+    ] = "test",
     resamples: Annotated[int, typer.Option(help="Of permutations and of the bootstrap.", min=99)] = 9999,
     level: Annotated[float, typer.Option(help="Of the confidence intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of permutations and of the bootstrap.", min=0)] = 0,

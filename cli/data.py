@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from ._options import Debug, Device, Quiet, complete_names, require_choice, resolve_device
+from ._options import SPLITS, Debug, Device, Quiet, complete_names, complete_words, require_choice, resolve_device
 from ._output import notice
 from ._progress import progress
 from .app import app, command
@@ -39,7 +39,10 @@ def features(
             help="hog-grid, transformers:path=..., resnet:weights=...", autocompletion=complete_names("features")
         ),
     ] = "hog-grid",
-    split: Annotated[list[str] | None, typer.Option(help="Split; repeat for several. Default: all there are.")] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="Split; repeat for several. Default: all there are.", autocompletion=complete_words(*SPLITS)),
+    ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
     debug: Debug = False,

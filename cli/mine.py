@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ._options import DataSpec, Debug, Device, NoCache, Quiet, TrustCode, VocabularyFile
+from ._options import DataSpec, Debug, Device, NoCache, Quiet, SplitName, TrustCode, VocabularyFile
 from ._progress import progress
 from ._sources import load_source
 from .app import command
@@ -19,7 +19,7 @@ def mine(
     out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],
     top: Annotated[int, typer.Option(help="Candidates kept of each item.", min=1)] = 300,
     data: DataSpec = None,
-    split: Annotated[str, typer.Option(help="Split of the checkpoint's data.")] = "train",
+    split: SplitName = "train",
     device: Device = "auto",
     no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,

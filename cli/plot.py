@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ._options import Debug, complete_declared, require_declared
+from ._report_numbers import naming_numbers
 from .app import command
 
 
@@ -24,7 +25,7 @@ def plot(
     style: Annotated[Literal["screen", "paper"], typer.Option(help="paper: 8 pt, 3.3 inches wide.")] = "screen",
     debug: Debug = False,
 ) -> None:
-    """Draw a picture from a file of numbers, of a report's csv/ or of your own.
+    """Draw a picture from a file of numbers, of a report's numbers/ or of your own.
 
     **Examples**
 
@@ -32,16 +33,18 @@ def plot(
 
     `lossscope plot triplet_field field.csv --style paper -o field.pdf`
 
-    `lossscope list pictures` names them; one whose columns the file does not have says which it needs.
+    `lossscope plot tangent report/numbers/tangent-1.parquet --style paper -o tangent.pdf`
+
+    `lossscope list pictures` names them; one whose columns the file does not have says which it needs. Of a report's
+    pictures `separation` is trajectory, and weights of losses are those of `lossscope diagram --format csv`.
     """
     from lossscope.io.frames import read_rows
     from lossscope.plots import style as styles
 
-    module: Any = importlib.import_module(f"lossscope.plots.{require_declared('pictures', picture, 'PICTURE')}")
+    name = require_declared("pictures", picture, "PICTURE")
+    module: Any = importlib.import_module(f"lossscope.plots.{name}")
     frame = read_rows(rows)
-    with styles.paper() if style == "paper" else styles.screen():
+    with naming_numbers(rows, name), styles.paper() if style == "paper" else styles.screen():
         drawn = getattr(module, "draw_many", module.draw)(frame)
-        path = styles.save(
-            getattr(drawn, "figure", drawn), out or Path(f"{module.__name__.rpartition('.')[2]}.png"), module.alt(frame)
-        )
+        path = styles.save(getattr(drawn, "figure", drawn), out or Path(f"{name}.png"), module.alt(frame))
     typer.echo(path)

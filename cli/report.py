@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ._options import Debug, Device, Quiet, TrustCode, Verbose, resolve_device
+from ._options import SPLITS, Debug, Device, Quiet, TrustCode, Verbose, complete_words, resolve_device
 from ._output import notice
 from ._progress import progress
 from .app import command
@@ -19,9 +19,17 @@ def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("report"),
     title: Annotated[str | None, typer.Option(help="Title of the page.", show_default="the study's name")] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of run folders that is counted.", show_default="train")
+        str | None,
+        typer.Option(
+            help="Split of run folders that is counted.", show_default="train", autocompletion=complete_words(*SPLITS)
+        ),
     ] = None,
-    test: Annotated[str | None, typer.Option(help="Split of run folders that is ranked.", show_default="test")] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            help="Split of run folders that is ranked.", show_default="test", autocompletion=complete_words(*SPLITS)
+        ),
+    ] = None,
     resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
     label: Annotated[
         list[str] | None,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ._options import Debug, complete_declared, require_declared
 from ._output import print_tables
+from ._report_numbers import naming_numbers
 from .app import command
 
 
@@ -22,11 +23,11 @@ def table(
         ),
     ],
     rows: Annotated[Path, typer.Argument(help="Summary rows: .csv or .parquet.", show_default=False)],
-    format: Annotated[str, typer.Option(help="table, csv, markdown or latex.")] = "table",
+    format: Annotated[Literal["table", "csv", "markdown", "latex"], typer.Option(help="Of the table.")] = "table",
     out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Make a table from a file of summary rows, of an evaluation, of a report's csv/ or of --format csv.
+    """Make a table from a file of summary rows, of an evaluation, of a report's numbers/ or of --format csv.
 
     **Examples**
 
@@ -34,11 +35,14 @@ def table(
 
     `lossscope table cocos_softmax rows.csv --format latex`
 
+    `lossscope table retrieval report/numbers/rows.parquet --format markdown`
+
     `lossscope list tables` names them; one whose rows the file does not have says which it needs.
     """
     from lossscope.io.frames import read_rows
     from lossscope.tables.base import Table
 
     module: Any = importlib.import_module(f"lossscope.tables.{require_declared('tables', name, 'TABLE')}")
-    built = module.build(read_rows(rows))
+    with naming_numbers(rows):
+        built = module.build(read_rows(rows))
     print_tables([built] if isinstance(built, Table) else list(built), format, out)

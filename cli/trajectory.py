@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ._options import Debug, Quiet
-from ._output import notice
+from ._output import notice, print_tables
 from .app import command
 
 
@@ -33,18 +33,22 @@ def trajectory(
     from lossscope.io.run_folder import Run
     from lossscope.plots import style
     from lossscope.plots import trajectory as picture
+    from lossscope.plots.labels import shortest_names
+    from lossscope.tables import trajectory as table
 
     runs = list(dict.fromkeys(runs))
-    labels = [run.name if len({r.name for r in runs}) == len(runs) else str(run) for run in runs]
+    distinct = len({run.name for run in runs}) == len(runs) and "run" not in {run.name for run in runs}
+    labels = [run.name if distinct else str(run) for run in runs]  # the folder of a run in a study is named `run`
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out, picture.alt(curves))
     epochs = pd.concat([Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
+    validated = curves[curves["split"] == "val"]
+    epochs = epochs.merge(validated[["run", "epoch", "warmup"]], on=["run", "epoch"], how="left", validate="1:1")
     if format == "csv":
         typer.echo(epochs.to_csv(index=False, lineterminator="\n").rstrip("\n"))
     elif format == "json":
         typer.echo(epochs.to_json(orient="records"))
     else:
-        columns = ["run", "epoch", "loss", "rsum", "pos_mean", "neg_mean"]
-        typer.echo(epochs[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+        print_tables([table.build(epochs.assign(run=epochs["run"].map(shortest_names(labels))))], format)
     notice(f"Wrote {out}.", quiet)

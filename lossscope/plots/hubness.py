@@ -24,7 +24,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Horizontal: share of the candidates, the most frequent hardest negatives first. Vertical: share of the queries whose
     hardest negative is among them. On the thin diagonal all candidates would be equally frequent; the earlier a line is
     at the top, the fewer candidates matter, and where it gets there is the share that is ever a hardest negative.
-    hub_skewness in the legend is the skewness of the counts, mean (N - mean)³ / σ³: 0 for a symmetric distribution.
+    Counts are over all batches of a pass; the probe `hubness` counts within a batch, so that its hub_skewness and
+    never_hardest are other numbers.
 
     Args:
         frame: columns COLUMNS, one row per candidate, those with count 0 included.
@@ -36,8 +37,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     colours = style.colours(names)
     for index, (label, rows) in enumerate(frame.groupby("label", sort=False, observed=True)):
         counts = rows["count"].to_numpy(np.float64)
-        name = f"{labels.in_words(str(label))}, hub_skewness {_skewness(counts):.3g}"
-        ax.plot(*_lorenz(counts), color=colours[str(label)], linestyle=_DASHES[index % len(_DASHES)], label=name)
+        dashes, name = _DASHES[index % len(_DASHES)], labels.in_words(str(label))
+        ax.plot(*_lorenz(counts), color=colours[str(label)], linestyle=dashes, label=name)
     ax.axline((0, 0), slope=1, color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of candidates, most chosen first", ylabel="share of queries")
     for axis in (ax.xaxis, ax.yaxis):
@@ -59,21 +60,15 @@ def alt(frame: pd.DataFrame) -> str:
         parts.append(
             f"{labels.in_words(str(label))}: the tenth chosen most often is the hardest negative of "
             f"{tenth:.0%} of the queries, "
-            f"{float((counts == 0).mean()):.0%} are never chosen, hub_skewness {_skewness(counts):.3g}"
+            f"{float((counts == 0).mean()):.0%} are never chosen"
         )
-    return "How unevenly candidates are chosen as hardest negatives. " + "; ".join(parts) + "."
+    return "How unevenly candidates are chosen as hardest negatives, over all batches. " + "; ".join(parts) + "."
 
 
 def _lorenz(counts: _Values) -> tuple[_Values, _Values]:
     """Return the share of the candidates, most frequent first, and the share of all counts that they have."""
     decreasing = np.sort(counts)[::-1]
     return np.linspace(0, 1, len(decreasing) + 1), np.concatenate([[0.0], np.cumsum(decreasing) / decreasing.sum()])
-
-
-def _skewness(counts: _Values) -> float:
-    deviation = counts - counts.mean()
-    variance = float(np.mean(deviation**2))
-    return float(np.mean(deviation**3)) / variance**1.5 if variance > 0 else float("nan")
 
 
 def _check(frame: pd.DataFrame) -> None:

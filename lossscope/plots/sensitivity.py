@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import labels, naming, style
+from . import labels, log_axis, naming, style
 
 COLUMNS = ("parameter", "value", "seed", "rsum")
 REFERENCE = ("label", "rsum")
 _COLOUR = "#009E73"
-_WIDE = 8  # largest / smallest value above which the axis is logarithmic
 _NAME = "sensitivity"
 _End = tuple[str, float, str]  # name, level and colour of a horizontal line
 
@@ -62,7 +61,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.Data
         markeredgecolor=_COLOUR, zorder=3, label=parameter, legend=False, ax=ax,
     )  # fmt: skip
     values = sorted(map(float, rows["value"].unique()))
-    if values[0] > 0 and values[-1] / values[0] > _WIDE:
+    if log_axis.is_wide(values[0], values[-1]):
         ax.set_xscale("log")
         ax.minorticks_off()
     ax.set_xticks(values if len(values) <= 8 else values[:: -(-len(values) // 8)])

@@ -1,4 +1,4 @@
-"""How pictures look and how they are saved: two styles, one colour per objective, one function that writes files."""
+"""How pictures look and how they are saved: two styles, one function that writes files; colours are in `palette`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
-from zlib import crc32
 
 import matplotlib as mpl
 import pandas as pd
@@ -23,28 +21,15 @@ from lossscope.errors import InputError
 from lossscope.io import frames
 from lossscope.io.files import write_atomically
 
+from .palette import COLOURS as COLOURS
+from .palette import PALETTE as PALETTE
+from .palette import colours as colours
+from .palette import same_colours as same_colours
+
 COLUMN = 3.3  # inches: one column of a two-column paper
 PAGE = 2.12  # columns: the widest picture spans both, 7 inches of paper
 SMALLEST = 7.0  # points of the smallest text in print, of a picture as wide as its columns
 FORMATS = ("pdf", "png", "svg")
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#332288", "#882255", "#999933")
-COLOURS = MappingProxyType(
-    {
-        "triplet": "#E69F00",
-        "triplet_sh": "#D55E00",
-        "ntxent": "#0072B2",
-        "vlc": "#56B4E9",
-        "unified": "#009E73",
-        "smoothap": "#CC79A7",
-        "goal": "#332288",
-        "ssp": "#882255",
-        "rsp": "#AA4499",
-        "meta_spn": "#117733",
-        "aoq": "#999933",
-        "ncr": "#44AA99",
-        "siglip": "#661100",
-    }
-)
 _EQUAL = 1e-9  # relative difference within which values are equal
 _EVERY_EPOCH = 12  # epochs on an axis that has a tick at each
 _EMBED: dict[Any, Any] = {
@@ -130,31 +115,6 @@ def _metadata(kind: str, alt: str) -> dict[str, str | None]:
         "svg": {"Title": title, "Description": alt},
         "png": {"Description": alt},
     }[kind]
-
-
-def colours(labels: Iterable[str]) -> dict[str, str]:
-    """Return the colour of each label: its objective's own; a second label of one objective takes the next free one.
-
-    >>> colours(["ntxent:tau=0.1", "triplet"])
-    {'ntxent:tau=0.1': '#0072B2', 'triplet': '#E69F00'}
-    """
-    labels = list(labels)
-    families = [_family(label) for label in labels]
-    first = {name: label for name, label in zip(reversed(families), reversed(labels), strict=True) if name in COLOURS}
-    chosen = {label: COLOURS[name] for name, label in first.items()}
-    for name, label in zip(families, labels, strict=True):
-        if label not in chosen:
-            own = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
-            free = [colour for colour in (own, *PALETTE) if colour not in chosen.values()]
-            chosen[label] = free[0] if free else own
-    return {label: chosen[label] for label in labels}
-
-
-def _family(label: str) -> str:
-    """Return the objective of a label: triplet_sh of `triplet-sh:margin=0.2` and `Triplet SH`; else its first word."""
-    name = label.partition(" (")[0].partition(":")[0]
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    return next((objective for objective in COLOURS if objective.replace("_", "") == plain), name.replace("-", "_"))
 
 
 def new_figure(width: float = 1.0, height: float = 1.0) -> Figure:

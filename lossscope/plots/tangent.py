@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
 
-from . import labels, style
+from . import labels, log_axis, style
 
 COLUMNS = ("label", "value")
 BINS = 40
@@ -23,12 +23,15 @@ _FAR = 10  # times the median: if the largest norm is above this, it is logarith
 _SMALL = 1e-6  # of the median: a logarithmic axis begins here at the lowest
 _ROUND = 1.001  # times the largest norm: the end of the axis
 _RIGHT = 0.55  # of the axis: right of it a text stands left of its line
+_LINE = 28  # letters of a line of a title: those of the next panel begin beside it
 _HEADLINE = "Strength of the gradient that turns a query"
 _NAME = "tangent"
 _Values = npt.NDArray[np.float64]
 
 
-def draw(frame: pd.DataFrame, ax: Axes | None = None, logarithmic: bool | None = None) -> Axes:
+def draw(
+    frame: pd.DataFrame, ax: Axes | None = None, logarithmic: bool | None = None, colour: str | None = None
+) -> Axes:
     """Is the strength of the gradient spread over queries, or do a few have all of it? One objective.
 
     Horizontal: norm of the part of the gradient that turns a vector on its sphere. Vertical: share of the queries in
@@ -40,6 +43,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, logarithmic: bool | None =
         frame: columns COLUMNS, one label; values >= 0, NaN is left out.
         ax: axes to draw on; None: new ones.
         logarithmic: kind of the horizontal axis; None: logarithmic if the norms are far apart.
+        colour: of the bars; None: that of the label.
     """
     rows = _valid_rows(frame)
     label = style.single_value(rows, "label", _NAME)
@@ -50,10 +54,10 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, logarithmic: bool | None =
     edges = _bin_edges(turned, _far_apart(turned) if logarithmic is None else logarithmic)
     sns.histplot(
         x=values.clip(edges[0], edges[-1]), weights=(values > 0) / len(values), bins=list(edges), element="step",
-        color=style.colours([label])[label], alpha=0.55, linewidth=0, label=label, ax=ax,
+        color=colour or style.colours([label])[label], alpha=0.55, linewidth=0, label=label, ax=ax,
     )  # fmt: skip
     if _is_geometric(edges):
-        ax.set_xscale("log")
+        log_axis.set_log(ax, "x", float(edges[0]), float(edges[-1]))
     ax.set_xlim(float(edges[0]), float(edges[-1]))
     if len(turned):
         _mark_median(ax, float(np.median(turned)))
@@ -61,8 +65,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, logarithmic: bool | None =
         if smaller:
             _write(ax, "smaller ones too", (float(edges[1]), smaller), (3, 0), "left", "data")
     ax.set(xlabel="norm of the tangent gradient", ylabel="share of queries")
-    name = style.wrap_words(labels.in_words(label), 30)
-    ax.set_title(f"{name}\nexactly 0: {_percent(zero)} of {len(values):,}")
+    share = f"exactly 0: {_percent(zero)} of\xa0{len(values):,}"
+    ax.set_title("\n".join(style.wrap_words(text, _LINE) for text in (labels.in_words(label), share)))
     return ax
 
 
@@ -96,8 +100,9 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     per_row = style.panels_per_row(len(of_labels))
     n_rows = math.ceil(len(of_labels) / per_row)
     fig = style.set_headline(style.new_figure(0.15 + 0.7 * per_row, 0.75 * n_rows), _HEADLINE)
-    for index, own in enumerate(of_labels.values()):
-        ax = draw(own, fig.add_subplot(n_rows, per_row, index + 1), logarithmic)
+    colours = style.colours(of_labels)
+    for index, (label, own) in enumerate(of_labels.items()):
+        ax = draw(own, fig.add_subplot(n_rows, per_row, index + 1), logarithmic, colours[label])
         ax.set_xlabel(ax.get_xlabel() if index + per_row >= len(of_labels) else "")
         ax.set_ylabel(ax.get_ylabel() if index % per_row == 0 else "")
     return fig

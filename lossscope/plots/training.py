@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -11,13 +12,14 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import labels, naming, style, warmup
+from . import labels, log_axis, naming, style, warmup
 
 COLUMNS = ("run", "epoch", "split", "loss", "rsum")
 VALUES = ("loss", "rsum")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
 _HEADLINES = {"loss": "Training loss as a share of its first value", "rsum": "Retrieval (rsum) in training"}
 _NAME = "training"
+_Values = npt.NDArray[np.float64]
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Axes:
@@ -26,8 +28,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Ax
     rsum is that of the validation split if there is one. The loss is that of the training steps, divided by its first
     value: losses of different objectives are different quantities, so only how they fall compares, not where they are.
     The epochs of a warm-up with another loss are shaded; the loss after it is a line of its own, divided by its own
-    first value. The axis is logarithmic if all values are positive. A run whose loss falls fast is not necessarily the
-    better model: compare the rsum.
+    first value. Its axis is logarithmic where values are above 0 and a decade or more apart. A run whose loss falls
+    fast is not necessarily the better model: compare the rsum.
 
     Args:
         frame: columns COLUMNS, as `Run.curves` returns them, its column `warmup` if there is a warm-up, and `label`;
@@ -82,28 +84,27 @@ def _describe_loss(line: pd.DataFrame) -> str:
 
 
 def _draw_panel(ax: Axes, rows: pd.DataFrame, value: str) -> None:
-    styles, lowest = _line_styles(rows), [np.inf]
+    styles, drawn = _line_styles(rows), [np.empty(0)]
     warmup.shade(ax, warmup.warmups(rows, "label"))
     for (label, _), of_run in rows.groupby(["label", "run"], sort=False, observed=True):
         line = _line(of_run, value)
         for part in warmup.phases(line) if value == "loss" else [line]:
-            lowest.append(_draw_line(ax, part, value, str(label), styles[str(label)]))
-    if value == "loss" and 0 < min(lowest) < np.inf:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
-        ax.yaxis.set_minor_formatter(lambda tick, _: "")
+            drawn.append(_draw_line(ax, part, value, str(label), styles[str(label)]))
+    numbers = np.concatenate(drawn)
+    if value == "loss" and len(numbers) and log_axis.is_wide(float(numbers.min()), float(numbers.max())):
+        log_axis.set_log(ax, "y", float(numbers.min()), float(numbers.max()))
     style.set_epochs(ax, rows["epoch"])
     ax.set_ylabel("training loss / its first value" if value == "loss" else "rsum")
 
 
-def _draw_line(ax: Axes, line: pd.DataFrame, value: str, label: str, look: tuple[str, object]) -> float:
-    """Draw one phase of a run, a loss as a share of its first value; return the smallest number."""
+def _draw_line(ax: Axes, line: pd.DataFrame, value: str, label: str, look: tuple[str, object]) -> _Values:
+    """Draw one phase of a run, a loss as a share of its first value; return the numbers."""
     if line.empty:
-        return np.inf
-    numbers = line[value].to_numpy(float) / (line[value].iloc[0] if value == "loss" else 1.0)
+        return np.empty(0)
+    numbers: _Values = line[value].to_numpy(float) / (line[value].iloc[0] if value == "loss" else 1.0)
     marker = "o" if len(line) < 3 else ""
     ax.plot(line["epoch"], numbers, color=look[0], linestyle=look[1], marker=marker, label=label)
-    return float(numbers.min())
+    return numbers
 
 
 def _line(rows: pd.DataFrame, value: str) -> pd.DataFrame:

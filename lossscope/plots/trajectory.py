@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
-from . import labels, naming, style, warmup
+from . import labels, log_axis, naming, style, warmup
 
 PARTS = ("mean", "q10", "q50", "q90")
 COLUMNS = (
@@ -65,7 +65,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     """Which run separates positives from negatives, and does that show in loss and rsum?
 
     Top: one panel of `draw` per run on shared axes. Under each: its loss on its own scale (losses of different
-    objectives do not compare, nor those in and after a warm-up), logarithmic if all values are positive. Bottom: rsum
+    objectives do not compare, nor those in and after a warm-up), logarithmic if they are a decade apart. Bottom: rsum
     of all runs together. Figures 3 and 4 of the Unified-loss paper in one.
 
     Args:
@@ -164,12 +164,11 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
         for place, part in enumerate(warmup.phases(rows)):
             name = str(split) if place == 0 else "_"
             ax.plot(part["epoch"], part["loss"], color="0.25", linestyle=dashes, label=name)
-    if not losses.empty and (losses["loss"] > 0).all():
-        wide = losses["loss"].max() > 10 * losses["loss"].min()
-        ax.set_yscale("log")
-        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=5) if wide else MaxNLocator(3))
-        ax.yaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
-        ax.minorticks_off()
+    low, high = losses["loss"].min(), losses["loss"].max()
+    if not losses.empty and log_axis.is_wide(low, high):
+        log_axis.set_log(ax, "y", low, high)
+    else:
+        ax.yaxis.set_major_locator(MaxNLocator(3))
     name = "training loss" if set(losses["split"]) == {"train"} else "loss"
     ax.set(xlabel="epoch", ylabel=name if first else "")
     if several:

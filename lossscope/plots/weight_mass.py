@@ -10,10 +10,11 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from . import directions, labels, mass_rows, naming, style
+from . import directions, labels, log_axis, mass_rows, naming, style
 
 COLUMNS = mass_rows.COLUMNS
 PARTS = {  # statistic -> colour, hatch and name of its part of a bar
@@ -26,7 +27,7 @@ PANELS = {  # column -> horizontal axis
     "N_eff": "effective number\nof negatives",
 }
 _OFFSETS = {"i2t": -0.14, "t2i": 0.14, "both": 0.0}  # of the markers of a loss, in rows
-_WIDE = 8  # largest / smallest mean above which an axis is logarithmic
+_LINE = 26  # letters of a line of a name
 _HEADLINE = "Where the weight on a query's negatives is"
 
 
@@ -47,8 +48,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, share: bool = False) -> Ax
     wide = mass_rows.means(mass_rows.valid_rows(frame))
     in_new_figure = ax is None
     if ax is None:
-        fig = style.set_headline(style.new_figure(height=0.25 + 0.11 * len(wide)), _HEADLINE)
-        ax = fig.add_subplot()
+        height = 0.25 + len(wide) * _row_height(_bar_names(wide), 0.11)
+        ax = style.set_headline(style.new_figure(height=height), _HEADLINE).add_subplot()
     values = wide[list(PARTS)]
     values = values.div(values.sum(axis=1).replace(0, np.nan), axis=0) * 100 if share else values
     _draw_bars(ax, values)
@@ -75,12 +76,14 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     numbers = mass_rows.per_seed(rows)
     panels = [name for name in PANELS if name in numbers and numbers[name].notna().any()]
     names = list(dict.fromkeys(map(str, numbers["label"])))
-    fig = style.new_figure(width=0.5 + 0.55 * len(panels), height=0.35 + 0.13 * len(names))
+    written = [style.wrap_words(labels.in_words(name), _LINE) for name in names]
+    height = 0.35 + len(names) * _row_height(written, 0.13)
+    fig = style.new_figure(width=0.5 + 0.55 * len(panels), height=height)
     style.set_headline(fig, _HEADLINE)
     axes = fig.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for ax, name in zip(axes, panels, strict=True):
         _draw_panel(ax, numbers, name, names)
-    axes[0].set_yticks(range(len(names)), [style.wrap_words(labels.in_words(name), 22) for name in names])
+    axes[0].set_yticks(range(len(names)), written)
     axes[0].set_ylim(len(names) - 0.5, -0.5)
     naming.legend_below(fig, _handles(numbers), _intervals(numbers))
     return fig
@@ -107,14 +110,25 @@ def _draw_bars(ax: Axes, values: pd.DataFrame) -> None:
         width = values[part].fillna(0.0).to_numpy(float)
         ax.barh(positions, width, left=left, color=colour, hatch=hatch, edgecolor="white", linewidth=0.5, label=name)
         left = left + width
-    incomplete = values.isna().any(axis=1)
-    names = [
-        style.wrap_words(f"{labels.in_words(label)}, {direction}", 26) + (" ?" if unknown else "")
-        for (label, direction), unknown in zip(values.index, incomplete, strict=True)
-    ]
-    ax.set_yticks(positions, names)
+    ax.set_yticks(positions, _bar_names(values))
     ax.tick_params(axis="y", length=0)
     ax.margins(x=0.02)
+
+
+def _bar_names(values: pd.DataFrame) -> list[str]:
+    """Return the name of each bar, with a question mark where a part of it is not known."""
+    incomplete = values[list(PARTS)].isna().any(axis=1)
+    return [
+        style.wrap_words(f"{labels.in_words(label)}, {direction}", _LINE) + (" ?" if unknown else "")
+        for (label, direction), unknown in zip(values.index, incomplete, strict=True)
+    ]
+
+
+def _row_height(names: list[str], least: float) -> float:
+    """Return the height of a row, as a part of the style's figure, in which the longest name fits."""
+    size = FontProperties(size=mpl.rcParams["ytick.labelsize"]).get_size_in_points()
+    lines = max(name.count("\n") + 1 for name in names)
+    return max(least, (1.25 * lines + 0.4) * size / 72 / float(mpl.rcParams["figure.figsize"][1]))
 
 
 def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) -> None:
@@ -140,10 +154,8 @@ def _scale(ax: Axes, values: pd.Series[float], percent: bool) -> None:
     """Begin a linear axis at 0; use a logarithmic one where values are far apart."""
     if percent:
         ax.set_xlim(-4, 104)
-    elif values.min() > 0 and values.max() > _WIDE * values.min():
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
-        ax.xaxis.set_minor_formatter(lambda tick, _: "")
+    elif log_axis.is_wide(values.min(), values.max()):
+        log_axis.set_log(ax, "x", values.min(), values.max())
         ax.set_xlim(values.min() / 1.6, values.max() * 1.6)
     else:
         ax.set_xlim(0, float(values.max()) * 1.1 or 1.0)

@@ -10,11 +10,9 @@ from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
 
-from . import directions, labels, naming, style
+from . import directions, labels, log_axis, naming, style
 
 COLUMNS = ("value", "direction", "statistic", "mean", "std")
-_WIDE = 5  # largest / smallest value above which the axis is logarithmic
-_DECADES = 20  # largest / smallest value above which ticks are further apart
 _NAME = "what_if"
 
 
@@ -111,20 +109,11 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
             color="0.4", fontsize=style.small(), va="top",
         )  # fmt: skip
     values = np.sort(rows["value"].unique())
-    if values[0] > 0 and values[-1] / values[0] > _WIDE:
-        ax.set_xscale("log")
-        ax.minorticks_off()
-        ax.set_xticks(_ticks(float(values[0]), float(values[-1])))
+    if log_axis.is_wide(values[0], values[-1]):
+        log_axis.set_log(ax, "x", values[0], values[-1])
     ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     low, high = ax.get_ylim()
     ax.set_ylim(0.0 if (rows["mean"] >= 0).all() else low, high + (0.12 * (high - low) if at is not None else 0.0))
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Return round numbers between low and high: 1, 2 and 5 times powers of ten, 1 and 3 times over a decade."""
-    bases = (1, 2, 5) if high / low < _DECADES else (1, 3)
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    return [tick for tick in (base * 10.0**power for power in powers for base in bases) if low <= tick <= high]
 
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:

@@ -20,7 +20,7 @@ from lossscope.tables.choice import Choice
 
 from .chapters import retrieval
 from .chapters.base import Diagrams as Diagrams
-from .chapters.base import ReportData, build_sections, split_of
+from .chapters.base import ReportData, build_sections, has_seeds, split_of
 from .findings.answer import answer
 from .page import write_page
 from .papers import build_paper_tables
@@ -52,11 +52,12 @@ def write_report(
         InputError: runs that cannot stand in one table or picture, or a chosen column that no table has.
     """
     data = gather(results, diagrams, resamples)
-    with style.screen():
+    with style.screen(), style.same_colours(results.runs["objective_label"]):
         sections = _with_choice(build_sections(data), choice or Choice())
     found = answer(data, sections)
     provenance = {"command": command, **_provenance(results)}
-    return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance, found)
+    numbers = {"rows": results.rows, **({"comparisons": data.comparisons} if len(data.comparisons) else {})}
+    return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance, found, numbers)
 
 
 def _with_choice(sections: Sequence[Section], choice: Choice) -> list[Section]:
@@ -137,7 +138,8 @@ def _provenance(results: Results) -> dict[str, str]:
         "eps": ", ".join(f"{eps:g}" for eps in sorted(counted["eps"].dropna().unique())),
         "batches that were counted": batches,
         "seeds": seeds,
-        "deviation": "over seeds: sample standard deviation (n - 1); over batches: population standard deviation",
+        "deviation": ("over seeds: sample standard deviation (n - 1); " if has_seeds(results.runs) else "")
+        + "over batches: population standard deviation",
         "checkpoint": _checkpoint(results),
         "splits": f"counted: {_split(results, 'cocos')}; ranked: {_split(results, 'recall')}",
         **({"work": f"{spent / 60:.0f} minutes of training and evaluation"} if spent else {}),

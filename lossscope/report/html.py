@@ -79,11 +79,17 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["first_sentence"] = lambda text: re.split(r"(?<=[.!?])\s+(?=[A-Z])", text, maxsplit=1)[0]
     return environment
+
+
+def _unbroken(value: Any) -> Any:
+    """Return a text of the page with no line's end between a number and its per cent sign; other values as they are."""
+    return value if not isinstance(value, str) else type(value)(re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", value))
 
 
 def _packed_library() -> str:

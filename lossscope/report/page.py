@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import pandas as pd
+
 from lossscope.io import files
 from lossscope.plots import style
 from lossscope.tables.base import Table
@@ -25,8 +27,11 @@ def write_page(
     sections: Sequence[Section],
     provenance: Mapping[str, str],
     answer: Answer | None = None,
+    numbers: Mapping[str, pd.DataFrame] | None = None,
 ) -> Path:
-    """Write `out/index.html` (self-contained), `latex/`, `csv/`, `figures/` and `index.json`; return the page.
+    """Write `out/index.html` (self-contained), `latex/`, `csv/`, `figures/`, `numbers/` and `index.json`.
+
+    Returns the page.
 
     Every file is written completely or not at all; files of an earlier report in the folder are removed.
 
@@ -37,12 +42,13 @@ def write_page(
         sections: of the page, in order.
         provenance: what a reader needs to believe the numbers: versions, seeds, commands.
         answer: what stands before the sections; None: nothing.
+        numbers: name -> rows that tables are made of, for `numbers/` beside those of the pictures.
 
     Raises:
         InputError: two items or sections have one name, or a name cannot be that of a file.
     """
     out, answer = Path(out), answer or Answer()
-    require_names(sections)
+    require_names(sections, numbers or ())
     written: list[Path] = []
     for picture in items_of(sections, Picture):
         figure = cast("Any", picture.figure)
@@ -50,6 +56,8 @@ def write_page(
         figure.set_layout_engine("none")  # laid out once, not for each file
         written.append(style.save(figure, out / "figures" / f"{picture.name}.png", alt=picture.alt))
         written.append(style.save(figure, out / "latex" / f"{picture.name}.pdf", alt=picture.alt))
+    drawn = {one.name: one.numbers for one in items_of(sections, Picture) if one.numbers is not None}
+    written += [_write_numbers(out, name, frame) for name, frame in {**(numbers or {}), **drawn}.items()]
     for table in items_of(sections, Table):
         written.append(_write_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
         written.append(_write_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
@@ -73,12 +81,14 @@ def _index(
 ) -> str:
     """Return index.json: findings, sections, provenance and all files with their sums."""
     listed = [{"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(written)]
+    plots = {one.name: one.plot for one in items_of(sections, Picture) if one.numbers is not None}
     parts = [{"title": section.title, "items": [item.name for item in section.all_items]} for section in sections]
     content = {
         "schema": SCHEMA,
         "title": title,
         "findings": [{"text": one.text, "warning": one.warning} for one in answer.findings],
         "sections": parts,
+        "plots": plots,
         "provenance": dict(provenance),
         "files": listed,
     }
@@ -93,6 +103,14 @@ def _files_of_index(out: Path) -> set[str]:
     except (OSError, ValueError, KeyError, TypeError):
         return set()
     return {name for name in names if (out / name).resolve().is_relative_to(out.resolve())}
+
+
+def _write_numbers(out: Path, name: str, frame: pd.DataFrame) -> Path:
+    """Write rows as `lossscope plot` and `lossscope table` read them."""
+    path = out / "numbers" / f"{name}.parquet"
+    with files.write_atomically(path) as part:
+        frame.to_parquet(part, index=False)
+    return path
 
 
 def _write_text(path: Path, text: str) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+import pandas as pd
 
 from lossscope.errors import InputError
 from lossscope.tables.base import Table
@@ -24,6 +26,8 @@ class Picture:
     caption: str
     alt: str  # description for readers who cannot see it
     figure: object  # of matplotlib
+    plot: str = ""  # file of lossscope/plots that draws its numbers
+    numbers: pd.DataFrame | None = None  # what `plot` draws; None: not of the runs, so that a command makes them
 
 
 Item = Picture | Table | SliderChart | HeatmapChart | BarChart
@@ -98,15 +102,20 @@ def items_of(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:
     return (item for section in sections for item in section.all_items if isinstance(item, kind))
 
 
-def require_names(sections: Sequence[Section]) -> None:
-    """Raise InputError unless the names of all items differ and can be those of files, and all titles differ."""
+def require_names(sections: Sequence[Section], numbers: Iterable[str] = ()) -> None:
+    """Raise InputError unless the names of all items differ and can be those of files, and all titles differ.
+
+    Args:
+        sections: of a page.
+        numbers: names of files of numbers, which no item may have.
+    """
     names = [item.name for section in sections for item in section.all_items]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name) or name == "main":
             raise InputError(
                 f"name of a picture or table must be letters, digits, - and _, and not main; got {name!r}. Rename it"
             )
-    _require_distinct("names in a report", names)
+    _require_distinct("names in a report", [*names, *numbers])
     _require_distinct("titles of chapters", [section.key for section in sections])
 
 

@@ -115,7 +115,7 @@ def _join(cells: Sequence[str]) -> str:
 
 
 def _printed(cell: Cell) -> str:
-    return cell.plain() + ("*" if cell.best else "+" if cell.second else "") + (f"[{cell.mark}]" if cell.mark else "")
+    return cell.printed() + ("*" if cell.best else "+" if cell.second else "") + (f"[{cell.mark}]" if cell.mark else "")
 
 
 def _measure(cell: Cell) -> float:

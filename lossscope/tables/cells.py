@@ -9,13 +9,14 @@ from typing import Literal
 
 Better = Literal["higher", "lower"] | None
 DASH = "–"
+MINUS = "−"
 _DECIMALS = {"samples": 2, "queries": 1, "%": 1, "sum of %": 1, "rank": 1}
 _MAX_DECIMALS = 8
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: a text, or a number, or a dash where neither is given.
+    """One cell: a text, or a number, or a dash where neither is given; what is printed as 0 has no sign.
 
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
@@ -51,9 +52,17 @@ class Cell:
         """
         if self.text is not None or self.missing:
             return DASH if self.text is None else self.text
-        number = f"{'≤ ' if self.at_most else ''}{self.mean:.{self.digits}f}"
+        number = f"{'≤ ' if self.at_most else ''}{self.mean:z.{self.digits}f}"
         digits = self.digits if self.std_digits is None else self.std_digits
         return f"{number}{separator}{self.std:.{digits}f}" if self.has_std else number
+
+    def printed(self) -> str:
+        """Return the cell without marks for terminals and pages, where the sign of a number is a minus, no hyphen.
+
+        >>> [cell.printed() for cell in (Cell(mean=-0.093, digits=2), Cell(mean=-0.001), Cell(text="triplet-sh"))]
+        ['−0.09', '0.0', 'triplet-sh']
+        """
+        return self.plain() if self.text is not None else self.plain().replace("-", MINUS)
 
 
 def decimals(unit: str, value: float | None) -> int:

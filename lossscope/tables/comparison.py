@@ -11,7 +11,7 @@ from lossscope.io.frames import require_columns
 
 from ._specs import KINDS, shorten
 from .base import Table
-from .cells import Cell
+from .cells import DASH, MINUS, Cell
 
 REQUIRED = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "ci_low",
@@ -20,11 +20,13 @@ REQUIRED = (
 )  # fmt: skip
 _HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MAX_DECIMALS = 8  # of a p
-_NOTES = (
+_IMAGES = (
     "p, images: paired permutation test, the sign of each image's difference flipped; CI: percentile bootstrap over "
-    "images. An image goes with all its captions; values are averaged over seeds first. p (t): paired t-test over "
-    "seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5. d: mean / standard "
-    "deviation of the paired differences (d_z), over images or over seeds.",
+    "images. An image goes with all its captions{averaged}. d: mean / standard deviation of the paired differences "
+    "(d_z), over images{too}."
+)
+_SEEDS = (
+    "p (t): paired t-test over seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5."
 )
 
 
@@ -49,20 +51,20 @@ def build(frame: pd.DataFrame) -> Table:
         ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
     ]  # fmt: skip
     body = tuple(_line(row, labels) for _, row in rows.iterrows())
-    notes = (*_NOTES, *_undefined_notes(rows))
-    hidden = ("seeds n",) if rows["n_seeds"].max() <= 1 else ()
+    notes = (*_method_notes(rows), *_undefined_notes(rows))
+    hidden = ("seeds n",) if _one_seed(rows) else ()
     return Table("comparison", _caption(rows, labels), tuple(headers), body, notes, hidden=hidden)
 
 
 def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
     digits = 2 if row["unit"] == "%" else 4
     undefined = pd.isna(row["ci_low"])
-    interval = "–" if undefined else f"[{row['ci_low']:.{digits}f}, {row['ci_high']:.{digits}f}]".replace("-", "−")
+    interval = f"[{row['ci_low']:z.{digits}f}, {row['ci_high']:z.{digits}f}]".replace("-", MINUS)
     over_seeds = row["difference"] if row["n_seeds"] > 1 else None
     return (
         *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=row["difference"], digits=digits),
-        Cell(text=interval),
+        Cell(text=DASH if undefined else interval),
         _p(row["p_images_holm"], bool(row["p_at_floor"])),
         Cell(mean=row["d_images"], digits=2),
         Cell(mean=over_seeds, std=row["sd_seeds"], digits=digits),
@@ -85,17 +87,44 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
     same = [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
     sizes = _span(rows["family"]), _span(rows["family_seeds"])
     family = f"{sizes[0]} comparison{'' if sizes[0] == '1' else 's'} of a metric" + (
-        "" if sizes[0] == sizes[1] else f" ({sizes[1]} over seeds)"
+        "" if sizes[0] == sizes[1] or _one_seed(rows) else f" ({sizes[1]} over seeds)"
     )
-    seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"]) if text)
     parts = [
         f"Differences between systems: {', '.join(same)}" if same else "Differences between systems",
         f"paired over n = {_span(rows['images'])} images (permutation test and bootstrap, {_span(rows['resamples'])} "
-        f"resamples, seed {_span(rows['seed'])}) and over seeds {seeds or '–'} (t-test, sign flips)",
+        f"resamples, seed {_span(rows['seed'])}){_tested_seeds(rows)}",
         f"p corrected by Holm over {family}",
-        f"CI {_percent(rows)}, over images, not corrected; mean ± sample standard deviation over seeds",
+        f"CI {_percent(rows)}, over images, not corrected",
+        *_deviation(rows),
     ]
     return "; ".join(parts) + "."
+
+
+def _one_seed(rows: pd.DataFrame) -> bool:
+    """Return whether no pair of systems has two seeds, so that nothing is averaged or tested over seeds."""
+    return bool(rows["n_seeds"].max() <= 1)
+
+
+def _tested_seeds(rows: pd.DataFrame) -> str:
+    seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"]) if text)
+    if _one_seed(rows):
+        return f"; one training of each, seed {seeds}" if seeds else ""
+    return f" and over seeds {seeds or '–'} (t-test, sign flips)"
+
+
+def _deviation(rows: pd.DataFrame) -> list[str]:
+    """Return what ± is: nothing with one seed, and with two only their distance."""
+    if _one_seed(rows):
+        return []
+    two = ", which of two is 0.71 times their distance" if (rows["n_seeds"] == 2).any() else ""
+    return [f"mean ± sample standard deviation over seeds{two}"]
+
+
+def _method_notes(rows: pd.DataFrame) -> list[str]:
+    """Return what the tests are, those over seeds where there are several."""
+    if _one_seed(rows):
+        return [_IMAGES.format(averaged="", too="")]
+    return [f"{_IMAGES.format(averaged='; values are averaged over seeds first', too=' or over seeds')} {_SEEDS}"]
 
 
 def _shared(rows: pd.DataFrame, name: str) -> str:

@@ -50,7 +50,7 @@ def html(grid: Grid) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    text = _markdown_text(cell.plain())
+    text = _markdown_text(cell.printed())
     text = f"**{text}**" if cell.best else f"<u>{text}</u>" if cell.second else text
     return text + (_markdown_text(f"[{cell.mark}]") if cell.mark else "")
 
@@ -80,7 +80,7 @@ def _html_head(grid: Grid) -> list[str]:
 def _html_row(row: tuple[Cell, ...], text_columns: list[bool]) -> str:
     cells = []
     for place, cell in enumerate(row):
-        content = escape(cell.plain())
+        content = escape(cell.printed())
         if cell.best or cell.second:
             content = f"<strong>{content}</strong>" if cell.best else f"<u>{content}</u>"
         if cell.mark:

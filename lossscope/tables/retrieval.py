@@ -12,9 +12,10 @@ from .base import Table
 
 _NOTES = (
     "R@k in per cent: i2t, any caption of the image among the first k; t2i, the image among the first k. rsum is the "
-    "sum of the six recalls, in points. medr and meanr count from 1, lower is better; medr is "
-    "rounded down but for MMT and CE, as their authors do. mAP@5 in [0, 1] with divisor "
-    "min(5, number of relevant); mAP@5_hits divides by the hits among the first 5.",
+    "sum of the six recalls, in points. medr: median rank, from 1, lower is better, rounded down but for MMT and CE, "
+    "as their authors do. mAP@5 in [0, 1] with divisor min(5, number of relevant); mAP@5_hits divides by the hits "
+    "among the first 5. `lossscope eval --format csv` also gives meanr, the mean rank, from 1, lower is better, and "
+    "MRR, the mean reciprocal rank.",
 )
 
 

@@ -22,6 +22,7 @@ _LEAST = {
 }  # fmt: skip
 
 MODEL, DATA, OBJECTIVE, BATCHES, OPTIMISATION = "Model", "Data", "Objective", "Batches", "Optimisation"
+WARMUP = "Warm-up"
 RENAMED = {"rates": "lr_groups", "ramp": "loss_ramp_epoch", "select": "select_by"}
 """Former name of a choice -> its name, for runs and checkpoints that were made under the former one."""
 
@@ -54,10 +55,10 @@ class Recipe:
     lr_gamma: Annotated[float, Choice(OPTIMISATION, "Factor by which it does.")] = 0.1
     clip: Annotated[float, Choice(OPTIMISATION, "Largest norm of the gradient; 0: not clipped.")] = 2.0
     warmup: Annotated[
-        int, Choice(OBJECTIVE, "Epochs of the objective's own warm-up loss (all negatives), where it has one.")
+        int, Choice(WARMUP, "Epochs of the objective's own warm-up loss (all negatives), where it has one.")
     ] = 1
     best_in_warmup: Annotated[
-        bool, Choice(OBJECTIVE, "Let the best epoch lie in the warm-up, in which another loss is trained.")
+        bool, Choice(WARMUP, "Let the best epoch lie in the warm-up, in which another loss is trained.")
     ] = False
     reduction: Annotated[
         Reduction | None, Choice(OBJECTIVE, "How the losses of queries become one number.", shown="the objective's")

@@ -51,7 +51,8 @@ def document(result: Result) -> dict[str, Any]:
     return loaded
 
 
-def test_every_verdict_is_a_line_and_a_summary_ends_it() -> None:
+def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     result = lossscope("ntxent", "--processes", "1")
     assert result.exit_code == 0, result.stderr
     first, *lines, last = result.stdout.splitlines()

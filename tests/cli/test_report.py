@@ -34,7 +34,9 @@ def test_a_study_and_a_run_become_a_page() -> None:
     assert listing["title"] == "Mine" and listing["provenance"]["command"].startswith("lossscope report study alone")
     manifest = json.loads(Path("alone/evaluation/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["config"]["split"], manifest["config"]["test"]) == ("val", "test")
-    assert {path.name for path in Path("page").iterdir()} == {"index.html", "index.json", "latex", "csv", "figures"}
+    assert {path.name for path in Path("page").iterdir()} == {
+        "index.html", "index.json", "latex", "csv", "figures", "numbers",
+    }  # fmt: skip
 
 
 @pytest.mark.slow
@@ -85,3 +87,26 @@ def test_help_shows_examples() -> None:
     result = lossscope("report --help")
     assert result.exit_code == 0 and "Examples" in result.stdout
     assert "lossscope report runs/bleeker2022-small --out report" in result.stdout
+
+
+@pytest.mark.slow
+def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers() -> None:
+    """`plot --help` and `table --help` promised csv/, of whose files none worked."""
+    assert lossscope("report study --resamples 99 --quiet").exit_code == 0
+    listing = json.loads(Path("report/index.json").read_text(encoding="utf-8"))
+    written = {path.stem for path in Path("report/numbers").iterdir()}
+    assert written == {"rows", "comparisons", *listing["plots"]} and len(listing["plots"]) > 5
+    remade = {path.stem for path in Path("report/figures").iterdir()} - set(listing["plots"])
+    assert remade == {"fields"}  # weights of losses, which `lossscope diagram` makes
+    for name, plot in listing["plots"].items():
+        result = lossscope(f"plot {plot} report/numbers/{name}.parquet -o {name}.png")
+        assert result.exit_code == 0, result.stderr
+        assert Path(f"{name}.png").stat().st_size > 10_000
+    for table, rows in {"retrieval": "rows", "cocos_softmax": "rows", "comparison": "comparisons"}.items():
+        result = lossscope(f"table {table} report/numbers/{rows}.parquet --format csv")
+        assert result.exit_code == 0, result.stderr
+        assert "Triplet" in result.stdout or "NT-Xent" in result.stdout or "ntxent" in result.stdout
+    for words, named in (("plot tangent", "tangent-1"), ("table retrieval", "rows")):
+        result = lossscope(f"{words} report/csv/geometry.csv")
+        assert result.exit_code == 1
+        assert f"Files in csv/ are tables as a report shows them; give one of report/numbers/{named}" in result.stderr

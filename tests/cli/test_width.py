@@ -31,6 +31,11 @@ COMMANDS = {
     "tangent": ("tangent", "best.pt", *SWEEP),
     "influence": ("influence", "best.pt", *SWEEP),
     "compare": ("compare", "dump.npz", "another-dump-with-long-name.npz", "--metric=all", "--resamples=99", "--quiet"),
+    "verify": ("verify", "best.pt", "dump.npz"),
+    "check": ("check", "triplet_sh", "--processes=1"),
+    "check of a long spec": (
+        "check", "goal:triplet=cir,pair=sig-ms,tau=11,margin=0.3,alpha=3,beta=11,lam=0.4", "--processes=1",
+    ),
     "list of objectives": ("list", "objectives"),
     "list of probes": ("list", "probes"),
 }  # fmt: skip
@@ -127,3 +132,15 @@ def test_units_of_retrieval() -> None:
     rows = lossscope((*COMMANDS["eval"], "--format=csv"), 80).stdout.splitlines()
     units = {line.split(",")[4]: line for line in rows}
     assert ",sum of %," in units["rsum"] and ",1," in units["mAP@5"] and ",rank," in units["medr"]
+
+
+@pytest.mark.parametrize("name", ["verify", "check", "check of a long spec"])
+def test_lines_of_verify_and_check_are_broken_between_words_and_after_commas(name: str) -> None:
+    """On a pipe `check` had lines of any length, and `verify` everywhere."""
+    narrow, wide = (lossscope(COMMANDS[name], width).stdout for width in (80, 1000))
+    assert len(narrow.splitlines()) > len(wide.splitlines())
+
+    def words(text: str) -> list[str]:
+        return [word for word in re.split(r"[\s]+|(?<=,)(?!\d)", text) if word]
+
+    assert words(narrow) == words(wide)

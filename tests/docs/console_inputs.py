@@ -84,6 +84,8 @@ def make_inputs(home: Path) -> None:
     _write_output(home / "rows.csv", ["cocos", checkpoint, "--format", "csv"])
     _write_output(home / "field.csv", ["diagram", "--triplet", "cir", "--format", "csv"])
     _write_output(None, ["cocos", checkpoint, "--curve", str(home / "curve.csv")])
+    study = str(home / "runs" / STUDIES[0])
+    _write_output(None, ["report", study, "--out", str(home / "report"), "--resamples", "99", "--quiet"])
     for name in ("candidates", "CANDIDATES"):
         _write_output(None, ["mine", str(home / "runs" / "first"), "--out", str(home / name)])
 

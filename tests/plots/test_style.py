@@ -113,6 +113,18 @@ def test_names_in_tables_have_the_colour_of_their_objective():
     assert style.colours(["my-loss"])["my-loss"] == style.colours(["my_loss"])["my_loss"]
 
 
+def test_a_label_has_one_colour_in_all_pictures_of_a_report():
+    """A second spec of one loss had the loss's own colour in a picture without the first."""
+    every = ["NT-Xent", "ntxent:tau=0.05", "Triplet", "InfoNCE", "Circle", "mine"]
+    with style.same_colours(every):
+        together = style.colours(every)
+        assert [style.colours([label])[label] for label in every] == list(together.values())
+        assert len(set(together.values())) == len(every)
+        others = style.colours(["Triplet SH", "ntxent:tau=0.05"])
+        assert others["ntxent:tau=0.05"] == together["ntxent:tau=0.05"] != others["Triplet SH"]
+    assert style.colours(["ntxent:tau=0.05"])["ntxent:tau=0.05"] == style.COLOURS["ntxent"]
+
+
 def test_specs_are_wrapped_at_commas():
     assert style.wrap_spec("unified:gamma=60,margin=0.2", 20) == "unified:gamma=60,\nmargin=0.2"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 
 from lossscope.errors import InputError
 from lossscope.plots import style, tangent
@@ -104,3 +107,28 @@ def test_frames_that_do_not_fit():
         tangent.draw(_frame([1.0, -1.0]))
     with pytest.raises(InputError, match="one label"):
         tangent.draw(pd.concat([_frame([1.0]), _frame([1.0], "b")]))
+
+
+def test_panels_have_the_colours_of_all_their_labels_together():
+    """A panel chose its colour alone, so that two losses had one, and other pictures another."""
+    names = ["NT-Xent", "ntxent:tau=0.05", "InfoNCE", "goal:triplet=cir", "Circle", "unified:gamma=20", "triplet"]
+    frame = pd.concat([pd.DataFrame({"label": name, "value": np.linspace(1, 2, 50)}) for name in names])
+    fig = tangent.draw_many(frame)
+    drawn = [to_hex(ax.collections[0].get_facecolor()[0]) for ax in fig.axes]
+    assert drawn == [colour.lower() for colour in style.colours(names).values()] and len(set(drawn)) == len(names)
+
+
+def test_no_text_touches_another_with_many_losses():
+    """Titles ran into those of the next panel, and numbers of a wide axis into one another."""
+    rng = np.random.default_rng(0)
+    names = ["goal:triplet=cir,pair=sig-ms", "unified:margin=0.2,gamma=20", *(f"loss number {k}" for k in range(7))]
+    values = {name: np.exp(rng.normal(0, 3, 30_000)) * (rng.random(30_000) > 1e-4) for name in names}
+    frame = pd.concat([pd.DataFrame({"label": name, "value": own}) for name, own in values.items()])
+    with style.screen():
+        fig = tangent.draw_many(frame)
+        fig.draw_without_rendering()
+        titles = [ax.title.get_window_extent() for ax in fig.axes]
+        ticks = [[text.get_window_extent() for text in ax.get_xticklabels()] for ax in fig.axes]
+    assert not [1 for one, other in itertools.combinations(titles, 2) if one.overlaps(other)]
+    assert all(len(own) >= 2 for own in ticks)
+    assert not [1 for own in ticks for one, other in itertools.pairwise(own) if one.x1 > other.x0]

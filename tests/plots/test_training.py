@@ -12,11 +12,11 @@ from lossscope.plots import style, training
 SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
 
 
-def _frame(scales=SCALES, sign=1.0):
+def _frame(scales=SCALES, sign=1.0, fall=1.0):
     parts = []
     for place, (run, scale) in enumerate(scales.items()):
         steps = np.arange(0.25, 3.25, 0.25)
-        train = {"epoch": steps, "split": "train", "loss": sign * scale / (1 + steps - 0.25), "rsum": np.nan}
+        train = {"epoch": steps, "split": "train", "loss": sign * scale / (1 + fall * (steps - 0.25)), "rsum": np.nan}
         epochs = np.arange(4.0)
         val = {"epoch": epochs, "split": "val", "loss": np.nan, "rsum": 100 * (place + 1) + epochs}
         parts += [pd.DataFrame(train).assign(run=run), pd.DataFrame(val).assign(run=run)]
@@ -28,7 +28,6 @@ def test_losses_begin_at_one_and_the_legend_has_names_alone():
     loss, rsum = fig.axes
     for line in loss.lines:
         np.testing.assert_allclose(line.get_ydata(), 1 / (1 + np.asarray(line.get_xdata()) - 0.25))
-    assert loss.get_yscale() == "log"
     assert loss.get_ylabel() == "training loss / its first value"
     names = [text.get_text() for text in fig.legends[0].get_texts()]
     assert names == ["NT-Xent, temperature τ = 0.1", "Triplet"]
@@ -42,9 +41,26 @@ def test_rsum_is_of_the_validation_split():
     np.testing.assert_allclose(lines["triplet"].get_ydata(), [200, 201, 202, 203])
 
 
+def _numbered(ax):
+    """Numbers of the vertical axis within its limits."""
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_ylim()
+    return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
+
+
+@pytest.mark.parametrize(
+    ("fall", "scale"), [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")]
+)
+def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(fall, scale):
+    """A loss that fell to 0.7 of its first value had a logarithmic axis with the number 1 alone."""
+    for ax in (training.draw(_frame(fall=fall), value="loss"), training.draw_many(_frame(fall=fall)).axes[0]):
+        assert ax.get_yscale() == scale
+        assert len(_numbered(ax)) >= 2
+
+
 def test_a_loss_below_zero_is_linear():
-    assert training.draw(_frame(sign=-1), value="loss").get_yscale() == "log"  # shares of a negative first are positive
-    frame = _frame()
+    assert training.draw(_frame(sign=-1, fall=5), value="loss").get_yscale() == "log"  # shares of a negative first
+    frame = _frame(fall=5)
     frame.loc[frame["epoch"] > 2, "loss"] *= -1
     assert training.draw(frame, value="loss").get_yscale() == "linear"
 

@@ -50,10 +50,23 @@ def test_many_share_axes_but_not_the_loss():
     first, loss_a, second, loss_b, rsum = trajectory.draw_many(_frame()).axes
     assert first.get_ylim() == second.get_ylim()
     assert (first.get_xlabel(), loss_a.get_xlabel(), rsum.get_xlabel()) == ("", "epoch", "epoch")
-    assert loss_a.get_yscale() == "log"
+    assert loss_a.get_yscale() == "linear"  # its values, 1 to 1/4, are less than a decade apart
     assert loss_a.get_ylim() != loss_b.get_ylim()
     assert [line.get_label() for line in rsum.lines] == ["a", "b"]
     np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
+
+
+@pytest.mark.parametrize(("epochs", "scale"), [(9, "linear"), (10, "log"), (400, "log")])
+def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(epochs, scale):
+    fig = trajectory.draw_many(_frame(("a",), epochs=epochs))
+    fig.draw_without_rendering()
+    loss = fig.axes[1]
+    low, high = loss.get_ylim()
+    assert loss.get_yscale() == scale
+    numbered = [
+        tick for tick in loss.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high
+    ]
+    assert len(numbered) >= 2
 
 
 def test_panels_of_similarities_alone_share_axes():

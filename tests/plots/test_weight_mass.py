@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -140,3 +142,22 @@ def test_frames_that_do_not_fit():
         weight_mass.draw(frame.assign(statistic="C_0"))
     with pytest.raises(InputError, match="got some twice"):
         weight_mass.draw_many(pd.concat([frame, frame]))
+
+
+LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")
+
+
+@pytest.mark.parametrize("draw", [weight_mass.draw, weight_mass.draw_many])
+@pytest.mark.parametrize("use", [style.screen, style.paper])
+def test_names_of_many_losses_do_not_overlap(draw, use):
+    """Names of four lines stood in rows as high as two."""
+    parts = ("W_neg", "W_low")
+    rows = [(label, side, part, 1.0) for label in LONG for side in ("i2t", "t2i") for part in parts]
+    with use():
+        drawn = draw(pd.DataFrame(rows, columns=["label", "direction", "statistic", "mean"]))
+        fig = getattr(drawn, "figure", drawn)
+        fig.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in fig.axes[0].get_yticklabels() if text.get_text()]
+    boxes.sort(key=lambda box: box.y0)
+    assert len(boxes) >= len(LONG)
+    assert all(lower.y1 <= upper.y0 for lower, upper in itertools.pairwise(boxes))

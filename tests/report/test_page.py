@@ -381,3 +381,33 @@ def test_a_name_is_unique_whatever_it_names(tmp_path: Path, twin):
             tmp_path / "out", "t", "l", [Section("s", "", (_table(),)), Section("s", "", (), (twin("numbers"),))], {}
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_no_line_of_the_page_ends_between_a_number_and_its_per_cent_sign(tmp_path):
+    """A narrow page had `95` at the end of a line and `% interval` on the next."""
+    table = Table("t", "Of 5 % or more.", (("", "a 95 % b"),), ((Cell(text="1 %"),),), ("note 3 %",))
+    section = Section("S", "95 % interval, 3.5 % & more", (table, replace(_picture(), caption="10 to 90 % bands")))
+    text = write_page(tmp_path, "T", "4 % lead", [section], {"level": "9 %"}).read_text(encoding="utf-8")
+    shown = re.sub(r"<(style|script).*?</\1>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\d %", shown)
+    for words in (
+        "95\xa0% interval, 3.5\xa0% &amp; more",
+        "Of 5\xa0%",
+        "a 95\xa0% b",
+        "10 to 90\xa0% bands",
+        "4\xa0% lead",
+    ):
+        assert words in shown
+
+
+def test_numbers_of_pictures_and_tables_are_files_of_their_own(tmp_path):
+    frame = pd.DataFrame({"label": ["a"], "value": [0.5]})
+    drawn = replace(_picture(), plot="tangent", numbers=frame)
+    write_page(tmp_path, "T", "L", [Section("S", "", (drawn, _picture("other")))], {}, numbers={"rows": frame})
+    listing = json.loads((tmp_path / "index.json").read_text(encoding="utf-8"))
+    assert listing["plots"] == {"line": "tangent"}
+    assert {one["path"] for one in listing["files"]} >= {"numbers/line.parquet", "numbers/rows.parquet"}
+    for name in ("line", "rows"):
+        pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "numbers" / f"{name}.parquet"), frame)
+    with pytest.raises(InputError, match="names in a report must differ; got rows twice"):
+        write_page(tmp_path, "T", "L", [Section("S", "", (_table("rows"),))], {}, numbers={"rows": frame})

@@ -244,7 +244,7 @@ def test_a_header_sorts_by_number_and_again_the_other_way(opened: OpenPage) -> N
     assert opened.page.locator("#table-numbers thead button").count() == 3  # not the group above them
     head = opened.page.locator("#table-numbers th", has_text="count")
     head.locator("button").click()
-    assert opened.column("numbers", 1) == ["-2.5 ± 0.5", "0.0 ± 0.5", "9.0 ± 0.5", "10.0 ± 0.5"]
+    assert opened.column("numbers", 1) == ["−2.5 ± 0.5", "0.0 ± 0.5", "9.0 ± 0.5", "10.0 ± 0.5"]
     assert head.get_attribute("aria-sort") == "ascending"
     head.locator("button").focus()
     opened.page.keyboard.press("Enter")

@@ -374,11 +374,30 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
     assert table.rows[0][4].text == f"[{rows['ci_low'][0]:.2f}, {rows['ci_high'][0]:.2f}]".replace("-", "−")
 
 
+@pytest.mark.parametrize("format", ["text", "markdown", "latex", "html"])
+def test_one_seed_is_told_of_no_test_and_no_deviation_over_seeds(format: str) -> None:
+    table = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))
+    printed = " ".join(getattr(table, f"to_{format}")().split())
+    assert "one training of each, seed 0;" in printed and "over n = 10 images" in printed
+    for words in ("±", "pm", "standard deviation over", "t-test", "flips)", "over seeds", "averaged"):
+        assert words not in printed
+
+
+def test_the_deviation_of_two_seeds_is_said_to_be_their_distance() -> None:
+    rows = compare(runs("a", "b", seeds=2), resampling=QUICK)
+    assert comparison.build(rows).caption.endswith(
+        "mean ± sample standard deviation over seeds, which of two is 0.71 times their distance."
+    )
+    three = comparison.build(compare(runs("a", "b"), resampling=QUICK))
+    assert three.caption.endswith("mean ± sample standard deviation over seeds.")
+    assert "p (t): paired t-test over seeds" in three.notes[0] and "over images or over seeds" in three.notes[0]
+
+
 def test_the_table_has_a_note_on_missing_tests_and_prints_no_p_as_zero() -> None:
     rows = compare(runs("a", "b", seeds=1), resampling=QUICK).assign(p_images_holm=3e-6)
     table = comparison.build(rows)
     assert table.notes[-1] == "b against a: one seed: nothing is known of seeds."
-    assert "1 comparison of a metric (0 over seeds)" in table.caption
+    assert "1 comparison of a metric;" in table.caption
     line = dict(zip(table.headings, table.rows[0], strict=True))
     assert line["images p"].plain() == "0.000003"
     assert line["seeds difference"].missing

@@ -185,3 +185,12 @@ def test_no_label_breaks_a_format(label):
     (row,) = [line for line in table.to_markdown().splitlines() if line.endswith("| 1.0 |")]
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) == 3
     assert pd.read_csv(io.StringIO(table.to_csv()), keep_default_na=False, dtype=str).shape == (1, 2)
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "html"])
+def test_the_sign_of_a_number_is_a_minus_and_zero_has_none(format):
+    """Intervals had a minus, numbers a hyphen, and a number that was rounded to 0 kept its sign."""
+    row = (Cell(text="triplet-sh"), Cell(mean=-0.093, digits=2), Cell(mean=-0.04, std=0.1), Cell(text="[−1, 2]"))
+    printed = getattr(Table("t", "C.", tuple(("", name) for name in "abcd"), (row,)), f"to_{format}")()
+    assert "−0.09" in printed and "triplet-sh" in printed
+    assert not re.search(r">-\d|[ |]-\d|[-−]0\.0\b", re.sub(r'data-value="[^"]*"', "", printed))

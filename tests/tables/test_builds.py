@@ -60,6 +60,15 @@ def test_retrieval_averages_seeds():
     assert table.headings[1:6] == ("i2t R@1", "i2t R@5", "i2t R@10", "i2t mAP@5", "i2t medr")
 
 
+def test_retrieval_explains_the_columns_that_it_has_and_says_where_the_mean_rank_is():
+    """The note told of meanr, which no column has, and not what it is."""
+    table = retrieval.build(pd.DataFrame(_recall("triplet", 30.0)))
+    (note,) = table.notes
+    assert "medr: median rank" in note and "i2t medr" in table.headings
+    assert "--format csv` also gives meanr, the mean rank, from 1, lower is better" in note
+    assert not [heading for heading in table.headings if "meanr" in heading]
+
+
 def test_retrieval_has_a_row_per_source_unless_averaged():
     frame = pd.DataFrame(_recall("triplet", 30.0, source="a") + _recall("triplet", 32.0, source="b", seed=1))
     assert [row[0].text for row in retrieval.build(frame).rows] == ["a", "b"]

@@ -128,7 +128,7 @@ def test_no_line_is_wider_and_no_number_is_broken(
     heads = tuple(("i2t" if grouped and k % 2 else "", f"name{k}") for k in range(columns))
     table = Table("t", "Caption: of it; more.", (("", "label"), *heads), body)
     joined = " ".join(lines_of(table, width))
-    numbers = [cell.plain() for row in body for cell in row[1:] if not cell.missing]
+    numbers = [cell.printed() for row in body for cell in row[1:] if not cell.missing]
     assert all(number in joined for number in numbers)
 
 

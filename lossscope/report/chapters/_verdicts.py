@@ -14,6 +14,12 @@ _MEANINGS = {
     OPEN: "the interval includes 0, so that the runs do not decide it",
     TOO_FEW: f"too few runs to tell ({FEWEST_RUNS} of each loss or more are needed)",
 }
+OF_TWO = "Of two losses no tau is given: it would say which of the two retrieves better, and nothing of counting."
+
+
+def is_association(losses: int) -> bool:
+    """Return whether tau of so many losses relates count and rsum; two are one difference, and tau its sign."""
+    return losses > 2
 
 
 def verdict_sentence(rows: pd.DataFrame) -> str:
@@ -39,7 +45,8 @@ def _settings(rows: pd.DataFrame) -> str:
 
 
 def _taus(rows: pd.DataFrame) -> str:
-    low, high = rows["tau"].min(), rows["tau"].max()
+    taus = rows.loc[rows["losses"].map(is_association), "tau"]
+    low, high = taus.min(), taus.max()
     if math.isnan(low):
         return ""
     span = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"

@@ -96,3 +96,30 @@ def panel_names(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Return (data, encoder) -> panel for all runs of a report, so that a part of them has the same names."""
     names = zip(runs["data"].astype(str), runs["encoder"].astype(str), panel(runs), strict=True)
     return {(data, encoder): name for data, encoder, name in names}
+
+
+def over_seeds(rows: pd.DataFrame, mean: str = "Mean") -> str:
+    """Return what ± is: `Mean ± sample standard deviation over 3 seeds.`, and that of one seed there is none.
+
+    Args:
+        rows: with columns seed, data, encoder and objective_label.
+        mean: how the sentence begins.
+    """
+    sizes = _seeds(rows)
+    if sizes[-1] == 1:
+        return "One seed each, so no deviation."
+    number = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    parts = [f"{mean} ± sample standard deviation over {number} seeds"]
+    parts += ["of one seed there is none"] if 1 in sizes else []
+    parts += ["of two it is 0.71 times their distance"] if 2 in sizes else []
+    return "; ".join(parts) + "."
+
+
+def has_seeds(rows: pd.DataFrame) -> bool:
+    """Return whether any system was trained with several seeds."""
+    return _seeds(rows)[-1] > 1
+
+
+def _seeds(rows: pd.DataFrame) -> list[int]:
+    """Return the different numbers of seeds of systems, the smallest first."""
+    return sorted(set(rows.groupby(["data", "encoder", "objective_label"], observed=True)["seed"].nunique()))

@@ -22,6 +22,10 @@ _TEXT = (
     "Each system against the best of its block. Over images: would other test images give another order? Over seeds: "
     "would another training? Both are corrected by Holm's method; with three seeds the second can show little."
 )
+_ONE_SEED = (
+    "Each system against the best of its block, over images: would other test images give another order? Corrected by "
+    "Holm's method. Whether another training would give another order is not known: there is one seed of each."
+)
 _CAPTION = (
     "Difference of rsum to the best of its block, with its {level:g} % bootstrap interval over test images, not "
     "corrected. Where an interval holds 0, other images could turn the order round."
@@ -38,7 +42,8 @@ def build(data: ReportData) -> Sequence[Section]:
     charts = (_intervals(defined, panel_names(data.results.runs)),) if len(defined) else ()
     shown = (comparison.build(rsum),) if len(rsum) else ()
     more = (replace(comparison.build(recalls), name="comparison_recalls"),) if len(recalls) else ()
-    return [Section(TITLE, _TEXT, (*charts, *shown), more, _LOOK)]
+    text = _TEXT if rows["n_seeds"].max() > 1 else _ONE_SEED
+    return [Section(TITLE, text, (*charts, *shown), more, _LOOK)]
 
 
 def _intervals(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> BarChart:
@@ -60,5 +65,5 @@ def _panels(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> list[st
 
 def _bar(row: Mapping[Any, Any], colours: dict[str, str]) -> Bar:
     value, low, high = (float(row[name]) for name in ("difference", "ci_low", "ci_high"))
-    text = f"{value:.1f} [{low:.1f}, {high:.1f}]".replace("-", "−")
+    text = f"{value:z.1f} [{low:z.1f}, {high:z.1f}]".replace("-", "−")
     return Bar(str(row["system"]), value, text, colours[str(row["system"])], low, high)

@@ -39,7 +39,9 @@ def build(data: ReportData) -> Sequence[Section]:
         if own["mean"].isna().all():
             continue
         figure = weight_mass.draw_many(own)
-        items.append(Picture(f"weight_mass-{place}", named(name, mass, _MASS), weight_mass.alt(own), figure))
+        items.append(
+            Picture(f"weight_mass-{place}", named(name, mass, _MASS), weight_mass.alt(own), figure, "weight_mass", own)
+        )
     shown, more = fold(items)
     other = is_other_data(rows) if data.results.paper else False
     return [Section(TITLE, _TEXT, shown, more, _LOOK, other)] if items else []

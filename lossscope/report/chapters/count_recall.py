@@ -13,8 +13,8 @@ from lossscope.tables.cells import Cell
 
 from ..sections import Picture, Section
 from ._counts import batches_of, counts_and_rsum
-from ._verdicts import verdict_sentence
-from .base import ReportData, split_of
+from ._verdicts import OF_TWO, is_association, verdict_sentence
+from .base import ReportData, over_seeds, split_of
 
 ORDER = 30
 TITLE = "Fewer samples, better recall?"
@@ -24,7 +24,7 @@ _TEXT = (
 )
 _CAPTION = (
     "Samples counted above eps {eps:g} per query (mean over all queries, {counted} split, frozen models) against rsum "
-    "on the {ranked} split. Marks are means over seeds, bars one sample standard deviation. {batches}"
+    "on the {ranked} split. {marks} {batches}"
 )
 
 
@@ -40,20 +40,26 @@ def build(data: ReportData) -> Sequence[Section]:
     text = "\n\n".join(part for part in (_TEXT, verdict_sentence(of_panels), _true_negatives(data)) if part)
     rows = data.corrected_rows("cocos")
     ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
-    caption = _CAPTION.format(eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows))
-    picture = Picture("count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame))
+    marks = over_seeds(rows, "Marks and bars: mean")
+    caption = _CAPTION.format(
+        eps=data.eps, counted=split_of(rows), ranked=ranked, batches=batches_of(rows), marks=marks
+    )
+    picture = Picture(
+        "count_recall", caption, count_recall.alt(frame), count_recall.draw_many(frame), "count_recall", frame
+    )
     return [Section(TITLE, text, (picture, _taus(of_panels), _numbers(counts, data)))]
 
 
 def _taus(of_panels: pd.DataFrame) -> Table:
+    numbers = of_panels[["tau", "low", "high"]].where(of_panels["losses"].map(is_association))
+    shown = of_panels.assign(**numbers)
     rows = tuple(
         (
             Cell(text=str(row["panel"])), Cell(text=str(row["direction"])),
             Cell(mean=row["losses"], digits=0), Cell(mean=row["n"], digits=0),
-            Cell(mean=row["tau"], digits=2), Cell(mean=row["low"], digits=2), Cell(mean=row["high"], digits=2),
-            Cell(text=str(row["verdict"])),
+            *(Cell(mean=row[name], digits=2) for name in ("tau", "low", "high")), Cell(text=str(row["verdict"])),
         )
-        for row in of_panels.to_dict("records")
+        for row in shown.to_dict("records")
     )  # fmt: skip
     columns = tuple(
         ("", name) for name in ("models", "direction", "losses", "runs", "Kendall's tau", "low", "high", "verdict")
@@ -65,6 +71,8 @@ def _taus(of_panels: pd.DataFrame) -> Table:
         "bootstrap resamples of the runs of each loss: the chance of training, not of the choice of losses. A verdict "
         f"needs {FEWEST_RUNS} runs of each loss and an interval without 0."
     )
+    if (of_panels["losses"] == 2).any():
+        caption += f" {OF_TWO}"
     return Table("count_recall_association", caption, columns, rows)
 
 
@@ -81,7 +89,7 @@ def _numbers(counts: pd.DataFrame, data: ReportData) -> Table:
             Cell(mean=rsum.mean(), std=rsum.std() if several else None),
         ))  # fmt: skip
     columns = tuple(("", name) for name in ("models", "loss", "direction", "seeds", "count", "rsum"))
-    caption = f"Numbers of the picture. eps {data.eps:g}; mean ± sample standard deviation over seeds."
+    caption = f"Numbers of the picture. eps {data.eps:g}. {over_seeds(data.corrected_rows('cocos'))}"
     left_out = list(dict.fromkeys(counts.loc[~counts.index.isin(defined.index), "run"].astype(str)))
     notes = (f"Left out, since count or rsum is not defined: {', '.join(left_out)}.",) if left_out else ()
     return Table("count_recall_numbers", caption, columns, tuple(rows), notes)

@@ -12,7 +12,7 @@ from lossscope.tables.cells import Cell
 
 from ..sections import Item, Picture, Section
 from ._counts import batches_of
-from .base import ReportData, fold, named, panel, split_of
+from .base import ReportData, fold, named, over_seeds, panel, split_of
 
 ORDER = 70
 _TEXT = (
@@ -42,7 +42,8 @@ def build(data: ReportData) -> Sequence[Section]:
         for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
             frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
             caption = named(name, norms, "Norm of the tangential gradient of a query, both directions, all seeds.")
-            items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), tangent.draw_many(frame)))
+            figure = tangent.draw_many(frame)
+            items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), figure, "tangent", frame))
     items += _hubs(data)
     rows = data.results.rows
     rows = rows[rows["probe"] == "similarity"]
@@ -59,9 +60,13 @@ def _hubs(data: ReportData) -> list[Item]:
     for place, (name, own) in enumerate(rows.groupby("panel", sort=False), 1):
         frame = own[own["seed"] == own["seed"].min()].assign(label=own["objective_label"])
         pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
-        text = f"How often a caption is the hardest negative of an image in batches of {pairs} pairs; first seed."
-        caption = named(name, rows, text)
-        items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), hubness.draw(frame).figure))
+        text = (
+            f"How often a caption is the hardest negative of an image in batches of {pairs} pairs, counted over all "
+            "batches together; the table counts within a batch, so that its numbers are others. First seed."
+        )
+        caption, figure = named(name, rows, text), hubness.draw(frame).figure
+        numbers = frame[list(hubness.COLUMNS)]
+        items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), figure, "hubness", numbers))
     return items
 
 
@@ -82,9 +87,9 @@ def _table(data: ReportData) -> Table | None:
     caption = (
         "Similarities of positives and hardest negatives, and hubness. s_pos, s_neg: mean similarity of the "
         "best positive and the hardest negative; margin: their difference; "
-        "inverted: share of queries that rank a negative first; hub_max_count, hub_skewness: how often the most "
-        "frequent candidate is a hardest negative, and the skewness; never_hardest: share of candidates that never "
-        "are. Mean ± sample deviation over seeds."
+        "inverted: share of queries that rank a negative first; within a batch, mean over batches: hub_max_count, "
+        "hub_skewness: how often the most frequent candidate is a hardest negative, and the skewness of these counts; "
+        f"never_hardest: share of candidates that never are. {over_seeds(rows)}"
     )
     return Table("geometry", caption, columns, tuple(lines))
 

@@ -14,7 +14,7 @@ from lossscope.tables.base import Table
 from ..bars import Bar, BarChart
 from ..papers import build_paper_tables, is_other_data
 from ..sections import Item, Section
-from .base import ReportData, panel, split_of
+from .base import ReportData, has_seeds, over_seeds, panel, split_of
 
 ORDER = 10
 TITLE = "How well they retrieve"
@@ -43,7 +43,7 @@ def _bars(recall: pd.DataFrame) -> tuple[BarChart, ...]:
         str(name): tuple(_bar(str(label), system, colours) for label, system in _best_first(own))
         for name, own in rows.assign(panel=panel(rows)).groupby("panel", sort=False)
     }
-    several = " Circles are single runs, lines one sample standard deviation over seeds." if _repeats(rows) else ""
+    several = f" Circles are single runs. {over_seeds(rows, 'Bars and lines: mean')}" if has_seeds(rows) else ""
     return (BarChart("retrieval_bars", f"rsum, the sum of six recalls, of at most 600.{several}", panels, "rsum"),)
 
 
@@ -58,10 +58,6 @@ def _bar(label: str, rows: pd.DataFrame, colours: dict[str, str]) -> Bar:
 def _best_first(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     systems = [(str(label), own) for label, own in rows.groupby("objective_label", sort=False, observed=True)]
     return sorted(systems, key=lambda system: -system[1]["mean"].mean())
-
-
-def _repeats(rows: pd.DataFrame) -> bool:
-    return bool(rows.duplicated(["data", "encoder", "objective_label"]).any())
 
 
 def plain(rows: pd.DataFrame) -> Table:

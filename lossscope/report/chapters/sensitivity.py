@@ -10,7 +10,7 @@ from lossscope.plots import sensitivity
 from lossscope.spec import Spec, parse_finite
 
 from ..sections import Picture, Section
-from .base import ReportData, fold, panel
+from .base import ReportData, fold, over_seeds, panel
 
 ORDER = 35
 _MIN_VALUES = 3  # of a curve
@@ -18,7 +18,7 @@ _TEXT = (
     "One value of one hyper-parameter is changed at a time. Horizontal lines are the other losses of the study at "
     "their own settings."
 )
-_CAPTION = "rsum on the test split against a hyper-parameter; mean over seeds, bars one sample standard deviation."
+_CAPTION = "rsum on the test split against a hyper-parameter."
 
 
 def build(data: ReportData) -> Sequence[Section]:
@@ -34,8 +34,10 @@ def build(data: ReportData) -> Sequence[Section]:
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
         reference = pd.DataFrame({"label": others["objective_label"], "rsum": others["rsum"]}) if len(others) else None
         figure = sensitivity.draw_many(varied, reference)
-        caption = f"{name}, {model}. {_CAPTION}"
-        items.append(Picture(f"sensitivity-{place}", caption, sensitivity.alt(varied, reference), figure))
+        caption = f"{name}, {model}. {_CAPTION} {over_seeds(own, 'Marks and bars: mean')}"
+        items.append(
+            Picture(f"sensitivity-{place}", caption, sensitivity.alt(varied, reference), figure, "sensitivity", varied)
+        )
     return [Section("How much a hyper-parameter matters", _TEXT, *fold(items))] if items else []
 
 

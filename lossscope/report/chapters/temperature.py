@@ -12,7 +12,7 @@ from lossscope.spec import Spec
 from ..interactive import SliderChart
 from ..sections import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, fold, named, panel
+from .base import ReportData, fold, named, over_seeds, panel
 
 ORDER = 50
 _STATISTICS = {"N_eff": "effective number of negatives", "C_neg": "negatives above eps", "W_neg": "weight above eps"}
@@ -36,7 +36,8 @@ def build(data: ReportData) -> Sequence[Section]:
     for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
         listed = ", ".join(f"{k}, {v}" for k, v in _STATISTICS.items())
         caption = named(name, mean, f"Mean over all runs: {listed}.")
-        items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), what_if.draw_many(own)))
+        figure = what_if.draw_many(own)
+        items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), figure, "what_if", own))
     return [
         Section("Counts at other temperatures", _TEXT.format(loss=loss), *fold(items, shown=0 if len(effective) else 2))
     ]
@@ -57,7 +58,8 @@ def _by_temperature(data: ReportData) -> pd.DataFrame:
 def _slider(rows: pd.DataFrame, loss: str) -> SliderChart:
     scale, panels = lines(rows, "value")
     caption = (
-        f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with."
+        f"Effective number of negatives of {loss} at the slider's temperature, by what the model was trained with. "
+        f"{over_seeds(rows)}"
     )
     titles = ("temperature τ", "effective number of negatives", "τ")
     return SliderChart("tau", caption, scale, panels, nearest(scale, 0.1), *titles, label_title="trained with")

@@ -11,7 +11,7 @@ from lossscope.plots import eps_curve
 from ..interactive import SliderChart
 from ..sections import Item, Picture, Section
 from ._lines import lines, nearest
-from .base import ReportData, fold, named, panel
+from .base import ReportData, fold, has_seeds, named, over_seeds, panel
 
 ORDER = 40
 _LOOK = "Move eps: the order of two losses can depend on it."
@@ -19,7 +19,7 @@ _TEXT = (
     "A count at one eps is one point of a curve. Where two curves cross, the order of two losses depends on eps. "
     "Weights of different papers have different scales: compare shapes across families, heights within one."
 )
-_CAPTION = "Samples with a weight above eps per query, mean over seeds; solid image to text, dashed text to image."
+_CAPTION = "Samples with a weight above eps per query{mean}; solid image to text, dashed text to image."
 
 
 def build(data: ReportData) -> Sequence[Section]:
@@ -30,19 +30,27 @@ def build(data: ReportData) -> Sequence[Section]:
     curves = curves[(curves["convention"] == "corrected") & (curves["eps"] > 0)]
     curves = curves.assign(panel=panel(curves))
     items: list[Item] = [_slider(curves, data.eps)]
+    caption = _CAPTION.format(mean=", mean over seeds" if has_seeds(curves) else "")
     for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
         keys = ["objective_label", "direction", "eps"]
         mean = own.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
         frame = mean.rename(columns={"objective_label": "objective"}).assign(source=str(name))
         figure = eps_curve.draw(frame, at=data.eps).figure
         items.append(
-            Picture(f"eps_curve-{place}", named(name, curves, _CAPTION), eps_curve.alt(frame, data.eps), figure)
+            Picture(
+                f"eps_curve-{place}",
+                named(name, curves, caption),
+                eps_curve.alt(frame, data.eps),
+                figure,
+                "eps_curve",
+                frame,
+            )
         )
     return [Section("How many count at every eps", _TEXT, *fold(items, shown=0), _LOOK)]
 
 
 def _slider(curves: pd.DataFrame, eps: float) -> SliderChart:
     scale, panels = lines(curves, "eps")
-    caption = "Move the slider: the numbers are samples above eps per query, mean ± sample deviation over seeds."
+    caption = f"Move the slider: the numbers are samples above eps per query. {over_seeds(curves)}"
     titles = ("threshold ε", "samples above ε per query", "ε")
     return SliderChart("eps", caption, scale, panels, nearest(scale, eps), *titles, y_log=True)

@@ -14,7 +14,7 @@ from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
 from ..sections import Item, Picture, Section
-from .base import ReportData, fold, named, panel
+from .base import ReportData, fold, named, over_seeds, panel
 
 ORDER = 60
 TITLE = "How the similarities moved"
@@ -33,17 +33,28 @@ def build(data: ReportData) -> Sequence[Section]:
     if epochs.empty:
         return []
     ends = _ends(data, epochs)
-    items: list[Item] = [_table(ends)]
+    items: list[Item] = [_table(ends, over_seeds(epochs))]
     for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
         labelled = own.assign(label=own["objective_label"])
         caption = named(name, epochs, "Training loss and validation rsum against epochs, a line per run.")
-        items.append(Picture(f"training-{place}", caption, training.alt(labelled), training.draw_many(labelled)))
+        figure = training.draw_many(labelled)
+        items.append(
+            Picture(f"training-{place}", caption, training.alt(labelled), figure, "training", _drawn(labelled))
+        )
         first = _first(own)
         text = f"Similarity of positives and hardest negatives, 10 to 90 % bands; seed {first['seed'].iloc[0]}."
         caption = named(name, epochs, text)
-        items.append(Picture(f"separation-{place}", caption, trajectory.alt(first), trajectory.draw_panels(first)))
+        figure = trajectory.draw_panels(first)
+        items.append(
+            Picture(f"separation-{place}", caption, trajectory.alt(first), figure, "trajectory", _drawn(first))
+        )
     text = "\n\n".join([_TEXT, *map(_sentence, _collapsed(ends))])
     return [Section(TITLE, text, *fold(items), _LOOK)]
+
+
+def _drawn(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of which pictures of training are drawn."""
+    return rows[[name for name in (*trajectory.COLUMNS, "warmup", "label") if name in rows]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
     return None if hinges is None else hinges * float(parsed.values["margin"])
 
 
-def _table(ends: pd.DataFrame) -> Table:
+def _table(ends: pd.DataFrame, deviation: str) -> Table:
     rows = []
     for (name, label), own in ends.groupby(["panel", "label"], sort=False):
         numbers = (own["pos"], own["neg"], own["pos"] - own["neg"], own["rsum"], own["loss"])
@@ -117,7 +128,7 @@ def _table(ends: pd.DataFrame) -> Table:
     caption = (
         "The end of training: mean similarities and rsum on the validation split, median of the loss curve in the "
         "last epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin for "
-        "triplet_sh. Mean ± sample standard deviation over seeds."
+        f"triplet_sh. {deviation}"
     )
     return Table("training_end", caption, tuple(("", name) for name in names), tuple(rows))
 

@@ -35,7 +35,6 @@ def test_the_section_has_the_picture_the_interval_and_the_numbers(report_data: R
     picture, taus, numbers = section.items
     assert isinstance(picture, Picture) and isinstance(taus, Table) and isinstance(numbers, Table)
     expected = association(counts_and_rsum(report_data))
-    assert [row[4].mean for row in taus.rows] == expected["tau"].tolist()
     assert [row[7].text for row in taus.rows] == expected["verdict"].tolist() == ["too few runs to tell"] * 2
     assert "Kendall's tau" in taus.headings and "tau" not in taus.headings
     frame = counts_and_rsum(report_data)
@@ -48,6 +47,24 @@ def test_the_section_has_the_picture_the_interval_and_the_numbers(report_data: R
     assert "eps 0.01" in numbers.caption
     share = report_data.results.rows.set_index("statistic").loc["true_negatives", "mean"].iloc[0]
     assert f"scenes: {share:.3g} %" in section.text
+
+
+def test_kendalls_tau_is_in_the_table_of_three_losses_and_not_of_two(
+    report_data: ReportData, with_rows: WithRows
+) -> None:
+    def add_a_loss(rows: pd.DataFrame) -> pd.DataFrame:
+        third = rows[rows["objective_label"] == "NT-Xent"]
+        return pd.concat([rows, third.assign(objective_label="InfoNCE", run=third["run"] + "-infonce")])
+
+    for data, losses in ((report_data, 2), (with_rows(add_a_loss), 3)):
+        (section,) = count_recall.build(data)
+        taus = section.items[1]
+        assert isinstance(taus, Table) and [row[2].mean for row in taus.rows] == [losses] * 2
+        expected = association(counts_and_rsum(data))["tau"].tolist()
+        assert [row[4].missing for row in taus.rows] == [losses == 2] * 2
+        assert losses == 2 or [row[4].mean for row in taus.rows] == expected
+        assert ("Of two losses no tau is given" in taus.caption) == (losses == 2)
+        assert ("Kendall's tau" in section.text) == (losses == 3)
 
 
 def test_one_loss_is_compared_with_nothing(one_run: ReportData) -> None:

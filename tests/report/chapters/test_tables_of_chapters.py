@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
+from lossscope.report.build import gather
 from lossscope.report.chapters import comparison, contributors, geometry, retrieval, runs, training
-from lossscope.report.chapters.base import ReportData
+from lossscope.report.chapters.base import ReportData, build_sections, over_seeds
 from lossscope.report.papers import build_paper_tables
+from lossscope.report.results import FRAMES
 from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 
@@ -185,3 +187,59 @@ def test_recall_on_other_data_is_refused(with_rows: WithRows, column: str, messa
 
     with pytest.raises(InputError, match=message):
         retrieval.build(with_rows(other))
+
+
+def captions(sections: list[Section]) -> str:
+    """What is said below tables, pictures and charts, and in the text, of all chapters."""
+    items = [item for section in sections for item in section.all_items]
+    notes = [note for item in items if isinstance(item, Table) for note in item.notes]
+    return " ".join([*(item.caption for item in items), *(section.text for section in sections), *notes])
+
+
+def of_one_seed(data: ReportData) -> ReportData:
+    """The study with the runs of seed 0 alone."""
+    results = data.results
+    own = {kind: (frame := getattr(results, kind))[frame["seed"] == 0] for kind in (*FRAMES, "epochs", "runs")}
+    return gather(replace(results, **own), data.diagrams, resamples=99)
+
+
+@pytest.mark.slow
+def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: ReportData) -> None:
+    """Captions of sliders, tables and pictures explained ± over seeds where nothing had one."""
+    text = captions(build_sections(of_one_seed(report_data)))
+    assert "One seed each, so no deviation." in text
+    for words in ("over seeds", "± sample", "Circles are single runs", "bars one"):
+        assert words not in text
+
+
+@pytest.mark.slow
+def test_of_two_seeds_the_deviation_is_said_to_be_their_distance(report_data: ReportData) -> None:
+    text = captions(build_sections(report_data))
+    sentence = "± sample standard deviation over 2 seeds; of two it is 0.71 times their distance."
+    assert text.count(sentence) >= 5 and "One seed each" not in text
+
+
+@pytest.mark.parametrize(
+    ("seeds", "sentence"),
+    [
+        ({"a": 1, "b": 1}, "One seed each, so no deviation."),
+        ({"a": 5, "b": 5}, "Mean ± sample standard deviation over 5 seeds."),
+        (
+            {"a": 1, "b": 3},
+            "Mean ± sample standard deviation over 1 to 3 seeds; of one seed there is none.",
+        ),
+    ],
+)
+def test_what_a_deviation_is_depends_on_the_number_of_seeds(seeds: dict[str, int], sentence: str) -> None:
+    rows = [{"data": "d", "encoder": "e", "objective_label": k, "seed": s} for k, n in seeds.items() for s in range(n)]
+    assert over_seeds(pd.DataFrame(rows)) == sentence
+
+
+def test_hubness_is_said_to_be_within_a_batch_and_the_picture_over_all(report_data: ReportData) -> None:
+    """hub_skewness stood twice on a page with different values and nothing that told them apart."""
+    (section,) = geometry.build(report_data)
+    table = tables([section])["geometry"]
+    assert "within a batch, mean over batches: hub_max_count, hub_skewness" in table.caption
+    pictures = [item for item in section.all_items if isinstance(item, Picture) and item.name == "hubness-1"]
+    assert "counted over all batches together; the table counts within a batch" in pictures[0].caption
+    assert "skewness" not in pictures[0].alt

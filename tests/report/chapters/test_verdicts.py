@@ -8,12 +8,12 @@ from lossscope.report.chapters._verdicts import verdict_sentence
 from lossscope.stats.rank_association import association
 
 
-def counts(seeds: int, better: float = 1.0) -> pd.DataFrame:
-    """Two losses whose runs do not overlap: the one with the greater count has the greater rsum, if better is 1."""
+def counts(seeds: int, better: float = 1.0, losses: str = "ABC") -> pd.DataFrame:
+    """Losses whose runs do not overlap: one with a greater count has a greater rsum, if better is 1."""
     rows = [
         {"label": label, "panel": "p", "direction": direction, "seed": seed, "count": base + seed / 100,
          "rsum": 100 + better * (base + seed / 100)}
-        for label, base in (("A", 1.0), ("B", 2.0)) for seed in range(seeds) for direction in ("i2t", "t2i")
+        for base, label in enumerate(losses, 1) for seed in range(seeds) for direction in ("i2t", "t2i")
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -40,6 +40,15 @@ def test_an_interval_with_0_decides_nothing() -> None:
     frame = counts(6)
     frame.loc[frame["seed"] % 2 == 0, "rsum"] = 250 - frame["rsum"]
     assert verdict_sentence(association(frame)).startswith("The interval includes 0, so that the runs do not decide it")
+
+
+def test_of_two_losses_no_tau_is_printed() -> None:
+    """Of two losses tau is +1 or -1 whatever they count: the sign of one difference."""
+    assert verdict_sentence(association(counts(1, losses="AB"))) == (
+        "Too few runs to tell (5 of each loss or more are needed)."
+    )
+    mixed = pd.concat([association(counts(1, -1.0, "AB")), association(counts(1)).assign(panel="q")])
+    assert "is 1.00" in verdict_sentence(mixed) and "−1.00" not in verdict_sentence(mixed)
 
 
 def test_one_loss_is_no_verdict() -> None:

@@ -1,0 +1,42 @@
+"""What is said of a file in the csv/ of a report: its tables are to be read, pictures and tables are made of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lossscope.errors import InputError
+
+
+@contextmanager
+def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
+    """Let an error about a file in the csv/ of a report name the files in its numbers/ that work.
+
+    Args:
+        path: the file that was given.
+        picture: what is drawn; None: a table is made.
+    """
+    try:
+        yield
+    except InputError as error:
+        report = path.absolute().parent.parent
+        names = _names(report, picture) if path.parent.name == "csv" else []
+        if not names:
+            raise
+        listed = ", ".join(str(path.parent.parent / "numbers" / f"{name}.parquet") for name in names)
+        raise InputError(f"{error}. Files in csv/ are tables as a report shows them; give one of {listed}") from error
+
+
+def _names(report: Path, picture: str | None) -> list[str]:
+    """Return the names of the files of a report that a picture, or tables, are made of; none where it has none."""
+    if picture is None:
+        names = ["rows", "comparisons"]
+    else:
+        try:
+            plots = json.loads((report / "index.json").read_text(encoding="utf-8"))["plots"]
+        except (OSError, ValueError, KeyError):  # no report
+            return []
+        names = [name for name, plot in plots.items() if plot == picture]
+    return [name for name in names if (report / "numbers" / f"{name}.parquet").is_file()]
