@@ -39,6 +39,9 @@ class Cocos:
     |W| divided by the saturated weight (of a query with two candidates at s₊ = −1, s₋ = +1, measured), so that all
     losses are on one scale, or `cosine`, |W| itself. A loss that no paper counts, such as your own, is `relative`.
 
+    A batch counts in a mean by the number of its queries, also in that of C_q and N_eff, which not every query has;
+    C_B, C_0 and skipped are means over full batches. Under `released` every batch counts alike.
+
     Statistics:
         C_q: samples with weight above eps, per query; mean over queries with any (E4).
         C_q_all: samples with weight above eps, per query; mean over all queries.
@@ -50,9 +53,6 @@ class Cocos:
         W_pos: weight of the positive, per query.
         N_eff: effective number of negatives, (Σ w)² / Σ w², per query with any weight.
         skipped: queries of a batch without a positive or without a negative.
-
-    A batch counts in a mean by the number of its queries, also in that of C_q and N_eff, which not every query has;
-    C_B, C_0 and skipped are means over full batches. Under `released` every batch counts alike.
 
     Raises InputError for eps < 0 or a convention that the objective does not support.
     Source: Bleeker & de Rijke 2022, section 4.
