@@ -54,9 +54,9 @@ class SmoothAP(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         index, present = _positions(mask.positives)
         G = self._above(S, mask, index)
-        A = G.masked_fill(~mask.positives[:, None, :], 0).sum(2)
-        precision = (1 + A) / (1 + G.sum(2))
-        return 1 - (precision * present).sum(1) / present.sum(1)
+        C = G.masked_fill(mask.positives[:, None, :], 0).sum(2)
+        missed = C / (1 + G.sum(2))  # 1 - precision, without the rounding of 1 where C is small
+        return (missed * present).sum(1) / present.sum(1)
 
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)

@@ -429,7 +429,7 @@ BAD = [
     Bad("cocos ckpt.pt --data flickr8k", 2, "did you mean 'karpathy:root=DIR,name=flickr8k'?"),
     Bad("cocos dump.npz --objective clip", 2, "did you mean 'ntxent'?"),
     Bad("cocos dump.npz --objective ./gone.py", 2, "must exist, and be followed by a name, ./gone.py:NAME"),
-    Bad("verify usedfolder", 1, "must be a checkpoint file or a run folder; it is a folder without .pt"),
+    Bad("verify usedfolder", 1, "must be a checkpoint file, a run folder or a dump; it is a folder without .pt"),
     Bad("train", 2, "train needs --data and --encoder and --objective"),
     Bad("train --resume gone", 1, "gone must be a run folder; it has no config.toml"),
     Bad("train --resume run --lr 1", 2, "only --epochs may change; got --lr"),
