@@ -22,6 +22,8 @@ from lossscope.stats.compare import compare
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import METRICS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_run: Path) -> None:

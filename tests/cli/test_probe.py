@@ -24,6 +24,8 @@ from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
 
+pytestmark = pytest.mark.slow
+
 HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "mine", "probe", "train", "trajectory"]
 PROBES = [name for name in names("probes") if name != "cocos"]
 COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]

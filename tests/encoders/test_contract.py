@@ -38,6 +38,8 @@ from tests.encoders.examples import (
     without_dropout,
 )
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("transformers")
 
 Sides = tuple[EncodedBatch, EncodedBatch]

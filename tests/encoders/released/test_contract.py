@@ -21,6 +21,8 @@ from tests.encoders.released.files import Release
 from tests.encoders.released.refusals import FOREIGN, REFUSALS, Refusal
 from tests.encoders.released.releases import RELEASES, release_of
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("transformers")
 
 FAMILIES = sorted({release.name for release in RELEASES})

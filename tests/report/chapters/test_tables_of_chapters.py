@@ -18,6 +18,8 @@ from lossscope.report.results import FRAMES
 from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 
+pytestmark = pytest.mark.slow
+
 WithRows = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 
