@@ -1,9 +1,10 @@
-"""Commands run in a folder of their own, on a wide terminal without colours."""
+"""Commands run in a folder of their own, on a wide terminal without colours; a dump that they read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -12,3 +13,12 @@ def _in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """Twelve images with two captions each, of random vectors."""
+    random = np.random.default_rng(0)
+    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
+    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
+    return tmp_path / "dump.npz"

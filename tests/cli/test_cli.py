@@ -44,14 +44,6 @@ def plain(text: str) -> str:
 
 
 @pytest.fixture
-def dump(tmp_path: Path) -> Path:
-    random = np.random.default_rng(0)
-    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
-    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
-    return tmp_path / "dump.npz"
-
-
-@pytest.fixture
 def ckpt(tiny_checkpoint: Path, tmp_path: Path) -> Path:
     (tmp_path / "ckpt.pt").write_bytes(tiny_checkpoint.read_bytes())
     return tmp_path / "ckpt.pt"

@@ -48,14 +48,6 @@ def rows_of(result: Result) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def dump(tmp_path: Path) -> Path:
-    random = np.random.default_rng(0)
-    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
-    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
-    return tmp_path / "dump.npz"
-
-
-@pytest.fixture
 def similarities(tmp_path: Path) -> Path:
     S = np.random.default_rng(0).uniform(-0.5, 0.9, size=(12, 24))
     np.savez(tmp_path / "S.npz", similarity=S, caption_image=np.repeat(np.arange(12), 2))

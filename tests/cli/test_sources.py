@@ -15,14 +15,6 @@ def lossscope(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.fixture
-def dump(tmp_path: Path) -> Path:
-    random = np.random.default_rng(0)
-    images, captions = random.normal(size=(12, 6)), random.normal(size=(24, 6))
-    np.savez(tmp_path / "dump.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(12), 2))
-    return tmp_path / "dump.npz"
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
