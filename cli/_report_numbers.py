@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import read_json
 
 
 @contextmanager
@@ -35,8 +35,8 @@ def _names(report: Path, picture: str | None) -> list[str]:
         names = ["rows", "comparisons"]
     else:
         try:
-            plots = json.loads((report / "index.json").read_text(encoding="utf-8"))["plots"]
-        except (OSError, ValueError, KeyError):  # no report
+            plots = read_json(report / "index.json")["plots"]
+        except (OSError, InputError, KeyError):  # no report
             return []
         names = [name for name, plot in plots.items() if plot == picture]
     return [name for name in names if (report / "numbers" / f"{name}.parquet").is_file()]

@@ -96,17 +96,16 @@ def objectives_for(
 def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embedded: SplitEmbeddings) -> Frame | None:
     """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
-    from lossscope.io.python_files import plugin_fingerprints
+    from lossscope.io.python_files import plugin_fingerprints, plugins_entry
 
     if folder is None:
         return None
-    plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
     command = {
         "name": name,
         "source": str(source),
         "origin": embedded.fingerprint,
         "split": embedded.split,
         **asdict(sweep),
-        **({"plugins": plugins} if plugins else {}),
+        **plugins_entry(plugin_fingerprints((*sweep.objectives, *sweep.probes))),
     }
     return Frame.open(folder, command)

@@ -7,7 +7,7 @@ import contextlib
 import importlib.util
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lossscope.errors import SpecError
@@ -45,6 +45,11 @@ def plugin_fingerprints(specs: Iterable[object]) -> dict[str, str]:
     files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
     paths = {file: Path(file).expanduser() for file in sorted(files)}
     return {file: _fingerprint(path) for file, path in paths.items() if path.is_file()}
+
+
+def plugins_entry(plugins: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """Return the entry `plugins` of a manifest; none where no Python file is named."""
+    return {"plugins": plugins} if plugins else {}
 
 
 def _fingerprint(file: Path) -> str:

@@ -111,7 +111,8 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
     values = np.sort(rows["value"].unique())
     if log_axis.is_wide(values[0], values[-1]):
         log_axis.set_log(ax, "x", values[0], values[-1])
-    ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
+    else:
+        ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     low, high = ax.get_ylim()
     ax.set_ylim(0.0 if (rows["mean"] >= 0).all() else low, high + (0.12 * (high - low) if at is not None else 0.0))
 

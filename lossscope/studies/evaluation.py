@@ -36,8 +36,3 @@ def is_done(folder: Path, wanted: Mapping[str, Any], plugins: Mapping[str, str])
     before = manifest.get("plugins", {})
     same_files = all(before.get(name) == now for name, now in plugins.items())
     return same_files and {key: manifest.get(key) for key in wanted} == wanted
-
-
-def with_plugins(plugins: Mapping[str, str]) -> dict[str, Any]:
-    """Return the entry of a manifest for the Python files that specs name; none where they name none."""
-    return {"plugins": plugins} if plugins else {}

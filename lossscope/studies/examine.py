@@ -19,7 +19,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.io.files import fingerprint, write_atomically, write_text
 from lossscope.io.frames import SUMMARY, Frame, join
 from lossscope.io.json_files import read_json
-from lossscope.io.python_files import plugin_fingerprints
+from lossscope.io.python_files import plugin_fingerprints, plugins_entry
 from lossscope.io.run_folder import Run
 from lossscope.io.versions import versions
 from lossscope.registry import build, expand, require_trusted, spec_of
@@ -29,7 +29,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
-from .evaluation import SCHEMA, evaluation_state, is_done, with_plugins
+from .evaluation import SCHEMA, evaluation_state, is_done
 from .study_file import ExamineConfig
 
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
@@ -104,7 +104,7 @@ def examine(
                 _write(out / f"{name}.parquet", numbers)
         write_text(
             out / "manifest.json",
-            json.dumps({**wanted, **with_plugins(plugins), "versions": versions()}, indent=1) + "\n",
+            json.dumps({**wanted, **plugins_entry(plugins), "versions": versions()}, indent=1) + "\n",
         )
     processes.barrier()
     return out
@@ -128,7 +128,7 @@ def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Fram
     if not main:
         return None
     plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
-    of_sweep = {"name": "examine", "origin": train.fingerprint, **asdict(sweep), **with_plugins(plugins)}
+    of_sweep = {"name": "examine", "origin": train.fingerprint, **asdict(sweep), **plugins_entry(plugins)}
     command = json.loads(json.dumps(of_sweep))
     if (path / "manifest.json").is_file() and Frame(path).manifest()["command"] != command:
         for part in path.iterdir():

@@ -17,12 +17,16 @@ CALL_HINTS: Mapping[str, str] = {
         "ntxent:tau=1/scale is too"
     ),
 }
-_ERROR_HINTS: Sequence[tuple[str, str]] = (
+DTYPE = re.compile(r"dtype|scalar type|\b[Dd]ouble\b")  # in what torch says of operands of different types
+_ERROR_HINTS: Sequence[tuple[re.Pattern[str], str]] = (
     (
-        r"dtype|scalar type|\b[Dd]ouble\b",
+        DTYPE,
         ". It is called in float64: create its constants in the type of its input, torch.eye(len(S), dtype=S.dtype)",
     ),
-    (r"same device", ". Create its constants on the device of its input: torch.arange(len(S), device=S.device)"),
+    (
+        re.compile("same device"),
+        ". Create its constants on the device of its input: torch.arange(len(S), device=S.device)",
+    ),
 )
 _WIDTH_HINT = (
     ". It is called with embeddings of other widths than those of your model: a layer or a memory of a fixed width "
@@ -40,7 +44,7 @@ def advice_on(error: Exception, form: str) -> str:
     if form in CALL_HINTS:
         return CALL_HINTS[form]
     for pattern, hint in _ERROR_HINTS:
-        if re.search(pattern, str(error)):
+        if pattern.search(str(error)):
             return hint
     is_width = re.search(r"shapes? cannot be multiplied|[Ss]izes of tensors must match|must match the size", str(error))
     return _WIDTH_HINT if is_width and form in ("embeddings", "features") else ""

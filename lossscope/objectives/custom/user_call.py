@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +14,12 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
-from .call_advice import advice_on
+from .call_advice import DTYPE, advice_on
 from .copies import copy_in_float64, is_small
 from .float64_mode import Float64Mode
 from .signature import CallForm, constructor_parameters, is_function
 
 Arguments = tuple[Any, ...]
-_DTYPE = re.compile(r"dtype|scalar type|\b[Dd]ouble\b")  # in what torch says of operands of different types
 
 
 @dataclass(eq=False)
@@ -94,7 +92,7 @@ class UserCall:
             try:
                 return (loss or self.copy(arguments))(*arguments, **options)
             except RuntimeError as error:
-                if not _DTYPE.search(str(error)):
+                if not DTYPE.search(str(error)):
                     raise
         with Float64Mode():
             value = (loss or self.copy(arguments))(*arguments, **options)

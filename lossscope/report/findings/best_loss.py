@@ -110,8 +110,9 @@ def _against(comparisons: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
     same = (comparisons["data"] == first["data"]) & (comparisons["encoder"] == first["encoder"])
     rows = comparisons[same & (comparisons["statistic"] == "rsum")]
     rows = rows[(rows["baseline"] == first["objective_label"]) & rows["difference"].notna()]
-    names = rows["system"].map(own.set_index("objective_label")["name"]).fillna(rows["system"])
-    runs = rows["system"].map(own.set_index("objective_label")["runs"]).fillna(1).clip(lower=first["runs"])
+    systems = own.set_index("objective_label")
+    names = rows["system"].map(systems["name"]).fillna(rows["system"])
+    runs = rows["system"].map(systems["runs"]).fillna(1).clip(lower=first["runs"])
     lead = {"name": names, "lead": -rows["difference"], "low": -rows["ci_high"], "high": -rows["ci_low"], "runs": runs}
     tests: pd.DataFrame = rows.assign(**lead).sort_values("lead")
     return tests
