@@ -34,9 +34,9 @@ def test_a_number_over_all_batches_is_not_named_like_that_of_the_probe_within_a_
     counts = np.random.default_rng(0).poisson(1.5, 500)
     ax = hubness.draw(_frame(counts))
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["a.pt i2t"]
-    told = hubness.alt(_frame(counts))
-    assert "over all batches" in told and f"{(counts == 0).mean():.0%} are never chosen" in told
-    assert "skewness" not in told
+    described = hubness.alt(_frame(counts))
+    assert "over all batches" in described and f"{(counts == 0).mean():.0%} are never chosen" in described
+    assert "skewness" not in described
 
 
 def test_a_new_figure_has_its_legend_below_and_other_axes_inside():
