@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from . import _search_path  # noqa: F401 - before anything else is imported
+
+# isort: split
 from . import (
     check,
     cocos,

@@ -129,7 +129,7 @@ CaptionImage = Annotated[
 ]
 TrustCode = Annotated[
     bool,
-    typer.Option("--trust-code", help="Import Python files that a checkpoint names.", rich_help_panel=SOURCE),
+    typer.Option("--trust-code", help="Import Python files that a file names.", rich_help_panel=SOURCE),
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.", rich_help_panel=SOURCE)]
 

@@ -83,13 +83,13 @@ def objectives_for(
         quiet: no notice where the usual objectives are taken.
     """
     from lossscope.engine.selection import USUAL_OBJECTIVES, objective_specs
-    from lossscope.registry import require_trusted
+    from lossscope.io.trusted_code import require_trusted
 
     if not given and trained_with is None:
         text = f"{source} does not say what it was trained with: counting for {', '.join(USUAL_OBJECTIVES)}"
         notice(f"Note: {text}; --objective names others.", quiet)
     if not given and trained_with is not None:
-        require_trusted(trained_with, trust_code)
+        require_trusted([trained_with], source)
     return objective_specs(given, trained_with)
 
 

@@ -20,6 +20,7 @@ from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._sources import with_existing_sources
 from ._spec_options import Command
+from ._trust import trust_typed
 
 app = typer.Typer(
     name="lossscope",
@@ -77,7 +78,7 @@ def command(
         @end_process()
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                with join_job(processes, with_existing_sources(kwargs)) as given:
+                with trust_typed(kwargs), join_job(processes, with_existing_sources(kwargs)) as given:
                     return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly

@@ -9,7 +9,7 @@ import typer
 
 from lossscope.io.shipped import find_shipped, shipped_files
 
-from ._options import Debug, Device, Format, Quiet, Verbose, complete_names, resolve_device, usage
+from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
 from ._output import notice, print_results, print_tables
 from ._progress import progress
 from .app import app, command
@@ -57,6 +57,7 @@ def run(
         bool, typer.Option("--dry-run", help="Say what would run and what it costs, then stop.")
     ] = False,
     retry: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
+    trust_code: TrustCode = False,
     device: Device = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -83,10 +84,12 @@ def run(
     starter = build("launchers", launcher)
     place = resolve_device(device)
     work = _begin(file, out, data or [])
-    for run in work.grid.runs:
-        if (text := warmup_warning(run.recipe)) is not None:
-            notice(f"Warning: {run.key}: {text}.")
-    with progress(quiet, verbose) as bar:
+    with work.trusted() as warning, progress(quiet, verbose) as bar:
+        if warning is not None:
+            notice(f"Warning: {warning}.")
+        for run in work.grid.runs:
+            if (text := warmup_warning(run.recipe)) is not None:
+                notice(f"Warning: {run.key}: {text}.")
         prepare(work, place, bar)
         if dry_run:
             _print_costs(work, starter.at_once, place, bar)
@@ -98,6 +101,12 @@ def run(
     typer.echo(work.path)
     if failed:
         notice(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
+    stopped = [one for one in statuses if one.status not in ("done", "failed")]
+    for one in stopped:
+        notice(f"Stopped: {one.run.key}: {one.reason}")
+    if stopped:
+        notice(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
+    if failed or stopped:
         raise typer.Exit(1)
 
 
@@ -157,20 +166,25 @@ def table(
 def worker(
     folder: Annotated[Path, typer.Argument(help="Folder of the study.")],
     key: Annotated[str, typer.Argument(help="Key of the run.")],
+    trusted_file: Annotated[list[Path] | None, typer.Option(help="Python file that may be imported; repeat.")] = None,
     device: Device = "cpu",
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Train and evaluate one run of a study; launchers start this."""
+    from lossscope.io.trusted_code import TrustedCode, trust
     from lossscope.studies.worker import work
 
-    with progress(quiet, True) as bar:
+    files = TrustedCode(frozenset(file.resolve() for file in trusted_file or ()))
+    with trust(more=files), progress(quiet, True) as bar:
         work(folder, key, resolve_device(device), bar)
 
 
 def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
+    from lossscope.io.remembered_trust import remembered_trust
+    from lossscope.io.trusted_code import trust
     from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_study_file
+    from lossscope.studies.study_file import read_study_file, read_study_name
 
     file = find_shipped("studies", file)
     if file.is_dir():
@@ -180,18 +194,19 @@ def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
     pairs = [text.partition("=") for text in data]
     if not all(equals and spec for _, equals, spec in pairs):
         raise usage(f"--data must be NAME=SPEC; got {data}")
-    grid = read_study_file(file, {name: spec for name, _, spec in pairs})
-    return Study.begin(out or Path("runs") / grid.name, grid)
+    folder = out or Path("runs") / read_study_name(file)
+    with trust(more=remembered_trust(folder)):
+        return Study.begin(folder, read_study_file(file, {name: spec for name, _, spec in pairs}))
 
 
 def _open(file: Path, out: Path | None) -> Study:
     from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_study_file
+    from lossscope.studies.study_file import read_study_name
 
     file = find_shipped("studies", file)
     if file.is_dir():
         return Study.open(file)
-    return Study.open(out or Path("runs") / read_study_file(file).name)
+    return Study.open(out or Path("runs") / read_study_name(file))
 
 
 def _row(status: RunStatus) -> dict[str, Any]:

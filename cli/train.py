@@ -134,6 +134,7 @@ def train(
 
 def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, changes: Sequence[str]) -> Recipe:
     """The recipe of a file, or the default one, with the choices that were typed."""
+    from lossscope.io.trusted_code import require_trusted
     from lossscope.spec import Spec
     from lossscope.training.recipe_files import preset_path, read_recipe
 
@@ -147,6 +148,7 @@ def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, ch
         if missing:
             raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
     recipe = replace(Recipe() if path is None else read_recipe(path), **choices)
+    require_trusted(recipe.specs, path)
     return replace(recipe, encoder=str(Spec.parse(recipe.encoder).with_values(changes))) if changes else recipe
 
 

@@ -26,20 +26,22 @@ _MODULES = {
     "Mask": "core.similarity",
     "both": "core.weights",
     "diagnose": "diagnosis",
-    "load": "sources.base",
     "pair_mask": "core.similarity",
     "per_query": "retrieval.per_query",
-    "weight_field": "engine.weight_fields",
 }
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pandas import DataFrame
+
+    from .core.embedded import SplitEmbeddings
     from .core.similarity import Mask, pair_mask
     from .core.weights import both
     from .diagnosis import diagnose
-    from .engine.weight_fields import weight_field
     from .live.monitor import LossScope
+    from .objectives.custom.as_objective import ObjectiveLike
     from .retrieval.per_query import per_query
-    from .sources.base import load
 
 
 def objective(spec: Any) -> Any:
@@ -47,16 +49,59 @@ def objective(spec: Any) -> Any:
 
     ``objective("ntxent:tau=0.1")(S, mask).W`` is dL/dS.
     """
+    from .io.trusted_code import trust
     from .objectives.custom.as_objective import as_objective
 
-    return as_objective(spec)
+    with trust([spec] if isinstance(spec, str) else []):
+        return as_objective(spec)
 
 
 def probe(spec: str) -> Any:
     """Return the probe of a spec: ``probe("cocos:eps=0.01")``."""
+    from .io.trusted_code import trust
     from .registry import build
 
-    return build("probes", spec)
+    with trust([spec]):
+        return build("probes", spec)
+
+
+def load(path: Path | str, **options: Any) -> SplitEmbeddings:
+    """Return the embeddings of a source: ``load("ckpt.pt", split="val")``.
+
+    Args:
+        path: a checkpoint, run folder, released file, Hugging Face folder, or dump.
+        options: fields of ``lossscope.sources.base.Request``; a Python file that the source names is imported only
+            with ``trust_code=True``.
+
+    Raises:
+        InputError: no source of a known kind, a damaged one, or an option that there is none of.
+    """
+    from .io.trusted_code import trust
+    from .sources.base import load as load_source
+
+    with trust([options.get("data")]):
+        return load_source(path, **options)
+
+
+def weight_field(
+    objective: ObjectiveLike, low: float = -1.0, high: float = 1.0, points: int | None = None
+) -> DataFrame:
+    """Return the weights of a two-candidate query for every pair of similarities (s+, s-).
+
+    Args:
+        objective: a spec, an objective, or a function or module that computes a loss.
+        low: smallest similarity.
+        high: largest similarity.
+        points: along each side; None: what the objective needs.
+
+    Returns:
+        A frame with the columns s_pos, s_neg, w_pos, w_neg and objective.
+    """
+    from .engine.weight_fields import weight_field as compute
+    from .io.trusted_code import trust
+
+    with trust([objective] if isinstance(objective, str) else []):
+        return compute(objective, low, high, points)
 
 
 def __getattr__(name: str) -> Any:

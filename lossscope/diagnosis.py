@@ -20,8 +20,9 @@ from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
 from .errors import InputError
 from .io.files import fingerprint_of
+from .io.trusted_code import require_trusted, trust
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
-from .registry import require_trusted, spec_of
+from .registry import spec_of
 from .sources.base import Request, load
 
 if TYPE_CHECKING:
@@ -91,18 +92,20 @@ def diagnose(
     """
     _require_options(request)
     size, seed = _batch_size(batch_size), _whole(seed, "seed")
-    embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
-    selection = Selection.of([probes] if isinstance(probes, str) else list(probes))
+    words = [probes] if isinstance(probes, str) else list(probes)
     given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
-    notes = [*embedded.warnings, *embedded.notices]
-    if not given and embedded.objective is not None:
-        require_trusted(embedded.objective, trust_code)
-    elif not given and selection.needs_objective:
-        usual = ", ".join(USUAL_OBJECTIVES)
-        notes.append(f"the source does not say what it was trained with: probed under {usual}")
-    sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed)
-    sweep, left_out = selection.fit(sweep, embedded)
-    result = sweep.run(embedded, progress=progress)
+    with trust((*words, *(one for one in given if isinstance(one, str)), request.get("data")), every=trust_code):
+        embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
+        selection = Selection.of(words)
+        notes = [*embedded.warnings, *embedded.notices]
+        if not given and embedded.objective is not None:
+            require_trusted([embedded.objective], embedded.name)
+        elif not given and selection.needs_objective:
+            usual = ", ".join(USUAL_OBJECTIVES)
+            notes.append(f"the source does not say what it was trained with: probed under {usual}")
+        sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed)
+        sweep, left_out = selection.fit(sweep, embedded)
+        result = sweep.run(embedded, progress=progress)
     return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))
 
 

@@ -19,8 +19,10 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError, SpecError
+from .errors import SpecError
 from .io.python_files import import_file
+from .io.trusted_code import require_trusted
+from .plugins import require_current_names, require_members
 from .spec import Spec, format_value, parse_finite, parse_value, union_members
 
 KINDS = {
@@ -33,30 +35,6 @@ KINDS = {
     "launchers": "studies.launchers",
 }
 """Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
-RENAMED = {
-    "objectives": {
-        "collapses": "needs_warmup",
-        "counted": "counted_weights",
-        "differences": "rows_sum_to_zero",
-        "embeddings": "needs_embeddings",
-        "learnt": "learnable",
-        "needs": "required_info",
-        "reads": "optional_info",
-        "stated": "closed_form",
-        "tiled": "counting_rule",
-        "weighed": "differentiable_weights",
-    },
-    "probes": {"weighs": "needs_objective"},
-    "encoders": {
-        "kept": "stored_files",
-        "opened": "from_released",
-        "prepared": "prepare",
-        "rebuilt": "rebuild",
-        "tokens": "build_tokeniser",
-        "wordless": "reads_word_vectors",
-    },
-}
-"""Kind -> former name of an attribute of its entries -> current name; a plug-in with a former name is refused."""
 KNOWN_AS = {
     "datasets": {
         "flickr8k": "karpathy:root=DIR,name=flickr8k",
@@ -84,6 +62,8 @@ KNOWN_AS = {
 NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that define what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
+_MAX_RANGE_LETTERS = 200
+_MAX_VALUES = 1000  # of all ranges of a spec together
 
 
 def names(kind: str) -> list[str]:
@@ -100,7 +80,7 @@ def load(kind: str, name: str) -> type[Any]:
         return _public_dataclass(importlib.import_module(f"{_package(kind)}.{key}"))
     plugin = _plugins(kind).get(key)
     if plugin is not None:
-        return _require_current_names(kind, plugin.load(), plugin.value)
+        return require_current_names(kind, plugin.load(), plugin.value)
     if key.endswith(".py"):
         raise SpecError(_without_a_name(kind, name))
     choices = names(kind)
@@ -139,7 +119,8 @@ def _defined_names(kind: str, path: Path) -> list[str]:
 def build(kind: str, spec: str | Spec) -> Any:
     """Build the object of a spec, its values converted to the types of the class's fields.
 
-    Raises SpecError for an unknown name or key, a value of another type, and a missing value.
+    Raises SpecError for an unknown name or key, a value of another type, a missing value, and a plug-in that lacks what
+    its kind must have.
 
     >>> build("objectives", "ntxent:tau=0.2").tau
     0.2
@@ -153,7 +134,10 @@ def build(kind: str, spec: str | Spec) -> Any:
     missing = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in values and _is_required(f)]
     if missing:
         raise SpecError(f"{spec.name} needs {', '.join(f'{key}=...' for key in missing)}; got {str(spec)!r}")
-    return cls(**values)
+    built = cls(**values)
+    if not cls.__module__.startswith("lossscope."):
+        require_members(kind, built, spec.name)
+    return built
 
 
 def spec_of(thing: Any) -> str:
@@ -187,16 +171,20 @@ def short_spec(thing: Any) -> str:
 def expand(kind: str, spec: str) -> list[str]:
     """Expand a spec with ranges to plain specs, one for each value.
 
-    A range is `lo..hi/n` or `lo..hi/n log`, of float fields only. Raises SpecError for any other range.
+    A range is `lo..hi/n` or `lo..hi/n log`, of float fields only. Raises SpecError for any other range, and for ranges
+    of more than 1,000 values together, before any is made.
 
     >>> expand("objectives", "ntxent:tau=0.1..0.3/3")
     ['ntxent:tau=0.1', 'ntxent:tau=0.2', 'ntxent:tau=0.3']
     """
     parsed = Spec.parse(spec)
-    ranged = {key: match for key, text in parsed.values.items() if (match := _RANGE.fullmatch(text))}
+    ranged = {key: match for key, text in parsed.values.items() if (match := _match_range(text))}
     if not ranged:
         return [str(parsed)]
     fields = _fields(load(kind, parsed.name))
+    values_in_all = math.prod(_count_of(match, spec) for match in ranged.values())
+    if values_in_all > _MAX_VALUES:
+        raise SpecError(f"ranges of a spec must have at most {_MAX_VALUES} values; got {values_in_all} in {spec!r}")
     expanded = [dict(parsed.values)]
     for key, match in ranged.items():
         if float not in union_members(_type_of(key, fields, parsed.name)):
@@ -210,13 +198,27 @@ def uses_file(spec: str) -> bool:
     return ".py:" in Spec.parse(spec).name
 
 
+def _match_range(text: str) -> re.Match[str] | None:
+    """Return the parts of a range, None for any other text; a long one is none and takes long to match."""
+    return _RANGE.fullmatch(text) if len(text) <= _MAX_RANGE_LETTERS else None
+
+
+def _count_of(match: re.Match[str], spec: str) -> int:
+    """Return the number of values of a range. Raises SpecError when it has fewer than 2."""
+    n = int(match["n"] or 5)
+    if n < 2:
+        raise SpecError(f"a range must have at least 2 steps; got {match[0]!r} in {spec!r}")
+    return n
+
+
 def _steps(match: re.Match[str], spec: str) -> list[str]:
+    n = _count_of(match, spec)
     try:
-        lo, hi, n = parse_finite(match["lo"]), parse_finite(match["hi"]), int(match["n"] or 5)
+        lo, hi = parse_finite(match["lo"]), parse_finite(match["hi"])
     except ValueError:
         raise SpecError(f"ends of a range must be numbers; got {match[0]!r} in {spec!r}") from None
-    if n < 2 or (match["log"] and min(lo, hi) <= 0):
-        raise SpecError(f"a range must have at least 2 steps, and positive ends for log; got {match[0]!r} in {spec!r}")
+    if match["log"] and min(lo, hi) <= 0:
+        raise SpecError(f"a range must have positive ends for log; got {match[0]!r} in {spec!r}")
     if match["log"]:
         raw = [math.exp(math.log(lo) + (math.log(hi) - math.log(lo)) * i / (n - 1)) for i in range(n)]
     else:
@@ -275,6 +277,7 @@ def _from_file(kind: str, name: str) -> type[Any]:
     path = Path(path_text).expanduser()
     if not path.is_file():
         raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
+    require_trusted([name], "a file that was read")
     module = import_file(path)
     if not hasattr(module, class_name):
         near = difflib.get_close_matches(class_name, [n for n in vars(module) if not n.startswith("_")], n=1)
@@ -285,7 +288,7 @@ def _from_file(kind: str, name: str) -> type[Any]:
     is_dataclass = isinstance(target, type) and dataclasses.is_dataclass(target)
     if is_dataclass and (hasattr(target, "counted_weights") or not _is_callable(target)):
         setattr(target, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
-        return _require_current_names(kind, target, name)
+        return require_current_names(kind, target, name)
     if kind == "objectives" and _is_callable(target):  # imported by name: the registry must not depend on objectives
         return typing.cast(
             "type[Any]", importlib.import_module("lossscope.objectives.custom.wrap_loss").wrap_loss(target, name)
@@ -305,16 +308,6 @@ def _kind_of(thing: Any) -> str:
 
 def _choices(path: str, names: list[str]) -> str:
     return f"It defines {', '.join(names)}: write {path}:{names[0]}" if names else "It defines none"
-
-
-def _require_current_names(kind: str, cls: type[Any], name: str) -> type[Any]:
-    """Return a plug-in's class. Raises SpecError when it defines an attribute under its former name."""
-    options = {item.name for item in dataclasses.fields(cls)}
-    for base in cls.__mro__:
-        former = () if base.__module__.startswith("lossscope.") else RENAMED.get(kind, {}).keys() & vars(base).keys()
-        for attribute in sorted(set(former) - options):
-            raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
-    return cls
 
 
 def _is_callable(thing: Any) -> bool:
@@ -345,11 +338,3 @@ def _plugins(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
 
 def _singular(kind: str) -> str:
     return kind.removesuffix("s") if kind != "datasets" else "data set"
-
-
-def require_trusted(spec: str, trust_code: bool) -> None:
-    """Raise InputError when a stored spec would import a Python file and `trust_code` is not set."""
-    if spec and uses_file(spec) and not trust_code:
-        raise InputError(
-            f"the checkpoint names the Python file of {spec!r}; it is not imported unless you pass --trust-code"
-        )

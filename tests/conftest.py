@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +47,16 @@ def data() -> Path:
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test keeps its embeddings in a folder of its own."""
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOSSSCOPE_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def typed() -> Iterator[None]:
+    """Python files that specs of the test name count as typed by the user."""
+    from lossscope.io.trusted_code import trust
+
+    with trust(every=True):
+        yield
 
 
 @pytest.fixture(scope="session")

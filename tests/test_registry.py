@@ -14,21 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope import registry
-from lossscope.errors import SpecError
+from lossscope.encoders.base import encoder_spec
+from lossscope.errors import InputError, SpecError
+from lossscope.plugins import RENAMED
 from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_file
 from lossscope.spec import Spec
 
 REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
 REQUIRED |= {"vocab": "vocab.json", "shards": "*.tar", "weights": "resnet.pth"}
 REGISTERED = [(kind, name) for kind in KINDS for name in names(kind)]
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 PLUGIN = """
 from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from lossscope.objectives.base import Gradient
+from lossscope.probes.base import Probe
+
 @dataclass(frozen=True)
-class Mine:
+class Mine(Gradient):
     size: int = 3
     rate: float = 0.5
     on: bool = False
@@ -38,8 +44,19 @@ class Mine:
     root: Path = Path("data")
 
 @dataclass(frozen=True)
-class Other:
+class Other(Probe):
     count: int
+    axis = "query"
+    reads = frozenset()
+    needs_objective = False
+
+@dataclass(frozen=True)
+class Counted(Gradient):
+    count: int
+
+@dataclass(frozen=True)
+class Nothing:
+    size: int = 3
 
 class Plain:
     pass
@@ -223,7 +240,7 @@ def test_a_plug_in_file_is_built_with_typed_arguments(plugin: str) -> None:
 
 
 def test_a_plug_in_without_arguments_has_its_defaults(plugin: str) -> None:
-    assert build("probes", plugin).size == 3
+    assert build("objectives", plugin).size == 3
     assert build("probes", "mine.py:Other:count=2").count == 2
 
 
@@ -243,10 +260,10 @@ def test_specs_that_name_a_file_are_recognised() -> None:
     ("spec", "message"),
     [
         ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
-        ("./mine.py:Nothing", "must define Nothing; it does not"),
+        ("./mine.py:Nobody", "must define Nobody; it does not"),
         ("./mine.py:Plain", "Plain of ./mine.py must be a function, .* got a class without __call__"),
         ("./mine.py:Mine:sice=2", "did you mean 'size'"),
-        ("./mine.py:Other", "needs count=..."),
+        ("./mine.py:Counted", "needs count=..."),
     ],
 )
 @pytest.mark.usefixtures("plugin")
@@ -321,12 +338,38 @@ def test_an_unregistered_class_has_no_spec() -> None:
         spec_of(Spec("x"))
 
 
-@pytest.mark.parametrize("kind", registry.RENAMED)
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_a_plug_in_of_another_kind_is_refused_when_it_is_built(kind: str, plugin: str) -> None:
+    """It was met late, as an AttributeError of `positives`, `split` or `identity`."""
+    with pytest.raises((SpecError, InputError), match=r"mine\.py:Nothing.*(it must .*; it lacks |must inherit)"):
+        _ = encoder_spec("./mine.py:Nothing") if kind == "encoders" else build(kind, "./mine.py:Nothing")
+
+
+@pytest.mark.parametrize("kind", RENAMED)
 def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp_path: Path) -> None:
-    for former, name in registry.RENAMED[kind].items():
+    for former, name in RENAMED[kind].items():
         path = tmp_path / f"{kind}_{former}.py"
         path.write_text(
             f"from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Mine:\n    {former} = None\n"
         )
         with pytest.raises(SpecError, match=f"must define {name}; it defines {former}, its former name"):
             build(kind, f"{path}:Mine")
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("." * 60_000, "at most 10000 letters; got 60000"),
+        ("ntxent:tau=0.1..0.2/1000000000", "at most 1000 values; got 1000000000"),
+        ("unified:gamma=1..2/100,margin=1..2/100", "at most 1000 values; got 10000"),
+    ],
+)
+def test_a_spec_without_end_is_refused_at_once(spec: str, says: str) -> None:
+    with pytest.raises(SpecError, match=says):
+        expand("objectives", spec)
+
+
+def test_a_whole_number_has_64_bits() -> None:
+    with pytest.raises(SpecError, match="vsepp:dim must be int"):
+        build("encoders", f"vsepp:dim={10**19}")
+    assert expand("objectives", "ntxent:tau=" + "." * 9000) == ["ntxent:tau=" + "." * 9000]

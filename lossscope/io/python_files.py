@@ -44,7 +44,7 @@ def plugin_fingerprints(specs: Iterable[object]) -> dict[str, str]:
     """
     files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
     paths = {file: Path(file).expanduser() for file in sorted(files)}
-    return {file: _fingerprint(path) for file, path in paths.items() if path.is_file()}
+    return {file: plugin_fingerprint(path) for file, path in paths.items() if path.is_file()}
 
 
 def plugins_entry(plugins: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
@@ -52,8 +52,8 @@ def plugins_entry(plugins: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
     return {"plugins": plugins} if plugins else {}
 
 
-def _fingerprint(file: Path) -> str:
-    """Return the fingerprint of a file; of it and of the modules beside it, if it imports some."""
+def plugin_fingerprint(file: Path) -> str:
+    """Return the fingerprint of a Python file; of it and of the modules beside it, if it imports some."""
     beside = sorted(_modules_beside(file) - {file})
     return fingerprint_of(fingerprint(file), *map(fingerprint, beside)) if beside else fingerprint(file)
 

@@ -16,6 +16,7 @@ from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.one_batch import HALF_TYPES, OneBatch, i2t_mask
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
+from lossscope.io.trusted_code import trust
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build
 
@@ -49,8 +50,10 @@ class LossScope:
             raise InputError(f"every must be at least 1 and keep at least 0; got {got}. Give whole numbers")
         if not isinstance(self.probes, list | tuple) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
-        objective = as_objective(self.objective)
-        self._one_batch = OneBatch(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
+        typed = [one for one in (self.objective, *self.probes) if isinstance(one, str)]
+        with trust(typed):
+            objective = as_objective(self.objective)
+            self._one_batch = OneBatch(objective, tuple(dict.fromkeys(build("probes", spec) for spec in self.probes)))
         self.history = deque(maxlen=self.keep)
 
     def watch(
@@ -101,7 +104,7 @@ class LossScope:
             if path.suffix == ".csv":
                 frame.to_csv(part, index=False, lineterminator="\n")
             else:
-                frame.to_parquet(part, index=False)
+                frame.to_parquet(part, index=False, write_page_checksum=True)
         return path
 
     def _inputs(

@@ -101,7 +101,7 @@ def _time(components: Components, device: str) -> _Timing:
 def _start_seconds() -> float:
     """Seconds until a new process has imported what it needs."""
     begun = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import lossscope.studies.worker"], check=True)
+    subprocess.run([sys.executable, "-P", "-c", "import lossscope.studies.worker"], check=True)
     return time.monotonic() - begun
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Any, Literal
 from lossscope.core.types import Convention
 from lossscope.errors import InputError
 from lossscope.io.decode import decode, read_toml
+from lossscope.io.folder_names import LONGEST_NAME, is_folder_name
+from lossscope.io.json_files import shorten
+from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build, expand, spec_of
 from lossscope.report.papers import papers_with_tables
 from lossscope.training.components import resolve
@@ -21,7 +25,6 @@ from lossscope.training.recipe_files import checked_choices
 AXES = ("data", "encoders", "objectives")
 WHAT_IF = "ntxent:tau=0.01..1/21 log"
 PROBES = ("cocos:eps=0.01,curve=true", "weight_mass", "similarity", "hubness", "alignment", "uniformity")
-_LONGEST = 200  # letters of a run's folder
 
 Figures = Literal["goal"]  # GOAL's weight fields and pair curves, Figures 2 and 3
 
@@ -41,6 +44,11 @@ class ExamineConfig:
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
             raise InputError(f"batch_size of [examine] must be a number of at least 2; got {self.batch_size}")
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Every spec of a probe or an objective."""
+        return (*self.probes, *self.singles, self.what_if)
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,16 @@ class StudyRun:
     dataset: str | None = None  # what the published tables call the data
     method: str | None = None  # what the published tables call the encoder
 
+    def __post_init__(self) -> None:
+        if not is_folder_name(self.key):
+            rule = f"letters, digits, - and ., at most {LONGEST_NAME}, as it names a folder"
+            raise InputError(f"key of a run must be {rule}; got {shorten(self.key)}")
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Every spec that is built when it is trained."""
+        return (*self.recipe.specs, *([self.features] if self.features is not None else []))
+
     @property
     def seed(self) -> int:
         """Of weights and batches."""
@@ -85,6 +103,17 @@ class StudyGrid:
     runs: tuple[StudyRun, ...]
     examine: ExamineConfig = ExamineConfig()
     report: ReportConfig = ReportConfig()
+
+    def __post_init__(self) -> None:
+        twice = [key for key, times in Counter(run.key for run in self.runs).items() if times > 1]
+        if twice:
+            raise InputError(f"keys of a study's runs must differ; got {twice[0]!r} twice")
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Every spec of its runs, of what is computed of them, and of its report, once each."""
+        of_runs = (spec for run in self.runs for spec in run.specs)
+        return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
 
     def run(self, key: str) -> StudyRun:
         """Return the run of that key. Raises InputError when there is none."""
@@ -113,6 +142,9 @@ def read_study_file(
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
     axes["data"] = _with_paths(axes["data"], data or {})
     _require_only(axes, where)
+    features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
+    entries = (entry.spec for entry in itertools.chain(*axes.values()))
+    require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
     common = checked_choices(file.recipe, f"[recipe] of {where}")
     every = [one for one in itertools.product(*(axes[axis] for axis in AXES)) if _belong_together(one)]
     wanted = dict.fromkeys(file.seeds if seeds is None else seeds)
@@ -120,19 +152,25 @@ def read_study_file(
         raise InputError(f"{where} must have at least one seed and one combination of entries; it has none")
     runs = tuple(_run(one, seed, common, where) for one in every for seed in wanted)
     _require_distinct([run.key for run in runs], where)
-    longest = max(runs, key=lambda run: len(run.key)).key
-    if len(longest) > _LONGEST:
-        raise InputError(
-            f"names of {where} must make folders of at most {_LONGEST} letters; got {longest!r}. Shorten them"
-        )
-    name = file.name or Path(path).stem
-    if not re.fullmatch(r"[\w.-]+", name) or name.startswith("."):
-        raise InputError(f"name of {where} must be letters, digits, -, _ and ., as it names a folder; got {name!r}")
+    name = _name(file, path)
     if file.paper is not None and file.paper not in papers_with_tables():
         known = ", ".join(papers_with_tables())
         raise InputError(f"paper of {where} must be one whose tables there are ({known}); got {file.paper!r}")
     _require_specs(file.examine, file.report)
     return StudyGrid(name, file.about, file.paper, runs, file.examine, file.report)
+
+
+def read_study_name(path: Path | str) -> str:
+    """Return the name of the study of a TOML file and build nothing. Raises InputError for a file that is none."""
+    return _name(decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), str(path)), path)
+
+
+def _name(file: _StudyFile, path: Path | str) -> str:
+    name = file.name or Path(path).stem
+    if not is_folder_name(name):
+        rule = f"letters, digits, -, _ and ., at most {LONGEST_NAME}, as it names a folder"
+        raise InputError(f"name of {path} must be {rule}; got {shorten(name)}")
+    return name
 
 
 @dataclass(frozen=True)
@@ -177,8 +215,13 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
         choices |= checked_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
     features = getattr(encoder, "features", None)
+    key = "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
+    if len(key) > LONGEST_NAME:
+        raise InputError(
+            f"names of {where} must make folders of at most {LONGEST_NAME} letters; got {key!r}. Shorten them"
+        )
     return StudyRun(
-        key="--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"]),
+        key=key,
         data=data.name,
         encoder=encoder.name,
         objective_label=objective.name,

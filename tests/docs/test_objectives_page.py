@@ -95,6 +95,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "labels.npz").is_file()
 
 
+@pytest.mark.usefixtures("typed")
 @pytest.mark.parametrize("spec", sorted(set(re.findall(r"(?<=--objective )\./[^\s`]+", PAGE))))
 def test_losses_in_files_work_unchanged(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

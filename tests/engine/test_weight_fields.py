@@ -188,6 +188,7 @@ def test_weights_at_the_points_of_a_field_are_the_field(name: str) -> None:
     pd.testing.assert_frame_equal(weights[field.columns], field)
 
 
+@pytest.mark.usefixtures("typed")
 def test_weights_of_a_loss_that_is_called_once_a_point_are_of_a_sample(tmp_path: Path) -> None:
     """All rows would be a call each; those taken are evenly spaced, first and last among them."""
     loss = tmp_path / "mine.py"

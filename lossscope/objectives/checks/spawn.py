@@ -17,10 +17,12 @@ import torch.distributed as dist
 from torch import Tensor, multiprocessing
 
 from lossscope.core.distributed import is_lost_process, process_group, use_loopback
+from lossscope.io.trusted_code import TrustedCode, trust, trusted_code
 
 from .verdict import describe_error
 
 TIMEOUT = 180.0  # seconds for all processes
+_SAFE_PATH = "PYTHONSAFEPATH"
 GRACE = 1.0  # seconds for the others to report once one has failed
 
 
@@ -82,11 +84,12 @@ def run_processes(function: Callable[..., Any], processes: int, *arguments: Any)
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-        common = (function, processes, folder, arguments)
+        common = (function, processes, folder, trusted_code(), arguments)
         running = [context.Process(target=_run, args=(rank, *common), daemon=True) for rank in range(processes)]
         try:
-            for process in running:
-                process.start()
+            with _no_modules_of_the_current_folder():
+                for process in running:
+                    process.start()
             _wait(running, Path(folder))
         finally:
             for process in running:
@@ -96,11 +99,33 @@ def run_processes(function: Callable[..., Any], processes: int, *arguments: Any)
         return torch.load(Path(folder) / "result.pt", weights_only=False)  # written by rank 0 of this run
 
 
-def _run(rank: int, function: Callable[..., Any], processes: int, folder: str, arguments: tuple[Any, ...]) -> None:
+@contextlib.contextmanager
+def _no_modules_of_the_current_folder() -> Iterator[None]:
+    """Start Python without the current folder among the folders of modules, where `python -c` puts it first."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def _run(
+    rank: int,
+    function: Callable[..., Any],
+    processes: int,
+    folder: str,
+    trusted: TrustedCode,
+    arguments: tuple[Any, ...],
+) -> None:
     os.dup2(2, 1)  # what a loss prints is no result
     torch.set_num_threads(1)
     try:
-        result = function(rank, processes, Path(folder) / "group", *arguments)
+        with trust(more=trusted):
+            result = function(rank, processes, Path(folder) / "group", *arguments)
     except Exception as error:
         (Path(folder) / f"rank-{rank}").write_text(f"rank {rank} {describe_error(error)}", encoding="utf-8")
         sys.exit(1)

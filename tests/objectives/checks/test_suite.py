@@ -15,6 +15,8 @@ from lossscope.objectives.checks.suite import Verdict, check
 from lossscope.objectives.checks.trial_batches import add_easy_queries, random_batch
 from lossscope.registry import build, names
 
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
+
 PLANTED = """
 import os
 import time
@@ -436,7 +438,7 @@ def test_no_process_group_is_left_behind() -> None:
 
 
 def test_what_cannot_be_checked_raises() -> None:
-    with pytest.raises(InputError, match="must be an objective; Stranger derives from none"):
+    with pytest.raises(InputError, match="Stranger is no objective: it must inherit Loss or Gradient"):
         check("./planted.py:Stranger", processes=1)
     with pytest.raises(InputError, match="processes must be at least 1; got 0"):
         check("ntxent", processes=0)

@@ -25,6 +25,8 @@ from lossscope.registry import build
 from lossscope.training.components import require_trainable
 from lossscope.training.recipe import Recipe
 
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
+
 S = torch.rand(20, 20, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 2
 MASK = pair_mask(torch.arange(20))
 Loss = Callable[..., Any]

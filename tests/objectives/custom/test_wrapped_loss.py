@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import verify
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
 LOSSES = """
 import torch, torch.nn.functional as F
@@ -279,7 +282,7 @@ def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path:
     theirs, ours = (pd.read_csv(run.trajectory)["loss"].to_numpy() for run in runs)
     assert theirs == pytest.approx(ours, rel=1e-3)
     with pytest.raises(InputError, match="not imported unless you pass --trust-code"):
-        verify(runs[0].best)
+        contextvars.Context().run(verify, runs[0].best)  # where nothing was typed
 
 
 def test_training_with_a_loss_that_has_parameters_raises(losses: Path, tmp_path: Path) -> None:
