@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 from lossscope.core.row_ops import LN2, exp_, row_dot
+from lossscope.errors import InputError
 
 from .base import RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
@@ -21,18 +22,29 @@ from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
+_SCALES = (1e-6, 1e6)  # of which 1/scale and scale · similarity still have the digits that a weight needs
+_MAX_ERROR = 0.25  # of the exponent at a cut, from rounding the similarities
 _SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
 
 
 @dataclass(frozen=True)
 class SoftmaxRule:
-    """w_n = factor exp(scale s_n) / (Σ_n' exp(scale s_n') + exp(scale s₊ + lead))."""
+    """w_n = factor exp(scale s_n) / (Σ_n' exp(scale s_n') + exp(scale s₊ + lead)).
+
+    Raises InputError for a scale, 1/tau, that floats cannot count with, and when similarities are so large that two
+    neighbouring floats have quite different weights.
+    """
 
     scale: float
     lead: float | None = 0.0  # added to the exponent of the positive; None: the positive is not in the sum
     factor: float = 1.0
     pull: float | None = None  # counted weight on the positive; None: the sum of the negatives'
     compares: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not _SCALES[0] <= self.scale <= _SCALES[1]:
+            low, high = _SCALES
+            raise InputError(f"the scale of a softmax, 1/tau, must be in {low:g}..{high:g}; got {self.scale:g}")
 
     def accumulator(
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
@@ -77,7 +89,20 @@ class SoftmaxRule:
         So a weight that is equal to eps never counts, however its sum was rounded.
         """
         exact = self.exact_cut(eps, reference, log_denominator)
+        if eps:
+            self._require_resolved(exact, torch.finfo(reference.dtype))
         return (exact + 2 * torch.finfo(reference.dtype).eps * exact.abs()).to(reference.dtype)
+
+    def _require_resolved(self, cut: Tensor, float_type: torch.finfo) -> None:
+        """Raise InputError where one step of a float at a cut changes a weight by a quarter or more."""
+        sizes = cut.abs()
+        sizes = sizes.where(sizes < math.sqrt(float_type.max), 0)  # rows that are skipped have similarities beyond
+        largest = float(sizes.max()) if len(sizes) else 0.0
+        if 2 * self.scale * float_type.eps * largest > _MAX_ERROR:
+            raise InputError(
+                f"similarities around {largest:.3g} at a scale, 1/tau, of {self.scale:g} are too large for "
+                f"{float_type.dtype}: neighbouring numbers have quite different weights. Give cosines, or a larger tau"
+            )
 
     def counts(
         self, above: Tensor, mass: Tensor, low: Tensor, log_denominator: Tensor, n_eff: Tensor, usable: Tensor

@@ -17,6 +17,8 @@ from lossscope.objectives.checks.trial_batches import random_batch
 from lossscope.objectives.counting.units import resolve_unit, saturated_weight, unit_factor
 from lossscope.registry import build, names
 
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
+
 LOSSES = """
 import torch, torch.nn.functional as F
 def rows(S, tau=0.07): return F.cross_entropy(S / tau, torch.arange(len(S)))
