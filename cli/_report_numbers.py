@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
+from lossscope.io.reading import reading
 
 
 @contextmanager
@@ -19,7 +20,8 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
         picture: what is drawn; None: a table is made.
     """
     try:
-        yield
+        with reading(path, "rows of numbers of which this can be made", "Write it again"):
+            yield
     except InputError as error:
         report = path.absolute().parent.parent
         names = _names(report, picture) if path.parent.name == "csv" else []

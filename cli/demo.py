@@ -47,9 +47,11 @@ def demo(
     notice(f"Training {len(study.grid.runs)} models, each with its own process", quiet)
     with progress(quiet) as bar:
         statuses = study.run(build("launchers", "local"), place, True, lambda line: notice(line, quiet), bar)
-        failed = [one for one in statuses if one.status == "failed"]
-        if failed:
-            raise InputError(f"{failed[0].run.key} failed: {failed[0].reason}")
+        unfinished = [one for one in statuses if one.status != "done"]
+        if unfinished:
+            raise InputError(
+                f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"
+            )
         notice("Drawing the report", quiet)
         page = report([study.path], out / "report", "What four losses do to the same model", progress=bar)
     notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)

@@ -11,6 +11,10 @@ class NoRows(InputError):
     """A frame has no rows of the requested kind; where the rows are optional, they are left out."""
 
 
+class WriteError(InputError, OSError):
+    """A file could not be written, because the disk is full or for another reason; what stood there before is whole."""
+
+
 class Interrupted(Exception):
     """Work was interrupted by a signal; everything finished so far has been saved."""
 

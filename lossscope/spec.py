@@ -13,6 +13,9 @@ from typing import Any
 
 from .errors import SpecError
 
+MAX_LETTERS = 10_000  # of a spec
+_MAX_WHOLE = 1 << 63  # of a whole number, either sign
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -29,7 +32,8 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str) -> Spec:
-        """Read `name[:key=value,...]`. Raises SpecError naming the piece that cannot be read."""
+        """Read `name[:key=value,...]`, of at most 10,000 letters. Raises SpecError naming what cannot be read."""
+        require_short(text)
         name, rest = _split_name(text.strip())
         values: dict[str, str] = {}
         for piece in _split_quoted(rest, text):
@@ -59,6 +63,12 @@ class Spec:
     def __str__(self) -> str:
         pairs = ",".join(f"{key}={_quote(value)}" for key, value in self.values.items())
         return f"{self.name}:{pairs}" if pairs else self.name
+
+
+def require_short(text: str) -> None:
+    """Raise SpecError for a spec of more than 10,000 letters, which no file and nobody writes."""
+    if len(text) > MAX_LETTERS:
+        raise SpecError(f"spec must be of at most {MAX_LETTERS} letters; got {len(text)}, which begin {text[:60]!r}")
 
 
 def format_value(value: Any) -> str:
@@ -116,9 +126,17 @@ def parse_finite(text: str) -> float:
     return value
 
 
+def _whole_number(text: str) -> int:
+    """Convert text to a whole number. Raises ValueError for one of more than 64 bits too."""
+    value = int(text)
+    if not -_MAX_WHOLE <= value < _MAX_WHOLE:
+        raise ValueError(text)
+    return value
+
+
 _READERS: dict[Any, typing.Callable[[str], Any]] = {
     bool: _boolean,
-    int: int,
+    int: _whole_number,
     float: parse_finite,
     Path: Path,
     str: str,

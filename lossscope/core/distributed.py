@@ -21,6 +21,8 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
+from .parent_process import end_with_parent
+
 T = TypeVar("T")
 TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torchrun in the environment
 TIMEOUT = 7200.0  # seconds to wait for other processes, unless LOSSSCOPE_TIMEOUT is set: rank 0 may be validating
@@ -149,6 +151,7 @@ def join_group(device: str) -> Iterator[ProcessGroup]:
     if group.size == 1 or dist.is_initialized():
         yield process_group()
         return
+    end_with_parent()
     backend = _connect(group, torch.device(device))
     succeeded = False
     try:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
-from lossscope.io.json_files import member, read_json
+from lossscope.io.json_files import member, read_json, shorten
 
 from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
 from .formats.feature_rows import ALIASES, SPLITS, read_lines
@@ -89,6 +89,7 @@ def _read_items(ids_file: Path, captions_file: Path, files: Mapping[str, str], f
     ids = ids if len(ids) == images else ids[::PER_IMAGE]
     unknown = [id for id in ids if id not in files]
     if unknown:
-        raise InputError(f"ids of {ids_file} must be in id_mapping.json; got {unknown[0]!r}, {len(unknown)} not there")
+        got = f"{shorten(unknown[0])}, {len(unknown)} not there"
+        raise InputError(f"ids of {ids_file} must be in id_mapping.json; got {got}")
     pairs = [[(f"{id}-{k}", captions[PER_IMAGE * row + k]) for k in range(PER_IMAGE)] for row, id in enumerate(ids)]
     return [CaptionedPicture(id, folder / files[id], tuple(own)) for id, own in zip(ids, pairs, strict=True)]

@@ -36,6 +36,7 @@ class Scenes:
     def __post_init__(self) -> None:
         for name in (*_SPLITS, "captions"):
             _require_range(name, getattr(self, name), 1, 1_000_000)
+        _require_range("captions times images", self.captions * max(self.train, self.val, self.test), 1, 50_000_000)
         _require_range("size", self.size, 16, 512)
         _require_range("ambiguity", self.ambiguity, 0, 1)
         _require_range("seed", self.seed, 0, 2**64 - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import glob
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import expect
+from lossscope.io.json_files import expect, parse_json
+from lossscope.io.text_files import decode_utf8
 
 from .formats.captioned import (
     CaptionedPicture,
@@ -108,10 +108,7 @@ def _read_captions(picture: TarMember, parts: Mapping[str, TarMember]) -> list[s
         return [line.strip() for line in lines if line.strip()]
     if "json" not in parts:
         raise InputError(f"{picture} must have a caption beside it, .txt or .json; got {', '.join(parts)}")
-    try:
-        document = expect(json.loads(_read_text(parts["json"])), dict, str(parts["json"]))
-    except (json.JSONDecodeError, RecursionError) as problem:
-        raise InputError(f"{parts['json']} must be whole JSON; got {problem}") from None
+    document = expect(parse_json(_read_text(parts["json"]), str(parts["json"])), dict, str(parts["json"]))
     value: Any = document.get("caption", document.get("captions"))
     texts = value if isinstance(value, list) else [value]
     return [expect(text, str, f"'caption' of {parts['json']}").strip() for text in texts]
@@ -119,9 +116,10 @@ def _read_captions(picture: TarMember, parts: Mapping[str, TarMember]) -> list[s
 
 def _read_text(item: TarMember) -> str:
     try:
-        return item.read().decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as problem:
+        content = item.read()
+    except (OSError, EOFError) as problem:
         raise InputError(f"{item} must be UTF-8 text; got {problem}") from None
+    return decode_utf8(content, str(item))
 
 
 def _split_in_name(shard: Path) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,6 +14,7 @@ from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.folder_lock import lock_folder
 from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner
@@ -57,7 +59,7 @@ class Sweep(SweepOptions):
         progress: Progress | None = None,
         processes: ProcessGroup | None = None,
     ) -> SweepResult:
-        """Compute every statistic of every batch.
+        """Compute every statistic of every batch; the frame is locked meanwhile.
 
         Args:
             embedded: the split.
@@ -69,9 +71,16 @@ class Sweep(SweepOptions):
             The numbers of all batches; in other processes than the first those computed in this call.
 
         Raises:
-            InputError: options that do not fit the source, or a frame of another sweep.
+            InputError: options that do not fit the source, a frame of another sweep, or one that another process
+                writes.
         """
         processes = processes or ProcessGroup()
+        with lock_folder(frame.path) if frame and processes.main else nullcontext():
+            return self._run(embedded, frame, progress, processes)
+
+    def _run(
+        self, embedded: SplitEmbeddings, frame: Frame | None, progress: Progress | None, processes: ProcessGroup
+    ) -> SweepResult:
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         self._require_own(done, embedded, frame)  # in every process, so that none waits for the others
         batches: list[pd.DataFrame] = []

@@ -14,7 +14,12 @@ from typing import Any, TypeVar
 
 from lossscope.errors import InputError
 
+from .limits import require_shallow
+from .reading import naming, show_path
+from .text_files import read_utf8
+
 T = TypeVar("T")
+_LONGEST = 200  # letters of a value in a message
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's names of a key that there is not
 _WORDS = {
     "bool": "true or false",
@@ -29,11 +34,22 @@ _WORDS = {
 
 
 def read_toml(path: Path | str, what: str = "a readable TOML file") -> dict[str, Any]:
-    """Return the content of a TOML file. Raises InputError when it cannot be read; `what` says what it must be."""
+    """Return the content of a TOML file.
+
+    Raises InputError when it is missing, no ordinary file, not UTF-8, not TOML, or nested more than 100 levels deep;
+    `what` says what it must be.
+    """
+    name = show_path(path)
+    with naming(path, what):
+        text = read_utf8(path)
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} must be {what}; {error}") from error
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{name} must be {what}; it is nested too deep") from None
+    except ValueError as error:  # a TOMLDecodeError is one, and so is a number of thousands of digits
+        raise InputError(f"{name} must be {what}; {error}") from error
+    require_shallow(values, name)
+    return values
 
 
 def decode(kind: type[T], value: object, where: str) -> T:
@@ -63,7 +79,12 @@ def decode_some(kind: Any, value: Mapping[str, Any], where: str) -> dict[str, An
 def _validate(kind: Any, value: object, where: str) -> Any:
     from pydantic import ValidationError
 
-    text = json.dumps(value, default=lambda strange: {type(strange).__name__: str(strange)})
+    require_shallow(value, where)
+    try:
+        plain = json.dumps(value, default=lambda odd: {type(odd).__name__: str(odd)}, ensure_ascii=False)
+        text = plain.encode("utf-8")
+    except (ValueError, RecursionError) as error:  # halves of surrogate pairs, numbers of thousands of digits
+        raise InputError(f"{where} must hold ordinary texts and numbers; {error}") from None
     try:
         return _adapter(kind).validate_json(text, strict=True)
     except ValidationError as errors:
@@ -117,9 +138,18 @@ def _message(kind: Any, error: Mapping[str, Any], where: str) -> str:
         return f"{what} must be given; it is missing"
     if error["type"] == "literal_error":
         expected = error["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return f"{what} must be one of {expected}; got {got!r}"
+        return f"{what} must be one of {expected}; got {_brief(got)}"
     expected = _WORDS.get(error["type"].removesuffix("_type").removesuffix("_parsing"), error["msg"])
-    return f"{what} must be {expected}; got {got!r}"
+    return f"{what} must be {expected}; got {_brief(got)}"
+
+
+def _brief(value: object) -> str:
+    """Return a value as it is written in Python, at most 200 letters of it."""
+    try:
+        text = repr(value)
+    except ValueError:  # a number of more digits than Python writes
+        return type(value).__name__
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _place(path: list[Any], where: str) -> str:

@@ -1,19 +1,27 @@
-"""The folder `evaluation` of a run: which version of it is read, and of which choices and files it is."""
+"""The folder `evaluation` of a run: its frames, each with its SHA-256, and of which choices and files they are."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lossscope.io.json_files import read_json
+import pandas as pd
 
-SCHEMA = "lossscope.evaluation/2"
+from lossscope.errors import InputError
+
+from .files import write_text
+from .json_files import expect, member, read_json
+from .parquet_tables import read_parquet, write_parquet
+
+SCHEMA = "lossscope.evaluation/3"
+_ADVICE = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
 
 
 def evaluation_state(run: Path) -> str | None:
     """Say why a run folder has no evaluation that can be read; None where it has one."""
-    manifest = run / "evaluation" / "manifest.json"
+    manifest = _manifest_file(run)
     if not manifest.is_file():
         return "trained, but its evaluation is missing"
     if read_json(manifest).get("schema") != SCHEMA:
@@ -21,18 +29,62 @@ def evaluation_state(run: Path) -> str | None:
     return None
 
 
-def is_done(folder: Path, wanted: Mapping[str, Any], plugins: Mapping[str, str]) -> bool:
-    """Return whether an evaluation is of these choices, and of the Python files as they are now.
+def is_done(run: Path, wanted: Mapping[str, Any], plugins: Mapping[str, str]) -> bool:
+    """Return whether the evaluation of a run is of these choices, and of the Python files as they are now.
 
     Args:
-        folder: of the evaluation.
-        wanted: entries of its manifest.
+        run: its folder.
+        wanted: entries of the manifest.
         plugins: fingerprints of the files that are still there; what is gone cannot have changed.
     """
-    file = folder / "manifest.json"
+    file = _manifest_file(run)
     if not file.is_file():
         return False
     manifest = read_json(file)
-    before = manifest.get("plugins", {})
+    before = expect(manifest.get("plugins", {}), dict, f"'plugins' of {file}")
     same_files = all(before.get(name) == now for name, now in plugins.items())
     return same_files and {key: manifest.get(key) for key in wanted} == wanted
+
+
+def evaluated_checkpoint(run: Path) -> str:
+    """Return the fingerprint of the checkpoint that was evaluated; empty where the manifest has none."""
+    return str(read_json(_manifest_file(run)).get("checkpoint", ""))
+
+
+def write_evaluation(run: Path, frames: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> None:
+    """Write frames in place of those of an earlier evaluation; the manifest goes first and is written last.
+
+    Args:
+        run: its folder.
+        frames: by name.
+        manifest: its entries besides the digests of the frames.
+    """
+    folder = run / "evaluation"
+    for file in (_manifest_file(run), *folder.glob("*.parquet")):
+        file.unlink(missing_ok=True)
+    files = {name: write_parquet(folder / f"{name}.parquet", rows) for name, rows in frames.items()}
+    write_text(_manifest_file(run), json.dumps({**manifest, "files": files}, indent=1) + "\n")
+
+
+def frames_of(run: Path) -> dict[str, str]:
+    """Return name -> SHA-256 of the frames of a run's evaluation. Raises InputError when there is none."""
+    file = _manifest_file(run)
+    if not file.is_file():
+        raise InputError(f"{run} must be a run that was evaluated; it was not. `lossscope report` evaluates it")
+    files = member(read_json(file), "files", dict, str(file))
+    return {expect(name, str, f"'files' of {file}"): member(files, name, str, str(file)) for name in files}
+
+
+def read_frame(run: Path, name: str) -> pd.DataFrame | None:
+    """Return a frame of a run's evaluation; None where it has none of that name.
+
+    Raises InputError when there is no evaluation, or the frame is missing, damaged or not what was written.
+    """
+    files = frames_of(run)
+    if name not in files:
+        return None
+    return read_parquet(run / "evaluation" / f"{name}.parquet", advice=_ADVICE, sha256=files[name])
+
+
+def _manifest_file(run: Path) -> Path:
+    return run / "evaluation" / "manifest.json"

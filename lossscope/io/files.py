@@ -7,16 +7,26 @@ import hashlib
 import os
 import pickle
 import re
-import tempfile
+import stat
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lossscope.errors import InputError
 
+from .digests import digests_of
+from .reading import explain_failure, lacks_memory, show_path
+from .temporary_files import sync_file, sync_folder, temporary_file
+from .torch_checks import checked_torch_file, require_ordinary
+from .write_errors import explain_write_errors
+from .zip_members import DamagedMember
+
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+_DIGEST = "lossscope.digest"  # key in the metadata of a .safetensors file
 
 
 @contextlib.contextmanager
@@ -24,24 +34,21 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     """Yield the path of a temporary file beside `path`; on success it replaces `path`, on failure it is removed.
 
     The temporary file is synced before it is renamed, so that a reader sees the old file or the new one, never half of
-    one, even when the process is killed. Missing parent folders are made. Raises InputError when `path` is a folder.
+    one, even when the process is killed. Missing parent folders are made, and what a killed writer of the same file
+    left is removed. Raises InputError when `path` is a folder, WriteError when the system cannot write it.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} must be the name of a file; there is a folder. Choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        with open(part, "rb") as written:
-            os.fsync(written.fileno())
-        part.chmod(0o666 & ~_umask())
-        part.replace(path)
-        _sync_folder(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
+    with contextlib.ExitStack() as stack:
+        with explain_write_errors(path, every=True):
+            part = stack.enter_context(temporary_file(path))
+        with explain_write_errors(path, part):
+            yield part
+            sync_file(part)
+            part.chmod(0o666 & ~_umask())
+            part.replace(path)
+            sync_folder(path.parent)
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -84,8 +91,14 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
     path = require_torch_file(path)
     try:
         # a newer pickle protocol only warns; the file is then read or refused
-        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(list(inert)):
-            return torch.load(path, map_location="cpu", weights_only=True)
+        with (
+            warnings.catch_warnings(action="ignore"),
+            torch.serialization.safe_globals(list(inert)),
+            checked_torch_file(path),
+        ):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        require_ordinary(content)
+        return content
     except pickle.UnpicklingError as error:
         if re.search(_PYTHON_2_OPCODES, str(error)):
             what = "it has texts or numbers as Python 2 wrote them; convert it with --old-pickle"
@@ -95,9 +108,13 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
         raise InputError(
             f"{path} must hold plain data; {what}, which are never loaded because that runs code"
         ) from error
-    except InputError as error:  # raised by an inert class that the file misuses
+    except DamagedMember as error:
+        raise InputError(f"{path} must be a whole torch file; {error}. Copy it again") from error
+    except InputError as error:  # raised by an inert class that the file misuses, and by what exceeds the limits
         raise InputError(f"{path} must hold plain data; {error}") from error
     except Exception as error:  # a damaged pickle can raise anything
+        if lacks_memory(error):
+            raise InputError(explain_failure(path, "a whole torch file", error, "")) from error
         raise InputError(f"{path} must be a whole torch file; it is cut off or damaged. Copy it again") from error
 
 
@@ -135,25 +152,53 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     return content
 
 
+def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor]) -> None:
+    """Write named tensors atomically; the file states the digest of all, which `read_safetensors` compares."""
+    import safetensors.torch
+
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    with write_atomically(path) as part:
+        safetensors.torch.save_file(whole, part, metadata={_DIGEST: digests_of({"": whole})[""]})
+
+
 def read_safetensors(path: Path | str) -> dict[str, Tensor]:
-    """Read the named tensors of a `.safetensors` file. Raises InputError when it is missing or damaged."""
+    """Read the named tensors of a `.safetensors` file.
+
+    Raises InputError when it is missing or damaged, or its tensors are not those of the digest that it states.
+    """
     import safetensors
     import safetensors.torch
 
     path = require_file(path)
     try:
-        return safetensors.torch.load_file(path)
-    except (safetensors.SafetensorError, OSError) as error:
+        with safetensors.safe_open(path, "pt") as file:
+            digest = (file.metadata() or {}).get(_DIGEST)
+        tensors = safetensors.torch.load_file(path)
+    except safetensors.SafetensorError as error:
         raise InputError(f"{path} must be a whole safetensors file; {error}") from error
+    except Exception as error:  # too little memory, an unreadable disk, a dtype that torch lacks
+        raise InputError(explain_failure(path, "a whole safetensors file", error, "Copy it again")) from error
+    if digest is not None and digest != digests_of({"": tensors})[""]:
+        raise InputError(
+            f"tensors of {path} must be what was saved; the digest that the file states is of others, so that it was "
+            "damaged or changed. Copy it again, or remove it and have it made again"
+        )
+    return tensors
 
 
 def require_file(path: Path | str) -> Path:
-    """Return the path with `~` expanded. Raises InputError unless it is an existing file."""
+    """Return the path with `~` expanded. Raises InputError unless it is an existing file, no pipe and no device."""
     path = Path(path).expanduser()
-    if path.is_dir():
-        raise InputError(f"{path} must be a file; it is a folder")
-    if not path.exists():
-        raise InputError(f"{path} must exist; there is no such file (looked in {Path.cwd()})")
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # a NUL byte in a name is a ValueError
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise InputError(f"{show_path(path)} must exist; there is no such file (looked in {Path.cwd()})") from None
+        raise InputError(explain_failure(path, "a file", error, "Check the path")) from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{show_path(path)} must be a file; it is a folder")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{show_path(path)} must be an ordinary file; it is a pipe, a socket or a device")
     return path
 
 
@@ -161,12 +206,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

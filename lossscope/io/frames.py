@@ -16,15 +16,32 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .batch_groups import BatchGroup
-from .files import write_atomically, write_text
+from .column_types import ColumnType
+from .csv_tables import read_csv
+from .files import write_text
+from .folder_lock import has_content, lock_folder
+from .json_files import member, read_json, shorten
+from .parquet_tables import read_parquet, write_parquet
+from .reading import naming
 
-SCHEMA = "lossscope.frame/4"
+SCHEMA = "lossscope.frame/5"
+_SCHEMAS = ("lossscope.frame/4", SCHEMA)  # that are read; the first has no digests of its parts
 SUMMARY_SCHEMA = "lossscope.summary/1"
 SUMMARY = (
     "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
     "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
 OPTIONAL = ("n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
+SUMMARY_TYPES: Mapping[str, ColumnType] = {
+    **dict.fromkeys(
+        ("mean", "std", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed"), "number"
+    ),
+    **dict.fromkeys(
+        ("source", "objective", "direction", "probe", "statistic", "unit", "weight_unit", "convention", "sampling"),
+        "text",
+    ),
+}
+"""Column of summary rows -> its type; a value may be missing."""
 _NUMBERS = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
 KEYS = (
     "source", "objective", "direction", "probe", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
@@ -47,17 +64,21 @@ class Frame:
 
         Raises InputError when the folder holds other files, or the frame of another command.
         """
-        frame = cls(Path(path))
-        if frame.path.exists() and not frame.path.is_dir():
-            raise InputError(f"{frame.path} must be a folder for the frame; it is a file. Choose another --out")
-        if frame.path.is_dir() and any(frame.path.iterdir()):
-            if not frame._manifest.is_file():
-                raise InputError(f"{frame.path} must be empty or a frame; it holds other files. Choose another --out")
-            if frame.manifest()["command"] != json.loads(json.dumps(command)):
-                raise InputError(f"{frame.path} holds the frame of another command; choose another --out or remove it")
-            return frame
-        frame._write_manifest({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
-        return frame
+        path = Path(path)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path} must be a folder for the frame; it is a file. Choose another --out")
+        with lock_folder(path):
+            return cls(path)._begin(command)
+
+    def _begin(self, command: Mapping[str, Any]) -> Frame:
+        if has_content(self.path):
+            if not self._manifest.is_file():
+                raise InputError(f"{self.path} must be empty or a frame; it holds other files. Choose another --out")
+            if self.manifest()["command"] != json.loads(json.dumps(command)):
+                raise InputError(f"{self.path} holds the frame of another command; choose another --out or remove it")
+            return self
+        self._write_manifest({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
+        return self
 
     @property
     def _manifest(self) -> Path:
@@ -65,18 +86,18 @@ class Frame:
 
     def manifest(self) -> dict[str, Any]:
         """Read `manifest.json`. Raises InputError when the folder is no frame, or the frame of another schema."""
-        try:
-            manifest = json.loads(self._manifest.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.path} must be a frame folder with a readable manifest.json; {error}") from error
-        if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-            schema = manifest.get("schema") if isinstance(manifest, dict) else None
+        manifest = read_json(self._manifest)
+        where = str(self._manifest)
+        if manifest.get("schema") not in _SCHEMAS:
             raise InputError(
-                f"{self.path} must have the schema {SCHEMA}; got {schema!r}. Where another version made it, choose "
-                "another --out or remove it"
+                f"{self.path} must have the schema {SCHEMA}; got {shorten(manifest.get('schema'))}. Where another "
+                "version made it, choose another --out or remove it"
             )
-        if not isinstance(manifest.get("command"), dict) or not isinstance(manifest.get("parts"), list):
-            raise InputError(f"manifest.json of {self.path} must name the command and its parts; it does not")
+        member(manifest, "command", dict, where)
+        parts, has_digests = member(manifest, "parts", list, where), manifest["schema"] == SCHEMA
+        keys = [_require_part(part, has_digests, where) for part in parts]
+        if len(set(keys)) < len(keys):
+            raise InputError(f"parts of {where} must have different keys; two have the same. Run it again elsewhere")
         return manifest
 
     def append(self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None) -> None:
@@ -89,10 +110,10 @@ class Frame:
         """
         manifest = self.manifest()
         number = len(manifest["parts"])
-        self._write_part(f"part-{number:05d}.parquet", rows)
+        part = {"key": key, "rows": len(rows), "part": write_parquet(self._file("part", number), rows)}
         if queries is not None:
-            self._write_part(f"query-{number:05d}.parquet", queries)
-        manifest["parts"].append({"key": key, "rows": len(rows)})
+            part |= {"queries": len(queries), "query": write_parquet(self._file("query", number), queries)}
+        manifest["parts"].append(part)
         self._write_manifest(manifest)
 
     def finish(self, **more: Any) -> None:
@@ -106,27 +127,26 @@ class Frame:
     def read(self, kind: str = "part") -> pd.DataFrame:
         """Return all rows of the parts, of batches (kind `part`) or of single queries (`query`).
 
-        Raises InputError for a part that is missing or damaged.
+        Raises InputError for a part that is missing, damaged, or not the one that was written.
         """
-        numbers = range(len(self.manifest()["parts"]))
-        files = [self.path / f"{kind}-{number:05d}.parquet" for number in numbers]
-        frames = [_read_part(file) for file in files if kind == "part" or file.is_file()]
+        parts = self.manifest()["parts"]
+        files = [(self._file(kind, number), part) for number, part in enumerate(parts)]
+        frames = [_read_part(file, kind, part) for file, part in files if kind == "part" or file.is_file()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def _write_part(self, name: str, rows: pd.DataFrame) -> None:
-        with write_atomically(self.path / name) as part:
-            rows.to_parquet(part, index=False)
+    def _file(self, kind: str, number: int) -> Path:
+        return self.path / f"{kind}-{number:05d}.parquet"
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         write_text(self._manifest, json.dumps(manifest, indent=1) + "\n")
 
 
-def _read_part(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        advice = "remove the folder and run the command again"
-        raise InputError(f"{file} must be a whole part of the frame; {error}: {advice}") from error
+def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:
+    rows = read_parquet(file, advice="Remove the folder and run the command again", sha256=part.get(kind))
+    stated = part.get("rows" if kind == "part" else "queries", len(rows))
+    if len(rows) != stated:
+        raise InputError(f"{file} must have the {stated} rows that manifest.json states; it has {len(rows)}")
+    return rows
 
 
 def read_rows(path: Path | str) -> pd.DataFrame:
@@ -137,11 +157,8 @@ def read_rows(path: Path | str) -> pd.DataFrame:
     path = Path(path)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"rows must be in a .csv or .parquet file; got {path.name!r}")
-    try:
-        frame: pd.DataFrame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    except (OSError, ValueError) as error:  # a pyarrow error is one, and so is an empty or malformed CSV
-        raise InputError(f"{path} must be a readable {path.suffix} file; {error}") from error
-    return frame
+    with naming(path, f"a readable {path.suffix} file"):
+        return read_csv(path, SUMMARY_TYPES) if path.suffix == ".csv" else read_parquet(path, SUMMARY_TYPES)
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
@@ -158,6 +175,16 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], what: str) -> N
             f"{what} must have the columns {', '.join(columns)}; got {', '.join(map(str, frame.columns)) or 'none'}. "
             f"Add {', '.join(missing)}"
         )
+
+
+def _require_part(part: object, has_digests: bool, where: str) -> str:
+    """Return the key of a part in a manifest. Raises InputError when the entry lacks something, or has a wrong type."""
+    key = member(part, "key", str, f"a part of {where}")
+    if member(part, "rows", int, f"a part of {where}") < 0:
+        raise InputError(f"rows of part {shorten(key)} of {where} must be at least 0")
+    if has_digests:
+        member(part, "part", str, f"a part of {where}")
+    return key
 
 
 def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[str] = ()) -> pd.DataFrame:

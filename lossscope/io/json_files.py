@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lossscope.errors import InputError
+
+from .limits import require_shallow
+from .reading import show_path
+from .text_files import read_utf8
 
 T = TypeVar("T")
 
@@ -20,21 +25,46 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_value(path: Path) -> object:
-    """Read any JSON file. Raises InputError when it is missing, not UTF-8 text, not JSON, or cut off."""
+    """Read any JSON file.
+
+    Raises InputError when it is missing, no ordinary file, not UTF-8 text, not JSON, cut off, nested more than 100
+    levels deep, or gives one key of an object twice.
+    """
+    return parse_json(read_utf8(path), show_path(path))
+
+
+def parse_json(text: str, where: str) -> object:
+    """Return the value of a JSON text. Raises InputError, naming `where`, as read_json_value does."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except OSError as problem:
-        reason = problem.strerror or type(problem).__name__
-        raise InputError(f"{path} must be a readable file; got {reason}: check the path") from None
-    except UnicodeDecodeError as problem:
-        raise InputError(f"{path} must be UTF-8 text; got a foreign byte at {problem.start}") from None
+        value = json.loads(text, object_pairs_hook=_object_of)
     except json.JSONDecodeError as problem:
         got = f"{problem.msg} at line {problem.lineno}, column {problem.colno}"
-        raise InputError(f"{path} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
+        raise InputError(f"{where} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
+    except _DoubledKey as problem:
+        raise InputError(f"{where} must give each key of an object once; got {shorten(problem.key)} twice") from None
     except ValueError as problem:
-        raise InputError(f"{path} must be JSON of ordinary numbers; got {problem}") from None
+        raise InputError(f"{where} must be JSON of ordinary numbers; got {problem}") from None
     except RecursionError:
-        raise InputError(f"{path} must be JSON of ordinary depth; got thousands of nested levels") from None
+        raise InputError(f"{where} must be JSON of ordinary depth; got thousands of nested levels") from None
+    require_shallow(value, where)
+    return value
+
+
+class _DoubledKey(ValueError):
+    """An object has a key twice."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises _DoubledKey for a key that is given twice, of which json keeps the last."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        raise _DoubledKey(counts.most_common(1)[0][0])
+    return members
 
 
 def expect(value: object, kind: type[T], where: str) -> T:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime
-import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,22 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .column_types import ColumnType
+from .csv_tables import read_csv
 from .decode import read_toml
-from .files import write_text
+from .folder_lock import has_content, lock_folder
 from .frames import require_columns
+from .json_files import expect, member, parse_json
+from .run_tables import RunTable
+from .temporary_files import sync_folder
+from .write_errors import explain_write_errors
 
 _SIMILARITIES = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
+_TYPES: dict[str, ColumnType] = {
+    **dict.fromkeys(("epoch", "step", "loss", "rsum", *_SIMILARITIES), "number"),
+    "objective": "text",
+}
+_OF_WARMUP: tuple[tuple[str, type[Any]], ...] = (("warmup", int), ("objective", str))  # keys of config.toml
 _EPOCH = re.compile(r"epoch-(\d+)\.pt")
 
 
@@ -71,15 +80,24 @@ class Run:
         """Return the path of the weights after an epoch."""
         return self.path / "checkpoints" / f"epoch-{number:02d}.pt"
 
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock of the folder, in the process that writes. Raises InputError when another one writes it."""
+        return lock_folder(self.path, "checkpoints") if self.writes else contextlib.nullcontext()
+
     def start(self) -> None:
         """Make the folder. Raises InputError when it holds files already."""
         self.require_new()
         if self.writes:
+            self.probe_schedule.unlink(missing_ok=True)
             (self.path / "checkpoints").mkdir(parents=True, exist_ok=True)
 
     def require_new(self) -> None:
-        """Raise InputError when the folder holds files already; make nothing."""
-        if self.writes and self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+        """Raise InputError when the folder holds files already; make nothing.
+
+        What a start leaves that was killed before config.toml was written, from which nothing resumes, is no file.
+        """
+        begun = (self.probe_schedule.name, "checkpoints")
+        if self.writes and (has_content(self.path, *begun) or has_content(self.path / "checkpoints")):
             raise InputError(
                 f"run folder {self.path} must be new or empty; it is not. Resume it with --resume {self.path}, or "
                 "choose another --out"
@@ -92,51 +110,61 @@ class Run:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         path = self.path / "events.jsonl"
         incomplete = path.is_file() and not path.read_bytes().endswith(b"\n")  # killed while a line was written
-        with open(path, "a", encoding="utf-8") as file:
+        with explain_write_errors(path), open(path, "a", encoding="utf-8") as file:
             file.write(("\n" if incomplete else "") + json.dumps({"time": now, "event": what, **details}) + "\n")
 
     def events(self) -> list[dict[str, Any]]:
         """Return all events, in order; a line that was cut off by a kill is left out."""
         path, events = self.path / "events.jsonl", []
-        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-            with contextlib.suppress(ValueError):
-                events.append(dict(json.loads(line)))
+        text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
+        for line in text.splitlines():
+            with contextlib.suppress(InputError):
+                events.append(expect(parse_json(line, str(path)), dict, str(path)))
         return events
 
     def append(self, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows to one of the tables; the first rows bring the header."""
-        rows = list(rows)
-        if rows and self.writes:
-            new = not path.exists()
-            with open(path, "a", encoding="utf-8", newline="") as file:
-                file.write(_csv(rows, header=new))
+        """Append rows to one of the tables; the first rows bring the header. Raises WriteError."""
+        if self.writes:
+            RunTable(path).append(rows)
+
+    def sync(self) -> None:
+        """Wait until the rows of all tables are on the disk; before a checkpoint that counts on them is written."""
+        if self.writes:
+            for table in self._tables:
+                table.sync()
+            sync_folder(self.path)
 
     def truncate(self, epoch: int, step: int) -> None:
-        """Drop rows later than `step` of `epoch` from the tables.
+        """Drop rows later than `step` of `epoch` from the tables. Raises InputError for a damaged one.
 
         An incomplete last row, cut off by a kill, is dropped too.
         """
+        if self.writes:
+            trajectory, probes, metrics = self._tables
+            trajectory.keep(lambda place: place <= (epoch, step))
+            probes.keep(lambda place: place <= (epoch, step))
+            metrics.keep(lambda place: place < (epoch,))
 
-        def is_before(row: Mapping[str, str]) -> bool:
-            return (int(row["epoch"]), int(row["step"])) <= (epoch, step)
+    def require_rows(self, epochs: int, step: int, steps: int, probe_every: int | None) -> None:
+        """Raise InputError unless the tables have a row for every step and epoch that the checkpoint counts on.
 
-        self._filter(self.trajectory, is_before)
-        self._filter(self.probes, is_before)
-        self._filter(self.metrics, lambda row: int(row["epoch"]) < epoch)
+        Args:
+            epochs: finished, of the checkpoint.
+            step: of the epoch under way.
+            steps: of an epoch.
+            probe_every: steps from a row of probes.csv to the next; None: there are none.
+        """
+        trajectory, probes, metrics = self._tables
+        ends = [steps] * epochs + [step]
+        metrics.require(((epoch,) for epoch in range(epochs + 1)), self.last)
+        trajectory.require(((e, s) for e, end in enumerate(ends, 1) for s in range(1, end + 1)), self.last)
+        if probe_every is not None:
+            places = ((e, s) for e, end in enumerate(ends, 1) for s in range(1, end + 1, probe_every))
+            probes.require(places, self.last)
 
-    def _filter(self, path: Path, keep: Callable[[Mapping[str, str]], bool]) -> None:
-        """Write a table again with the rows to keep."""
-        if not self.writes or not path.exists():
-            return
-        text = path.read_text(encoding="utf-8")
-        complete_lines = text[: text.rfind("\n") + 1]
-        reader = csv.DictReader(io.StringIO(complete_lines))
-        names = list(reader.fieldnames or ())
-        if not names:  # killed while the header was written: the next row brings it again
-            path.unlink()
-            return
-        rows = [row for row in reader if keep(row)]
-        write_text(path, _csv(rows, header=True, names=names))
+    @property
+    def _tables(self) -> tuple[RunTable, RunTable, RunTable]:
+        return RunTable(self.trajectory), RunTable(self.probes), RunTable(self.metrics, ("epoch",))
 
     def epochs(self, label: str | None = None) -> pd.DataFrame:
         """Read metrics.csv, with a column run: per epoch the mean loss of its steps, and retrieval on validation.
@@ -149,7 +177,10 @@ class Run:
         """
         if not self.metrics.is_file():
             raise InputError(f"{self.path} must be a run folder with metrics.csv; it has none")
-        return _read_table(self.metrics, "epoch").assign(run=label or self.path.name)
+        rows = _read_table(self.metrics, "epoch")
+        if rows.empty:
+            raise InputError(f"{self.metrics} must have a row for each epoch; it has none. Train for an epoch")
+        return rows.assign(run=label or self.path.name)
 
     def curves(self, label: str | None = None) -> pd.DataFrame:
         """Return loss, rsum and similarities against epochs: run, epoch, split, loss, rsum, pos_*, neg_*, warmup.
@@ -185,10 +216,11 @@ class Run:
         config = read_toml(self.config) if self.config.is_file() else {}
         if "objective" not in steps or not config.get("warmup"):
             return {}
+        epochs, own_spec = (member(config, key, kind, str(self.config)) for key, kind in _OF_WARMUP)
         of_epochs = steps.groupby("epoch")["objective"].last()
-        later = of_epochs[of_epochs.index > config["warmup"]]
-        own = str(later.iloc[0]) if len(later) else str(config["objective"]).partition(":")[0]
-        first = of_epochs[of_epochs.index <= config["warmup"]]
+        later = of_epochs[of_epochs.index > epochs]
+        own = str(later.iloc[0]) if len(later) else str(own_spec).partition(":")[0]
+        first = of_epochs[of_epochs.index <= epochs]
         return {int(epoch): str(name) for epoch, name in first.items() if name != own}
 
 
@@ -209,19 +241,9 @@ def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
 
 def _read_table(path: Path, *required: str) -> pd.DataFrame:
     """Read a CSV table. Raises InputError when it is damaged or lacks a required column."""
-    try:
-        table = pd.read_csv(path)
-    except ValueError as error:  # pandas' parser errors are ValueErrors
-        raise InputError(f"{path} must be a whole CSV table; {error}") from error
+    table = read_csv(path, _TYPES, growing=True)
     require_columns(table, required, str(path))
+    places = table[list(required)]
+    if bool((places.isna() | (places % 1 != 0)).any(axis=None)):
+        raise InputError(f"{' and '.join(required)} of {path} must be whole numbers in every row; they are not")
     return table
-
-
-def _csv(rows: list[Any], header: bool, names: list[str] | None = None) -> str:
-    """Write rows as CSV text."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, names or list(rows[0]), lineterminator="\n")
-    if header:
-        writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()

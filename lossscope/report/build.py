@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.folder_lock import has_content
 from lossscope.io.versions import versions
 from lossscope.plots import style
 from lossscope.stats.compare import Resampling, compare, significance
@@ -91,7 +92,7 @@ def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
 def require_writable(out: Path) -> None:
     """Raise InputError when nothing can be written to the folder, before any work is done for it."""
     existing = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
-    if out.is_dir() and any(out.iterdir()) and not (out / "index.json").is_file():
+    if out.is_dir() and has_content(out) and not (out / "index.json").is_file():
         raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. Choose another --out")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} must be a folder; it is a file. Choose another --out")

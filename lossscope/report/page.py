@@ -10,6 +10,10 @@ from typing import Any, cast
 import pandas as pd
 
 from lossscope.io import files
+from lossscope.io.folder_lock import lock_folder
+from lossscope.io.json_files import read_json
+from lossscope.io.parquet_tables import write_parquet
+from lossscope.io.reading import show_text
 from lossscope.plots import style
 from lossscope.tables.base import Table
 
@@ -18,6 +22,7 @@ from .latex import latex
 from .sections import Answer, Picture, Section, items_of, require_names
 
 SCHEMA = "lossscope.report/1"
+_FOLDERS = ("figures", "latex", "csv", "numbers")
 
 
 def write_page(
@@ -47,8 +52,25 @@ def write_page(
     Raises:
         InputError: two items or sections have one name, or a name cannot be that of a file.
     """
-    out, answer = Path(out), answer or Answer()
+    out, answer, title, lead = Path(out), answer or Answer(), show_text(title), show_text(lead)
+    provenance = {show_text(key): show_text(value) for key, value in provenance.items()}
     require_names(sections, numbers or ())
+    with lock_folder(out, *_FOLDERS):
+        return _write(out, title, lead, sections, provenance, answer, numbers or {})
+
+
+def _write(
+    out: Path,
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    provenance: Mapping[str, str],
+    answer: Answer,
+    numbers: Mapping[str, pd.DataFrame],
+) -> Path:
+    """Write all files into a folder that is locked, index.json last."""
+    if not (out / "index.json").is_file():  # from now on it is the folder of a report, also if this one is killed
+        _write_text(out / "index.json", json.dumps({"schema": SCHEMA, "title": title, "plots": {}, "files": []}) + "\n")
     written: list[Path] = []
     for picture in items_of(sections, Picture):
         figure = cast("Any", picture.figure)
@@ -57,7 +79,7 @@ def write_page(
         written.append(style.save(figure, out / "figures" / f"{picture.name}.png", alt=picture.alt))
         written.append(style.save(figure, out / "latex" / f"{picture.name}.pdf", alt=picture.alt))
     drawn = {one.name: one.numbers for one in items_of(sections, Picture) if one.numbers is not None}
-    written += [_write_numbers(out, name, frame) for name, frame in {**(numbers or {}), **drawn}.items()]
+    written += [_write_numbers(out, name, frame) for name, frame in {**numbers, **drawn}.items()]
     for table in items_of(sections, Table):
         written.append(_write_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
         written.append(_write_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
@@ -98,7 +120,7 @@ def _index(
 def _files_of_index(out: Path) -> set[str]:
     """Return the files that the index of an earlier report names, without any outside the folder."""
     try:
-        index = json.loads((out / "index.json").read_text(encoding="utf-8"))
+        index = read_json(out / "index.json")
         names = {str(file["path"]) for file in index["files"]} if index["schema"] == SCHEMA else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
@@ -108,8 +130,7 @@ def _files_of_index(out: Path) -> set[str]:
 def _write_numbers(out: Path, name: str, frame: pd.DataFrame) -> Path:
     """Write rows as `lossscope plot` and `lossscope table` read them."""
     path = out / "numbers" / f"{name}.parquet"
-    with files.write_atomically(path) as part:
-        frame.to_parquet(part, index=False)
+    write_parquet(path, frame)
     return path
 
 

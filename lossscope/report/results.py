@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.evaluation_folder import frames_of, read_frame
 from lossscope.io.frames import SUMMARY
+from lossscope.io.reading import show_text
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
 
@@ -71,6 +73,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         InputError: two runs have one name, or two of a system one seed; none is done; one that is done has no
             evaluation, or a damaged one.
     """
+    records = [_printable(record) for record in records]
     names = [record.run for record in records]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -80,7 +83,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         listed = "; ".join(f"{record.run}: {record.status} {record.reason}".strip() for record in records[:5])
         raise InputError(f"at least one run must be done; got {listed or 'no run'}. See `lossscope study status`")
     for record in done:
-        _require_evaluation(record.path)
+        frames_of(record.path)
     require_distinct_seeds((f"{one.data}, {one.encoder}, {one.objective_label}", one.run, one.seed) for one in done)
     frames = {kind: _concatenate(done, kind) for kind in FRAMES}
     rows = [{k: v for k, v in asdict(record).items() if k not in ("path", "recipe")} for record in records]
@@ -94,15 +97,17 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
     )
 
 
-def _require_evaluation(run: Path) -> None:
-    if not (run / "evaluation" / "manifest.json").is_file():
-        raise InputError(f"{run} must be a run that was evaluated; it was not. `lossscope report` evaluates it")
+def _printable(record: RunRecord) -> RunRecord:
+    """Return the record with control characters of its labels as \\xNN: every table, picture and file has them so."""
+    texts = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method", "reason")
+    values = {name: getattr(record, name) for name in texts}
+    return replace(record, **{name: show_text(text) for name, text in values.items() if isinstance(text, str)})
 
 
 def _concatenate(done: Sequence[RunRecord], kind: str) -> pd.DataFrame:
     """Return the frames of one kind, of all runs that have one; without any row, an empty frame with the labels."""
-    files = [(record, record.path / "evaluation" / f"{kind}.parquet") for record in done]
-    parts = [_add_labels(_read_parquet(file), record) for record, file in files if file.is_file()]
+    frames = ((record, read_frame(record.path, kind)) for record in done)
+    parts = [_add_labels(frame, record) for record, frame in frames if frame is not None]
     filled = [part for part in parts if len(part)]  # an empty part would change the types of columns
     if filled:
         return pd.concat(filled, ignore_index=True)
@@ -121,12 +126,3 @@ def _add_labels(frame: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
 def _epochs(record: RunRecord) -> pd.DataFrame:
     labels: dict[str, Any] = {name: getattr(record, name) for name in LABELS if name != "run"}
     return Run(record.path).curves(record.run).assign(**labels, seed=record.seed)
-
-
-def _read_parquet(file: Path) -> pd.DataFrame:
-    try:
-        frame: pd.DataFrame = pd.read_parquet(file)
-    except (OSError, ValueError) as error:
-        advice = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
-        raise InputError(f"{file} must be a complete file of the run; {error}. {advice}") from error
-    return frame

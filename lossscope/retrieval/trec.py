@@ -17,6 +17,7 @@ from lossscope.core.types import Progress, Rows
 from lossscope.engine.tiled.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
+from lossscope.io.folder_lock import lock_folder
 
 from .per_query import require_unique
 
@@ -55,6 +56,19 @@ def write_run_files(
         raise InputError(f"{folder} must be a folder for run files; it is a file. Choose another name")
     name = embedded.name
     ids = Pair(_escape_ids("image", embedded.image_ids, name), _escape_ids("caption", embedded.caption_ids, name))
+    with lock_folder(folder):
+        return _write_files(embedded, folder, ids, top, tag, progress)
+
+
+def _write_files(
+    embedded: SplitEmbeddings,
+    folder: Path,
+    ids: Pair[list[str]],
+    top: int | None,
+    tag: str,
+    progress: Progress | None,
+) -> list[Path]:
+    """Write the files of both directions into a folder that is locked."""
     files: list[Path] = []
     for direction, queries, documents in (("i2t", ids.i2t, ids.t2i), ("t2i", ids.t2i, ids.i2t)):
         files += [folder / f"{direction}.run", folder / f"{direction}.qrels"]

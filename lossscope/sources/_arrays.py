@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import io
+import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.arrays import open_npy, read_npy, read_npz
 from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
+from lossscope.io.parquet_tables import read_parquet
+from lossscope.io.reading import naming, reading
+from lossscope.io.text_files import read_utf8
 
 NAMES = ("images", "captions", "similarity")
+_TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
 _INDICES = (".faiss", ".index")
+_FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
 _LARGE = 1 << 30  # bytes from which shards are concatenated on disk instead of in memory
 
 
 def read_rows(path: Path) -> Any:
     """Read whole numbers of a .npy file, or of a text with one a line. Raises InputError for anything else."""
-    try:
-        if require_file(path).suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        return np.loadtxt(path, dtype=np.int64, ndmin=1)
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} must be a .npy file or a text with one whole number per caption; {error}") from error
+    what = "a .npy file or a text with one whole number per caption"
+    if require_file(path).suffix == ".npy":
+        with naming(path, what):
+            return read_npy(path)
+    with reading(path, what, "Write it again"):
+        text = read_utf8(path)
+        return np.loadtxt(io.StringIO(text), dtype=np.int64, ndmin=1) if text.strip() else np.zeros(0, np.int64)
 
 
 def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], str]:
@@ -41,18 +47,9 @@ def read_arrays(path: Path, cache: Path | None = None) -> tuple[dict[str, Any], 
     """
     if path.is_dir():
         return _read_folder(path, cache)
-    require_file(path)
-    if path.suffix == ".safetensors":
+    if require_file(path).suffix == ".safetensors":
         return dict(read_safetensors(path)), fingerprint(path)
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} must be a whole .npz file; it is no zip archive, or cut off. Write it again")
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}, fingerprint(path)
-    except ValueError as error:
-        raise InputError(f"arrays of {path} must be plain numbers or texts, not pickled objects; {error}") from error
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError) as error:
-        raise InputError(f"{path} must be a whole .npz file; {error}. Write it again") from error
+    return dict(read_npz(path)), fingerprint(path)
 
 
 def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
@@ -65,33 +62,26 @@ def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
             arrays[name] = _read_flat_index(indices[0])
             files_read.append(indices[0])
         elif files:
-            try:
-                arrays[name] = _concatenate(files, cache)
-            except (ValueError, OSError, EOFError) as error:
-                raise InputError(
-                    f"shards {files[0].name}.. of {path} must be .npy arrays of one width; {error}"
-                ) from error
+            arrays[name] = _concatenate(files, cache)
             files_read += files
     table = path / "metadata.parquet"
-    if table.is_file():
-        try:
-            columns = pd.read_parquet(table)
-        except (ValueError, OSError) as error:
-            raise InputError(f"{table} must be a whole parquet file; {error}") from error
-        names = [name for name in ("caption_image", "image_id", "caption_id", "caption") if name in columns]
-        arrays.update({name: columns[name].to_numpy() for name in names})
+    if table.exists():
+        columns = read_parquet(table, complete=_TABLE, advice="Write it again")
+        arrays.update({name: columns[name].to_numpy() for name in _TABLE if name in columns})
         files_read.append(table)
     return arrays, fingerprint_of(*(fingerprint(file) for file in files_read))
 
 
 def _concatenate(files: list[Path], cache: Path | None) -> Any:
     """Return the rows of all shards, memory-mapped; several large shards are concatenated into a file of the cache."""
-    parts = [np.load(file, mmap_mode="c", allow_pickle=False) for file in files]
+    parts = [open_npy(file, "c") for file in files]
+    _require_one_width(files, parts)
     if len(parts) == 1:
         return parts[0]
     shape, dtype = (sum(len(part) for part in parts), *parts[0].shape[1:]), np.result_type(*parts)
     if cache is None or np.prod(shape) * dtype.itemsize < _LARGE:
-        return np.concatenate(parts)
+        with reading(files[0].parent, "a folder of shards that fit together"):
+            return np.concatenate(parts)
     cached = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
     if not cached.is_file():
         cache.mkdir(parents=True, exist_ok=True)
@@ -102,7 +92,17 @@ def _concatenate(files: list[Path], cache: Path | None) -> Any:
                 whole[start : start + len(part)] = part
                 start += len(part)
             whole.flush()
-    return np.load(cached, mmap_mode="c", allow_pickle=False)
+    return open_npy(cached, "c")
+
+
+def _require_one_width(files: list[Path], parts: list[npt.NDArray[Any]]) -> None:
+    """Raise InputError, naming the first that differs, unless shards are rows of numbers of one width."""
+    for file, part in zip(files, parts, strict=True):
+        if part.ndim < 1 or part.dtype.kind not in "fiu" or part.shape[1:] != parts[0].shape[1:]:
+            raise InputError(
+                f"shards {files[0].name}.. of {file.parent} must be .npy arrays of one width; {file.name} holds "
+                f"{part.dtype} {part.shape}, and {files[0].name} {parts[0].dtype} {parts[0].shape}"
+            )
 
 
 def is_folder_of_arrays(path: Path) -> bool:
@@ -117,6 +117,7 @@ def _read_flat_index(path: Path) -> npt.NDArray[np.float32]:
         import faiss
     except ImportError as error:
         raise InputError(f"{path} needs faiss to be read; install lossscope[faiss]") from error
+    _require_flat_size(path)
     try:
         index = faiss.read_index(str(path))
     except RuntimeError as error:
@@ -127,3 +128,15 @@ def _read_flat_index(path: Path) -> npt.NDArray[np.float32]:
         )
     vectors: npt.NDArray[np.float32] = index.reconstruct_n(0, index.ntotal)
     return vectors
+
+
+def _require_flat_size(path: Path) -> None:
+    """Raise InputError when a flat index states more vectors than its file holds."""
+    with open(require_file(path), "rb") as file:
+        head = file.read(16)
+    if head[:4] not in _FLAT:
+        return
+    width, vectors = struct.unpack("<iq", head[4:].ljust(12, b"\0"))
+    if width < 1 or vectors < 0 or 4 * width * vectors > path.stat().st_size:
+        stated = f"{vectors} vectors of {width} numbers"
+        raise InputError(f"{path} must be a whole FAISS index; it states {stated}, which it does not hold")

@@ -12,8 +12,9 @@ from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder, encoder_spec
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
-from lossscope.registry import build, require_trusted
+from lossscope.registry import build
 
 from ._inputs import input_keys
 from ._released import notices_of_released, words_key
@@ -49,7 +50,7 @@ def embed_checkpoint(
     Raises:
         InputError: data and model do not fit, or the data set is not known.
     """
-    require_trusted(request.data or checkpoint.data, request.trust_code)
+    require_trusted((request.data or checkpoint.data, checkpoint.encoder), path)
     if request.encoder:
         checkpoint = checkpoint.with_encoder(request.encoder)
         origin = fingerprint_of(origin, checkpoint.encoder)

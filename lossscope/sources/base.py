@@ -11,6 +11,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.shipped import require_source
+from lossscope.io.trusted_code import trust
 from lossscope.registry import load as load_class
 from lossscope.registry import names
 
@@ -65,4 +66,5 @@ def load(path: Path | str, **options: Any) -> SplitEmbeddings:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"options of a source must be of {', '.join(known)}; got {name!r}{hint}")
-    return find_source(path).read(Request(**options))  # type: ignore[no-any-return]
+    with trust(every=bool(options.get("trust_code"))):
+        return find_source(path).read(Request(**options))  # type: ignore[no-any-return]

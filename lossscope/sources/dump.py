@@ -25,6 +25,7 @@ from .base import Request
 from .checkpoints.embed import cache_folder
 from .checkpoints.schema import is_safetensors_checkpoint
 
+_LARGEST_SIMILARITY = 1e12
 _LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
@@ -87,13 +88,14 @@ class Dump:
                 raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
             notices += _beyond_cosines(similarity, self.path)
             n, m = similarity.shape
+        caption_image = _caption_image(arrays, n, m, self.path, notices, warnings)
         image_ids = _ids(arrays, "image_id", n, self.path)
         return SplitEmbeddings(
             name=str(self.path),
             images=images,
             captions=captions,
             similarity=similarity,
-            caption_image=_caption_image(arrays, n, m, self.path, notices, warnings),
+            caption_image=caption_image,
             image_ids=image_ids,
             caption_ids=_ids(arrays, "caption_id", m, self.path),
             fingerprint=origin,
@@ -112,6 +114,11 @@ def _beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
     largest = float(similarity.abs().max()) if similarity.numel() else 0.0
     if largest <= _LARGEST_COSINE:
         return []
+    if largest > _LARGEST_SIMILARITY:
+        raise InputError(
+            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, beyond which no loss is computed; one is "
+            f"{largest:.3g}. Write cosines"
+        )
     return [
         f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
         "the temperature, write the cosines: tau, margins and eps are of them"
@@ -166,11 +173,18 @@ def _is_float(array: Any) -> bool:
     return isinstance(array, Tensor) and array.is_floating_point()
 
 
+def _column(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
+    """Return the values of an array of one dimension. Raises InputError for any other."""
+    array = arrays[name]
+    if array.ndim != 1:
+        raise InputError(f"{name} of {path} must be a list; got {array.dtype} {tuple(array.shape)}")
+    return list(array.tolist())
+
+
 def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
-    array = arrays.get(name)
-    if array is None:
+    if name not in arrays:
         return [str(i) for i in range(n)]
-    ids = [str(i) for i in np.asarray(array).tolist()]
+    ids = [str(i) for i in _column(arrays, name, path)]
     if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
         first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
         return [first.get(row, str(row)) for row in range(n)]
@@ -180,10 +194,9 @@ def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
 
 
 def _texts(arrays: dict[str, Any], m: int, path: Path) -> list[str] | None:
-    array = arrays.get("caption")
-    if array is None:
+    if "caption" not in arrays:
         return None
-    texts = [str(text) for text in np.asarray(array).tolist()]
+    texts = [str(text) for text in _column(arrays, "caption", path)]
     if len(texts) != m:
         raise InputError(f"caption of {path} must have {m} entries; got {len(texts)}")
     return texts

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.io.files import fingerprint
+from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.shipped import name_of_source
+from lossscope.io.trusted_code import is_trusted
 from lossscope.registry import build, load, uses_file
 from lossscope.spec import Spec
 
@@ -38,7 +39,8 @@ class Own:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
         objective = _objective(checkpoint, path)
-        embedded = embed_checkpoint(checkpoint, path, fingerprint(path), objective, request, name_of_source(self.path))
+        origin = fingerprint_of(*sorted(checkpoint.digests.values())) if checkpoint.digests else fingerprint(path)
+        embedded = embed_checkpoint(checkpoint, path, origin, objective, request, name_of_source(self.path))
         return replace(embedded, warnings=_warnings(checkpoint, request))
 
 
@@ -47,7 +49,7 @@ def _warnings(checkpoint: Checkpoint, request: Request) -> tuple[str, ...]:
     warmup = checkpoint.training.get("warmup", 0)
     if not checkpoint.objective or not 0 < checkpoint.epoch <= warmup:
         return ()
-    if uses_file(checkpoint.objective) and not request.trust_code:
+    if not is_trusted(checkpoint.objective):
         return ()  # its warm-up is known from its code only
     first = build("objectives", checkpoint.objective).warmup
     if first is None:

@@ -12,8 +12,9 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings, unit_rows
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.files import fingerprint, fingerprint_of, require_file
 from lossscope.io.json_files import read_json
+from lossscope.io.reading import reading, shorten_message
 from lossscope.registry import build, load
 
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
@@ -42,6 +43,7 @@ class SentenceTransformersFolder:
         return path.is_dir() and (path / "modules.json").is_file()
 
     def read(self, request: Request) -> SplitEmbeddings:
+        self._require_ordinary_files()
         modules = read_modules(self.path)
         first_module = self.path / modules[0]["path"]
         if _has_vision_tower(first_module):
@@ -85,18 +87,27 @@ class SentenceTransformersFolder:
             folder = str(self.path)
             model = SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
         except Exception as error:  # a damaged folder can raise anything; code in it is refused
-            raise InputError(f"{self.path} must be a whole sentence-transformers folder; {error}") from error
+            raise InputError(
+                f"{self.path} must be a whole sentence-transformers folder; {shorten_message(error)}"
+            ) from error
         parts = []
         for start in range(0, len(captions), request.batch_size):
             part = captions[start : start + request.batch_size]
-            parts.append(model.encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
+            with reading(self.path, "a folder that sentence-transformers can run"):
+                parts.append(model.encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
             if request.progress:
                 request.progress("encoding captions", start + len(part), len(captions))
         return torch.cat(parts).clone()
 
+    def _require_ordinary_files(self) -> None:
+        """Raise InputError for a pipe or a device in the folder, on which the library would wait without end."""
+        for file in self.path.rglob("*"):
+            if not file.is_dir():
+                require_file(file)
+
     def _files(self) -> list[str]:
         kinds = (".json", ".safetensors", ".bin", ".txt")
-        return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds]
+        return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds and file.is_file()]
 
 
 def _has_vision_tower(folder: Path) -> bool:

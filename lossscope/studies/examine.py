@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,20 +18,22 @@ from lossscope.datasets.base import Split
 from lossscope.engine.eps_curves import eps_curves
 from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
-from lossscope.io.files import fingerprint, write_atomically, write_text
+from lossscope.io.evaluation_folder import SCHEMA, evaluated_checkpoint, evaluation_state, is_done, write_evaluation
+from lossscope.io.files import fingerprint
+from lossscope.io.folder_lock import lock_folder
 from lossscope.io.frames import SUMMARY, Frame, join
-from lossscope.io.json_files import read_json
 from lossscope.io.python_files import plugin_fingerprints, plugins_entry
 from lossscope.io.run_folder import Run
+from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
-from lossscope.registry import build, expand, require_trusted, spec_of
+from lossscope.registry import build, expand, spec_of
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe
 
-from .evaluation import SCHEMA, evaluation_state, is_done
 from .study_file import ExamineConfig
 
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
@@ -41,7 +45,6 @@ def examine(
     device: str = "cpu",
     progress: Progress | None = None,
     pictures: str | None = None,
-    trust_code: bool = False,
     data: str | None = None,
 ) -> Path:
     """Evaluate the run's best checkpoint, unless that was done; return the folder `evaluation` of the run.
@@ -58,21 +61,45 @@ def examine(
         device: of the encoder.
         progress: called with (label, done, of).
         pictures: data set that the features were made of, whose truth is recorded where it is known.
-        trust_code: import Python files that the run names.
         data: spec to read items from instead of the run's own, where files were moved.
     """
     out = run.path / "evaluation"
     recipe = read_recipe(run.config)
     plugins = plugin_fingerprints((recipe.objective, *config.probes, config.what_if))
     wanted = {"schema": SCHEMA, "config": _plain(config), "checkpoint": fingerprint(run.best)}
-    if is_done(out, wanted, plugins):
+    if is_done(run.path, wanted, plugins):
         return out
-    options: dict[str, Any] = {"device": device, "progress": progress, "cache": False, "trust_code": trust_code}
+    options: dict[str, Any] = {"device": device, "progress": progress, "cache": False}
     options |= {"data": data} if data else {}
     processes = process_group()
+    with lock_folder(out) if processes.main else nullcontext():
+        _evaluate(run, config, recipe, pictures, {**wanted, **plugins_entry(plugins)}, options)
+    processes.barrier()
+    return out
+
+
+def _evaluate(
+    run: Run,
+    config: ExamineConfig,
+    recipe: Recipe,
+    pictures: str | None,
+    manifest: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> None:
+    """Compute and write everything, in a folder that is locked.
+
+    Args:
+        run: a trained run.
+        config: what is computed.
+        recipe: of the run.
+        pictures: data set that the features were made of.
+        manifest: what is written when all is done.
+        options: how sources are read.
+    """
+    out, processes, progress = run.path / "evaluation", process_group(), options["progress"]
     train = load(run.path, split=config.split, **options)
     objective = str(train.objective)
-    require_trusted(objective, trust_code)
+    require_trusted([objective], run.path)
     size = config.batch_size or recipe.batch_size
     sweep = Sweep(
         (objective,),
@@ -98,29 +125,15 @@ def examine(
             frames["curves"] = eps_curves(result.batches)
         if train.pair_scorer is None and any(spec.partition(":")[0] == "hubness" for spec in config.probes):
             frames["hardest_negative_counts"] = _counts(train, config.batch_size or _BATCH, recipe.seed)
-        _remove_old(out)
-        for name, numbers in frames.items():
-            if numbers is not None:
-                _write(out / f"{name}.parquet", numbers)
-        write_text(
-            out / "manifest.json",
-            json.dumps({**wanted, **plugins_entry(plugins), "versions": versions()}, indent=1) + "\n",
-        )
-    processes.barrier()
-    return out
+        of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
+        write_evaluation(run.path, of_run, {**manifest, "versions": versions()})
 
 
 def is_current(run: Run) -> bool:
     """Return whether the run's folder has an evaluation by this version of its best checkpoint, of whatever config."""
     if evaluation_state(run.path) is not None:
         return False
-    return bool(read_json(run.path / "evaluation" / "manifest.json").get("checkpoint") == fingerprint(run.best))
-
-
-def _remove_old(out: Path) -> None:
-    """Remove an earlier evaluation, the manifest that vouches for it first."""
-    for file in (out / "manifest.json", *out.glob("*.parquet")):
-        file.unlink(missing_ok=True)
+    return evaluated_checkpoint(run.path) == fingerprint(run.best)
 
 
 def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Frame | None:
@@ -131,8 +144,10 @@ def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Fram
     of_sweep = {"name": "examine", "origin": train.fingerprint, **asdict(sweep), **plugins_entry(plugins)}
     command = json.loads(json.dumps(of_sweep))
     if (path / "manifest.json").is_file() and Frame(path).manifest()["command"] != command:
-        for part in path.iterdir():
-            part.unlink()
+        with lock_folder(path):
+            for part in (*path.glob("*.parquet"), path / "manifest.json"):
+                part.unlink()
+            return Frame.open(path, command)
     return Frame.open(path, command)
 
 
@@ -195,8 +210,3 @@ def _splits(rows: pd.DataFrame, config: ExamineConfig) -> list[str]:
 def _plain(config: ExamineConfig) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(asdict(config)))
     return plain
-
-
-def _write(path: Path, rows: pd.DataFrame) -> None:
-    with write_atomically(path) as part:
-        rows.to_parquet(part, index=False)

@@ -12,8 +12,10 @@ from lossscope.core.types import Progress
 from lossscope.engine.weight_fields import PAIRS, TRIPLETS, fields, goal_specs, pair_curves, weight_field
 from lossscope.errors import InputError
 from lossscope.io.decode import read_toml
+from lossscope.io.remembered_trust import remembered_trust
 from lossscope.io.run_folder import Run
-from lossscope.registry import build, require_trusted, short_spec
+from lossscope.io.trusted_code import TrustedCode, require_trusted, trust
+from lossscope.registry import build, short_spec
 from lossscope.report.build import Diagrams, require_writable, write_report
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
@@ -58,17 +60,22 @@ def report(
             `out` cannot be written; nothing is written then.
     """
     require_writable(out)
-    for place, path in enumerate(paths):
-        if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
-            examine(Run(path), config or ExamineConfig(), device, progress, trust_code=trust_code)
-        if progress:
-            progress("reading", place + 1, len(paths))
-    results = read_runs(paths, labels)
-    configs = [Study.open(path).grid.report for path in paths if _is_study(path)]
-    for spec in (*results.runs["spec"], *(spec for one in configs for spec in one.objectives)):
-        require_trusted(str(spec), trust_code)  # the objectives, which are drawn; data and models are not built
-    command = "lossscope report " + " ".join(path.name for path in paths)
-    return write_report(results, diagrams(results, configs), out, title, command, resamples, choice)
+    remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
+    with trust(every=trust_code, more=remembered):
+        for place, path in enumerate(paths):
+            if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
+                examine(Run(path), config or ExamineConfig(), device, progress)
+            if progress:
+                progress("reading", place + 1, len(paths))
+        results = read_runs(paths, labels)
+        configs = {path: Study.open(path).grid.report for path in paths if _is_study(path)}
+        for path, own in configs.items():
+            require_trusted(own.objectives, path / "study.json")
+        for row in results.runs.to_dict("records"):  # objectives are drawn; data and models are not built
+            require_trusted([row["spec"]], f"run {row['run']}")
+        command = "lossscope report " + " ".join(path.name for path in paths)
+        drawn = diagrams(results, list(configs.values()))
+        return write_report(results, drawn, out, title, command, resamples, choice)
 
 
 def read_runs(paths: Sequence[Path], labels: Sequence[str] = ()) -> Results:

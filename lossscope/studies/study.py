@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import filelock
-
 from lossscope.core.interrupts import stop_on_signals
 from lossscope.core.types import Progress
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.decode import decode
+from lossscope.io.evaluation_folder import evaluation_state
 from lossscope.io.files import write_text
+from lossscope.io.folder_lock import has_content, is_locked, lock_folder
 from lossscope.io.json_files import read_json
+from lossscope.io.remembered_trust import remember_trust, remembered_trust
+from lossscope.io.trusted_code import plugin_files, require_trusted, trust
 from lossscope.training.recipe import Recipe
 
-from .evaluation import evaluation_state
 from .launchers.base import Job, Launcher
 from .study_file import ExamineConfig, ReportConfig, StudyGrid, StudyRun
 
@@ -43,7 +44,7 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class Study:
-    """`study.json` (every run's choices) and `runs/KEY/`: run.json, run/, status.json, log.txt, lock."""
+    """`study.json` (every run's choices) and `runs/KEY/`: run.json, run/, status.json, log.txt."""
 
     path: Path
     grid: StudyGrid
@@ -55,10 +56,17 @@ class Study:
         Raises InputError when the folder holds something else, or a run that was begun with other choices.
         """
         study = cls(path, grid)
-        if path.exists() and (not path.is_dir() or (any(path.iterdir()) and not (path / "study.json").is_file())):
+        if has_content(path) and not (path / "study.json").is_file():
             raise InputError(f"{path} must be new, empty, or a study; it is something else. Choose another --out")
+        with lock_folder(path):
+            study._write()
+        return study
+
+    def _write(self) -> None:
+        """Write study.json and every run.json, in a folder that is locked."""
+        study, path, grid = self, self.path, self.grid
         if (path / "study.json").is_file():
-            _ = cls.open(path)  # refuses one of another version
+            _ = Study.open(path)  # refuses one of another version
         for run in grid.runs:
             file = study.folder(run) / "run.json"
             before = read_run(file.parent)[0] if file.is_file() else run
@@ -73,7 +81,6 @@ class Study:
         for run in grid.runs:
             document = {"run": _plain(run), "examine": _plain(grid.examine)}
             write_text(study.folder(run) / "run.json", _text(document))
-        return study
 
     @classmethod
     def open(cls, path: Path | str) -> Study:
@@ -111,6 +118,16 @@ class Study:
         """Return the status of every run, in order."""
         return [self.status(run) for run in self.grid.runs]
 
+    @contextlib.contextmanager
+    def trusted(self) -> Iterator[str | None]:
+        """Trust, until the block ends, what was trusted for this study before, and remember what is trusted now.
+
+        Yields why that cannot be remembered, or None. Raises InputError when the study names another Python file.
+        """
+        with trust(more=remembered_trust(self.path)):
+            require_trusted(self.grid.specs, self.path / "study.json")
+            yield remember_trust(self.path, self.grid.specs)
+
     def run(
         self,
         launcher: Launcher,
@@ -131,10 +148,11 @@ class Study:
             progress: called with (label, done, of).
 
         Raises:
-            InputError: another command runs the study.
+            InputError: another command runs the study, or it names a Python file that is not trusted.
             Interrupted: after SIGINT or SIGTERM; runs under way keep what they have, and the same call resumes them.
         """
-        with self._run_alone():
+        require_trusted(self.grid.specs, self.path / "study.json")
+        with lock_folder(self.path):
             return self._run(launcher, device, retry, on_line or (lambda _line: None), progress)
 
     def _run(
@@ -142,9 +160,6 @@ class Study:
     ) -> list[RunStatus]:
         over = {"done"} if retry else {"done", "failed"}
         todo = [one.run for one in self.statuses() if one.status not in over]
-        for run in todo:
-            if retry:
-                (self.folder(run) / "status.json").unlink(missing_ok=True)
         waiting = sorted(todo, key=lambda run: run.seed)
         jobs: dict[str, tuple[StudyRun, Job]] = {}
         total, finished = len(self.grid.runs), len(self.grid.runs) - len(todo)
@@ -152,7 +167,9 @@ class Study:
             while (waiting or jobs) and not stop:
                 while waiting and len(jobs) < launcher.at_once:
                     run = waiting.pop(0)
+                    (self.folder(run) / "status.json").unlink(missing_ok=True)
                     arguments = ["study", "worker", str(self.path.resolve()), run.key, "--device", device]
+                    arguments += self._trusted_files(run)
                     jobs[run.key] = run, launcher.start(arguments, self.folder(run) / "log.txt")
                 for run, job, code in list(_ended(jobs)):
                     del jobs[run.key]
@@ -166,29 +183,27 @@ class Study:
                 raise Interrupted(f"stopped with {finished} of {total} runs over; the same command resumes")
         return self.statuses()
 
-    def _final_status(self, run: StudyRun, code: int, last_line: str) -> RunStatus:
-        """What the worker wrote; of one that died before it could, that it died, and its last line."""
-        own = self.status(run)
-        if own.status in ("waiting", "running"):
-            cause = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-            write_status(self.folder(run), "failed", reason=f"{cause}: {last_line or 'it said nothing'}")
-            own = self.status(run)
-        return own
+    def _trusted_files(self, run: StudyRun) -> list[str]:
+        """Return the options that name the Python files that a worker may import: those trusted here."""
+        files = plugin_files((*run.specs, *self.grid.examine.specs))
+        return [word for file in files for word in ("--trusted-file", str(file.resolve()))]
 
-    @contextlib.contextmanager
-    def _run_alone(self) -> Iterator[None]:
-        """Let one `study run` at a time. Raises InputError when there is another."""
-        try:
-            with filelock.FileLock(self.path / "lock", timeout=0):
-                yield
-        except filelock.Timeout:
-            message = f"{self.path} must be run by one command at a time; another one is running it"
-            raise InputError(f"{message}. Wait for it, or look with `lossscope study status`") from None
+    def _final_status(self, run: StudyRun, code: int, last_line: str) -> RunStatus:
+        """What the worker wrote; of one that died before it could, that it died, and its last line.
+
+        One that a signal ended can be resumed, and is waiting; one that ended by itself has failed.
+        """
+        if not (self.folder(run) / "status.json").is_file():
+            signal = -code if code < 0 else code - 128  # as shells say it
+            cause = f"ended by signal {signal}" if signal > 0 else f"exit code {code}"
+            status: Literal["waiting", "failed"] = "waiting" if signal > 0 else "failed"
+            write_status(self.folder(run), status, reason=f"{cause}: {last_line or 'it said nothing'}")
+        return self.status(run)
 
 
 def write_status(
     folder: Path,
-    status: Literal["done", "failed"],
+    status: Literal["done", "failed", "waiting"],
     reason: str = "",
     examine: ExamineConfig | None = None,
     rsum: float | None = None,
@@ -198,8 +213,8 @@ def write_status(
 
     Args:
         folder: of the run in the study.
-        status: done or failed.
-        reason: why it failed.
+        status: done, failed, or waiting to be resumed.
+        reason: why it failed or waits.
         examine: what was computed of it, when it is done.
         rsum: of the test split.
         seconds: that training and examining took.
@@ -214,26 +229,6 @@ def read_run(folder: Path) -> tuple[StudyRun, ExamineConfig]:
         raise InputError(f"{folder} must be the folder of a study's run; it has no run.json")
     document = decode(_RunFile, read_json(file), str(file))
     return document.run, document.examine
-
-
-@contextlib.contextmanager
-def run_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run, waiting for whoever has it; it is released when the process ends, however it ends."""
-    with filelock.FileLock(folder / "lock"):
-        yield
-
-
-def is_locked(folder: Path) -> bool:
-    """Return whether a process holds the lock of a run."""
-    if not (folder / "lock").exists():
-        return False
-    try:
-        with filelock.FileLock(folder / "lock", timeout=0):
-            return False
-    except filelock.Timeout:
-        return True
-    except PermissionError:  # somebody else's study: whether it runs cannot be known
-        return False
 
 
 @dataclass(frozen=True)

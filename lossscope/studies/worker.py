@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
-
-from lossscope.core.distributed import process_group
+from lossscope.core.distributed import is_lost_process, process_group
+from lossscope.core.parent_process import end_with_parent
 from lossscope.core.types import Progress
 from lossscope.datasets.conversion.feature_extraction import Extraction
-from lossscope.errors import InputError, Interrupted
+from lossscope.errors import InputError, Interrupted, WriteError
+from lossscope.io.evaluation_folder import read_frame
+from lossscope.io.folder_lock import lock_folder
+from lossscope.io.folder_names import is_folder_name
+from lossscope.io.json_files import shorten
 from lossscope.io.run_folder import Run
+from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
 
 from .examine import examine
-from .study import Study, read_run, run_lock, write_status
+from .study import Study, read_run, write_status
 from .study_file import StudyRun
-
-PARENT = "LOSSSCOPE_PARENT"  # environment: the process that started this one, and with which it ends
 
 
 def work(study: Path, key: str, device: str = "cpu", progress: Progress | None = None) -> None:
     """Do what is left of a run and write its status. Of many processes each must call this.
 
-    Raises what training raises; Interrupted leaves the run to be resumed.
+    Raises what training raises, and InputError for a key that is none or a Python file that is not trusted;
+    Interrupted, a full disk and the loss of another process leave the run to be resumed.
 
     Args:
         study: folder of the study.
@@ -42,25 +42,28 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
         progress: called with (label, done, of).
     """
     end_with_parent()
+    if not is_folder_name(key):
+        raise InputError(f"key of a run must be the name of a folder in runs; got {shorten(key)}")
     folder, processes = study / "runs" / key, process_group()
     study_run, config = read_run(folder)
-    with run_lock(folder) if processes.main else nullcontext():
+    require_trusted((*study_run.specs, *config.specs), folder / "run.json")
+    with lock_folder(folder, wait=True) if processes.main else nullcontext():
         processes.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
         begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
         try:
             recipe = replace(study_run.recipe, data=data_of(study_run, study))
             run = _trained_run(recipe, folder / "run", device, progress)
-            # what was trained is what the study's own file names, plug-ins included
-            pictures = study_run.recipe.data
-            out = examine(run, config, device, progress, pictures, trust_code=True, data=recipe.data)
+            examine(run, config, device, progress, pictures=study_run.recipe.data, data=recipe.data)
         except (Interrupted, KeyboardInterrupt):
             raise
         except Exception as error:
-            if processes.main:
-                write_status(folder, "failed", _reason(error))
+            if processes.main and not is_lost_process(_reason(error)):
+                with suppress(WriteError):
+                    write_status(folder, "waiting" if isinstance(error, WriteError) else "failed", _reason(error))
             raise
         if processes.main:
-            rows = pd.read_parquet(out / "rows.parquet")
+            rows = read_frame(run.path, "rows")
+            assert rows is not None
             rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
             seconds = round(before + time.monotonic() - begun, 1)
             write_status(folder, "done", examine=config, rsum=rsum, seconds=seconds)
@@ -80,32 +83,6 @@ def data_of(run: StudyRun, study: Path) -> str:
     if run.features is None:
         return run.recipe.data
     return f'precomp:root="{_features_folder(study, run.recipe.data, run.features).resolve()}"'
-
-
-def end_with_parent(every: float = 2.0) -> None:
-    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is gone; look every few seconds."""
-    parent = os.environ.get(PARENT)
-    if parent is None or not parent.isdecimal():
-        return
-
-    def watch() -> None:
-        while _is_alive(int(parent)):
-            time.sleep(every)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _is_alive(process: int) -> bool:
-    """Whether there is such a process; one that is over and not yet waited for is none."""
-    try:
-        os.kill(process, 0)
-        state = Path(f"/proc/{process}/stat")
-        return not (state.is_file() and state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z")
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-    except PermissionError:
-        return True
 
 
 def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:

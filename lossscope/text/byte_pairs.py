@@ -9,6 +9,7 @@ from typing import Any
 
 from lossscope.errors import InputError
 from lossscope.io.files import require_file
+from lossscope.io.text_files import read_utf8
 
 MERGES_FILE = "bpe_simple_vocab_16e6.txt.gz"
 _ENDS = ("<|startoftext|>", "<|endoftext|>")
@@ -25,6 +26,8 @@ def build_from_folder(folder: Path, library: Any) -> str:
         folder: of the two files.
         library: tokenizers.
     """
+    for name in ("vocab.json", "merges.txt"):
+        read_utf8(folder / name)
     try:
         model = library.models.BPE.from_file(
             str(folder / "vocab.json"), str(folder / "merges.txt"), unk_token=_ENDS[1], end_of_word_suffix=_END_OF_WORD

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lossscope.errors import InputError
-from lossscope.io.files import require_file
+from lossscope.io.json_files import parse_json
+from lossscope.io.reading import naming, shorten_message
+from lossscope.io.text_files import read_utf8
 
 from .byte_pairs import MERGES_FILE, build_from_folder, build_from_merges
 from .caption_cleaning import CLEANINGS, clean
@@ -62,16 +64,16 @@ class Subwords:
         default_length = (
             stored_length if isinstance(stored_length, int) and 2 < stored_length < _MAX_MODEL_LENGTH else None
         )
-        if (folder / "tokenizer.json").is_file():
-            content = require_file(folder / "tokenizer.json").read_text(encoding="utf-8")
-            return cls(content, max_length or default_length, find_cleaning(settings, folder))
-        if (folder / "vocab.txt").is_file():
-            rows = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        if (folder / "tokenizer.json").exists():
+            content = read_utf8(folder / "tokenizer.json")
+            with naming(folder / "tokenizer.json"):
+                return cls(content, max_length or default_length, find_cleaning(settings, folder))
+        if (folder / "vocab.txt").exists():
+            rows = read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
             lower_case = lower if lower is not None else settings.get("do_lower_case", True) is True
-            return cls(
-                _build_wordpiece({word: row for row, word in enumerate(rows)}, lower_case),
-                max_length or default_length or 512,
-            )
+            with naming(folder / "vocab.txt"):
+                content = _build_wordpiece({word: row for row, word in enumerate(rows)}, lower_case)
+                return cls(content, max_length or default_length or 512)
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
             return cls(build_from_folder(folder, require_tokenizers()), max_length or default_length or _CLIP_LENGTH)
         if (folder / MERGES_FILE).is_file():
@@ -108,9 +110,9 @@ class Subwords:
     def from_json(cls, text: str) -> Subwords:
         """Return the tokeniser that `to_json` wrote. Raises InputError for anything else."""
         try:
-            stored = json.loads(text)
+            stored: Any = parse_json(text, "a stored tokeniser")
             content, max_length, cleaning = stored["tokeniser"], stored["max_length"], stored.get("cleaning", "")
-        except (ValueError, TypeError, KeyError) as error:
+        except (InputError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"a stored tokeniser must be JSON with tokeniser and max_length; got {error!r}") from error
         if not isinstance(content, str) or not (max_length is None or type(max_length) is int):
             raise InputError("a stored tokeniser must hold text, and a whole number or null as max_length")
@@ -149,7 +151,7 @@ class Subwords:
         try:
             tokeniser: Tokenizer = library.Tokenizer.from_str(self.content)
         except Exception as error:  # the library raises plain Exception
-            raise InputError(f"a tokeniser must be the tokenizers library's JSON; {error}") from error
+            raise InputError(f"a tokeniser must be the tokenizers library's JSON; {shorten_message(error)}") from error
         if self.cleaning in SPECIAL_WORDS:
             prepare_for_clip(tokeniser, library)
         tokeniser.no_padding()

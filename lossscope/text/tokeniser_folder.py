@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
+from lossscope.io.json_files import read_json_value
 
 _SIGLIP = ("SiglipTokenizer", "SiglipTokenizerFast")
 _USUAL_PADDING = {**dict.fromkeys(_SIGLIP, "</s>"), **dict.fromkeys(("GemmaTokenizer", "GemmaTokenizerFast"), "<pad>")}
@@ -15,12 +15,9 @@ _USUAL_PADDING = {**dict.fromkeys(_SIGLIP, "</s>"), **dict.fromkeys(("GemmaToken
 def read_settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, Any]:
     """Return a JSON file of a folder, {} when it has none. Raises InputError for a damaged one."""
     path = folder / name
-    if not path.is_file():
+    if not path.exists():
         return {}
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} must be a readable JSON file; {error}") from error
+    settings = read_json_value(path)
     return settings if isinstance(settings, dict) else {}
 
 
@@ -62,7 +59,8 @@ def _ids_of(content: dict[str, Any]) -> dict[str, int]:
     if isinstance(vocabulary, dict):
         ids = {token: number for token, number in vocabulary.items() if type(number) is int}
     elif isinstance(vocabulary, list):  # of unigrams: [token, log probability], in the order of the ids
-        ids = {row[0]: number for number, row in enumerate(vocabulary) if isinstance(row, list) and row}
+        rows = ((number, row[0]) for number, row in enumerate(vocabulary) if isinstance(row, list) and row)
+        ids = {token: number for number, token in rows if isinstance(token, str)}
     for token in added if isinstance(added, list) else ():
         if isinstance(token, dict) and type(token.get("id")) is int:
             ids[str(token.get("content"))] = token["id"]

@@ -13,8 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import read_json
+from lossscope.io.files import require_file
+from lossscope.io.json_files import read_json, shorten
+from lossscope.io.limits import require_bounded
 from lossscope.io.pickles.unpickler import read_stream
+from lossscope.io.reading import reading
 
 from .word_tokenisers import WORD_TOKENISERS, WordTokeniser, require_word_tokeniser, tokenise
 
@@ -136,7 +139,7 @@ def _words_by_id(word2idx: object, path: Path) -> tuple[str, ...]:
     by_id: dict[int, str] = {}
     for word, row in word2idx.items():
         if type(row) is not int:
-            raise InputError(f"ids of {path} must be whole numbers; got {row!r} for {word!r}")
+            raise InputError(f"ids of {path} must be whole numbers; got {shorten(row)} for {word!r}")
         if row in by_id:
             raise InputError(f"ids of {path} must be unique; got {row} for {by_id[row]!r} and for {word!r}")
         by_id[row] = word
@@ -150,24 +153,24 @@ def _require_inverse(words: tuple[str, ...], idx2word: object, idx: object, path
     """Raise InputError unless idx2word and idx are those of the words."""
     if not isinstance(idx2word, dict):
         raise InputError(f"idx2word of {path} must map ids to words; got {type(idx2word).__name__}")
+    if not all(type(row) in (int, str) for row in idx2word):
+        raise InputError(f"idx2word of {path} must map whole numbers to words; it maps other values")
     inverse = {str(row): word for row, word in idx2word.items()}
     for row, word in enumerate(words):
         if inverse.get(str(row)) != word:
-            got = f"{inverse.get(str(row))!r} for id {row}, which word2idx gives to {word!r}"
+            got = f"{shorten(inverse.get(str(row)))} for id {row}, which word2idx gives to {word!r}"
             raise InputError(f"idx2word of {path} must be the inverse of word2idx; got {got}")
     if len(inverse) != len(words) or type(idx) is not int or idx != len(words):
-        got = f"{idx!r} and {len(inverse)} words in idx2word"
+        got = f"{shorten(idx)} and {len(inverse)} words in idx2word"
         raise InputError(f"idx of {path} must be the number of words, {len(words)}; got {got}")
 
 
 def _read_pickle(path: Path) -> dict[str, Any]:
     vocabulary: type[Any] = type("Vocabulary", (), {})  # anew for each file, which can change none but its own
     known = {(module, "Vocabulary"): vocabulary for module in _MODULES}
-    try:
-        with open(path, "rb") as file:
-            content = read_stream(file, path, known, "no Python object but Vocabulary")
-    except OSError as error:
-        raise InputError(f"{path} must be a readable file; got {error.strerror}: check the path") from None
-    if type(content) is not vocabulary:
-        raise InputError(f"{path} must hold a Vocabulary; got {type(content).__name__}")
-    return dict(vars(content))
+    with reading(path, "a whole vocabulary"), open(require_file(path), "rb") as file:
+        content = read_stream(file, path, known, "no Python object but Vocabulary")
+        if type(content) is not vocabulary:
+            raise InputError(f"{path} must hold a Vocabulary; got {type(content).__name__}")
+        require_bounded(vars(content))
+        return dict(vars(content))

@@ -11,8 +11,10 @@ from torch import Tensor
 
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
+from lossscope.io.arrays import read_npz
 from lossscope.io.files import fingerprint, require_file
 from lossscope.io.python_files import plugin_fingerprints
+from lossscope.io.reading import naming
 from lossscope.objectives.base import Objective
 
 from .offline_candidates import HardCandidates, items_of
@@ -35,11 +37,9 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
         return {}
     if mode != "pairs":
         raise InputError("--info is of pairs; got images sampling. Take --sampling pairs")
-    try:
-        with np.load(require_file(recipe.info), allow_pickle=False) as file:
-            columns = {name: np.asarray(file[name]) for name in file.files}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{recipe.info} must be an .npz of number columns; {error}") from error
+    file = require_file(recipe.info)
+    with naming(file, "an .npz of number columns"):
+        columns = read_npz(file)
     names = objective.optional_info
     for name, column in columns.items():
         if name not in names:

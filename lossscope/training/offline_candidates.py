@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
-import safetensors.numpy
 import torch
 
 from lossscope.core.batches import Batch
@@ -17,7 +16,9 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress, Rows
 from lossscope.errors import InputError
 from lossscope.io.decode import decode
-from lossscope.io.files import fingerprint_of, read_safetensors, write_atomically, write_text
+from lossscope.io.files import fingerprint_of, read_safetensors, write_safetensors, write_text
+from lossscope.io.folder_lock import has_content, lock_folder
+from lossscope.io.json_files import read_json
 
 SCHEMA: Final = "lossscope.offline/1"
 _ROWS = 512  # items of a part
@@ -38,16 +39,15 @@ class HardCandidates:
         manifest = _read_manifest(folder)
         if manifest is None:
             raise InputError(f"{folder} must be a folder written by lossscope mine; it has no manifest.json of one")
-        parts = manifest.parts
-        missing = [name for name in parts if not (folder / name).is_file()]
-        if missing:
+        there = sum(1 for _ in folder.glob("*.safetensors"))
+        if there < manifest.part_count:
             raise InputError(
-                f"{folder} must be finished; {len(missing)} of {len(parts)} parts are missing. Run the same "
-                "lossscope mine again: it resumes"
+                f"{folder} must be finished; {manifest.part_count - there} of {manifest.part_count} parts are missing. "
+                "Run the same lossscope mine again: it resumes"
             )
         rows: dict[str, list[Rows]] = {"captions": [], "images": []}
-        for name in parts:
-            rows[name.partition("-")[0]].append(read_safetensors(folder / name)["rows"].numpy())
+        for name in manifest.parts:
+            rows[name.partition("-")[0]].append(_read_part(folder / name, manifest))
         captions, images = (np.concatenate(rows[side]) for side in ("captions", "images"))
         return cls(captions, images, manifest.items, manifest.source)
 
@@ -98,24 +98,28 @@ def mine_candidates(
     manifest = _Manifest(
         SCHEMA, embedded.name, embedded.fingerprint, items_of(embedded), n, m, min(top, m - most), min(top, n - 1)
     )
+    with lock_folder(folder):
+        _write_parts(embedded, folder, manifest, progress)
+    return HardCandidates.read(folder)
+
+
+def _write_parts(embedded: SplitEmbeddings, folder: Path, manifest: _Manifest, progress: Progress | None) -> None:
+    """Write the parts that a folder lacks. Raises InputError when it holds something else."""
     before = _read_manifest(folder)
     if before is not None and before != manifest:
         raise InputError(f"{folder} must be new or of this very ranking; it is another one. Choose another --out")
     if before is None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if has_content(folder):
             raise InputError(f"{folder} must be new or empty; it is not. Choose another --out")
-        folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "manifest.json", json.dumps(asdict(manifest), indent=1) + "\n")
     parts = manifest.parts
     for place, name in enumerate(parts):
         if not (folder / name).is_file():
             side, start = name.removesuffix(".safetensors").split("-")
             rows = _hardest(embedded, side, int(start), manifest)
-            with write_atomically(folder / name) as part:
-                safetensors.numpy.save_file({"rows": rows}, part)
+            write_safetensors(folder / name, {"rows": torch.from_numpy(rows)})
         if progress:
             progress("mining", place + 1, len(parts))
-    return HardCandidates.read(folder)
 
 
 def items_of(split: Any) -> str:
@@ -134,11 +138,28 @@ class _Manifest:
     top_captions: int  # candidates of each image
     top_images: int  # candidates of each caption
 
+    def __post_init__(self) -> None:
+        counts = (self.images, self.captions, self.top_captions, self.top_images)
+        if min(counts) < 1 or self.top_captions > self.captions or self.top_images > self.images:
+            raise InputError(f"a ranking must be of images, captions and as many candidates or fewer; got {counts}")
+
+    @property
+    def part_count(self) -> int:
+        """Number of the files."""
+        return -(-self.images // _ROWS) - (-self.captions // _ROWS)
+
     @property
     def parts(self) -> list[str]:
         """Names of the files: captions of images, then images of captions."""
         sides = (("captions", self.images), ("images", self.captions))
         return [f"{side}-{start:08d}.safetensors" for side, rows in sides for start in range(0, rows, _ROWS)]
+
+    def part_shape(self, name: str) -> tuple[tuple[int, int], int]:
+        """Return the shape of a part's rows, and the number that they are all below."""
+        side, start = name.removesuffix(".safetensors").split("-")
+        items, top = (self.images, self.top_captions) if side == "captions" else (self.captions, self.top_images)
+        others = self.captions if side == "captions" else self.images
+        return (min(_ROWS, items - int(start)), top), others
 
 
 @lru_cache(maxsize=2)
@@ -163,10 +184,25 @@ def _hardest(embedded: SplitEmbeddings, side: str, start: int, manifest: _Manife
     return others.topk(top, dim=1).indices.cpu().numpy().astype(np.int64)
 
 
+def _read_part(file: Path, manifest: _Manifest) -> Rows:
+    """Return the rows of a part. Raises InputError when they are not the numbers that the manifest states."""
+    content = read_safetensors(file)
+    shape, others = manifest.part_shape(file.name)
+    rows = content.get("rows")
+    if rows is None or tuple(rows.shape) != shape or rows.dtype is not torch.int64:
+        got = "none" if rows is None else f"{rows.dtype} {tuple(rows.shape)}"
+        raise InputError(f"{file} must hold rows, int64 {shape}, as the manifest states; got {got}. Rank again")
+    if int(rows.min()) < 0 or int(rows.max()) >= others:
+        raise InputError(f"rows of {file} must be from 0 to {others - 1}; got {int(rows.min())} to {int(rows.max())}")
+    return np.asarray(rows.numpy(), dtype=np.int64)
+
+
 def _read_manifest(folder: Path) -> _Manifest | None:
-    """The manifest, None where the folder has none of ours."""
+    """The manifest, None where the folder has none of ours. Raises InputError for a damaged one."""
     path = folder / "manifest.json"
-    try:
-        return decode(_Manifest, json.loads(path.read_text(encoding="utf-8")), str(path))
-    except (OSError, ValueError):
+    if not path.exists():
         return None
+    content = read_json(path)
+    if content.get("schema") != SCHEMA:
+        return None
+    return decode(_Manifest, content, str(path))

@@ -134,6 +134,11 @@ class Recipe:
         _one_of("precision", self.precision, typing.get_args(Precision))
 
     @property
+    def specs(self) -> tuple[str, str, str]:
+        """The specs of data, encoder and objective."""
+        return self.data, self.encoder, self.objective
+
+    @property
     def lr_factors(self) -> Mapping[str, float]:
         """Factor on lr of every named group of parameters."""
         return _named_numbers("lr-groups", self.lr_groups)

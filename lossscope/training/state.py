@@ -11,6 +11,7 @@ from torch import nn
 from lossscope.encoders.base import Encoder, require_fit
 from lossscope.encoders.types import fits_shape
 from lossscope.errors import InputError
+from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
 from lossscope.spec import Spec
@@ -47,12 +48,13 @@ def new_state(task: Task) -> TrainState:
     return _with_optimisers(task, task.encoder.build(task.train.images.shape, len(task.tokeniser)))
 
 
-def restore_state(task: Task, checkpoint: Checkpoint, path: Path, trust_code: bool) -> TrainState:
+def restore_state(task: Task, checkpoint: Checkpoint, path: Path) -> TrainState:
     """Restore model, optimisers and random states of a checkpoint, which was read from `path`.
 
     Raises InputError when it has no training state, or a damaged one.
     """
-    state = _with_optimisers(task, checkpoint.model(trust_code))
+    require_trusted([checkpoint.encoder], path)
+    state = _with_optimisers(task, checkpoint.model())
     if checkpoint.optimiser is None or checkpoint.rng is None:
         raise InputError(f"{path} must hold the optimiser's state; it is for probing only")
     try:

@@ -49,6 +49,7 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
     if is_best:
         checkpoint.without_training_state().save(run.best)
     run.append(run.metrics, [row])
+    run.sync()
     checkpoint.save(run.last)
     return row
 

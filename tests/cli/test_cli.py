@@ -443,7 +443,7 @@ BAD = [
     Bad("{train} --encoder vsepp:image=resnet18,weights=gone.pth", 1, "gone.pth must exist"),
     Bad("{train} --encoder bert", 2, "encoder must be one of bfan"),
     Bad("{train} --data scenes:size=8", 1, "scenes:size must be in 16..512; got 8"),
-    Bad("{train} --data karpathy:root=gone,name=x", 1, "gone/dataset_x.json must be a readable file"),
+    Bad("{train} --data karpathy:root=gone,name=x", 1, "gone/dataset_x.json must exist"),
     Bad("{train} --data precomp:root=gone", 1, "split of gone must be one of"),
     Bad("{train} --save-every 0", 2, "Invalid value for '--save-every'"),
     Bad("{train} --lr 1e30 --clip 0 --out diverged", 1, "training diverged"),
@@ -454,7 +454,7 @@ BAD = [
 @pytest.fixture
 def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
     """A folder with everything that can be wrong in it."""
-    stored = torch.load(ckpt, weights_only=True)
+    stored = {**torch.load(ckpt, weights_only=True), "version": 2, "digests": {}}
     (tmp_path / "text.pt").write_text("I am no checkpoint")
     (tmp_path / "empty.pt").touch()
     (tmp_path / "cut.pt").write_bytes(ckpt.read_bytes()[:5000])

@@ -68,7 +68,7 @@ def test_val_is_dev_and_dev_may_be_cut(tmp_path: Path) -> None:
         ("id_mapping.json", '{"70": 5}', "'70' of .*id_mapping.json must be text; got 5"),
         ("id_mapping.json", "[]", "must be an object"),
         ("images/sub/1.png", None, r"1\.png must be a picture file"),
-        ("id_mapping.json", None, "id_mapping.json must be a readable file"),
+        ("id_mapping.json", None, "id_mapping.json must exist"),
     ],
 )
 def test_malformed_files_are_refused(file: str, content: str | None, message: str, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_values_out_of_range_are_refused(fields: dict[str, int], message: str) -
 
 
 def test_a_missing_document_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"dataset_toy\.json must be a readable file; got No such file"):
+    with pytest.raises(InputError, match=r"dataset_toy\.json must exist; there is no such file"):
         Karpathy(tmp_path, "toy").splits()
 
 

@@ -326,7 +326,7 @@ def test_malformed_h5_files_are_refused(damage: Callable[[Path], Any], message: 
 
 
 def test_missing_lists_and_unknown_splits_and_options_are_refused(root: Path) -> None:
-    with pytest.raises(InputError, match=r"val_list_miech\.txt must be a readable file"):
+    with pytest.raises(InputError, match=r"val_list_miech\.txt must exist"):
         MSRVTT(root, lists="1k-b").split("test")
     with pytest.raises(InputError, match="split must be one of train, val, test; got 'dev'"):
         MSRVTT(root).split("dev")

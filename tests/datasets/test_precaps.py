@@ -72,7 +72,7 @@ def test_a_missing_split_or_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be one of train; got 'test'"):
         precaps(tmp_path).split("test")
     (tmp_path / "v.json").unlink()
-    with pytest.raises(InputError, match=r"v\.json must be a readable file"):
+    with pytest.raises(InputError, match=r"v\.json must exist"):
         precaps(tmp_path).split("train")
 
 

@@ -21,6 +21,7 @@ from lossscope.encoders.types import EncodedBatch, Items
 from lossscope.errors import InputError
 from lossscope.registry import build, names, spec_of
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, stored_shape, stored_tokens
+from lossscope.sources.checkpoints.sizes import require_possible_sizes
 from tests.encoders.examples import (
     EXAMPLES,
     LENGTHS,
@@ -362,3 +363,8 @@ def test_groups_and_weight_decay_are_of_its_own_parameters(example: Example, enc
         expected = {group: {n for n in named.values() if re.search(p, n)} for group, p in example.groups.items()}
         assert {group: set(members) for group, members in groups.items()} == expected
     assert all(isinstance(encoder.uses_weight_decay(name), bool) for name in named.values())
+
+
+def test_its_sizes_are_found_without_memory(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+    vocabulary_size = len(tokeniser(spec))
+    require_possible_sizes(spec, example.shape(spec), vocabulary_size, spec.stored_files(), encoder.state_dict())

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lossscope.studies.evaluation import SCHEMA, evaluation_state
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.evaluation_folder import SCHEMA, evaluation_state, read_frame, write_evaluation
 
 
 def test_only_an_evaluation_of_this_version_is_read(tmp_path: Path) -> None:
@@ -16,3 +20,23 @@ def test_only_an_evaluation_of_this_version_is_read(tmp_path: Path) -> None:
     assert evaluation_state(tmp_path) == "trained, but evaluated by another version of lossscope"
     manifest.write_text(json.dumps({"schema": SCHEMA}), encoding="utf-8")
     assert evaluation_state(tmp_path) is None
+
+
+def test_a_frame_that_changed_since_it_was_written_is_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"mean": [1.0, 2.0]})
+    write_evaluation(tmp_path, {"rows": rows, "curves": rows}, {"schema": SCHEMA})
+    pd.testing.assert_frame_equal(read_frame(tmp_path, "rows"), rows)  # type: ignore[arg-type]
+    assert read_frame(tmp_path, "what_if") is None
+    (rows * 2).to_parquet(tmp_path / "evaluation" / "rows.parquet", index=False)
+    with pytest.raises(InputError, match=r"rows\.parquet must be what was written; .* Remove its folder"):
+        read_frame(tmp_path, "rows")
+    (tmp_path / "evaluation" / "curves.parquet").unlink()
+    with pytest.raises(InputError, match=r"curves\.parquet must exist"):
+        read_frame(tmp_path, "curves")
+
+
+def test_writing_again_leaves_no_frame_of_before(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"mean": [1.0]})
+    write_evaluation(tmp_path, {"rows": rows, "curves": rows}, {"schema": SCHEMA})
+    write_evaluation(tmp_path, {"rows": rows}, {"schema": SCHEMA})
+    assert sorted(file.name for file in (tmp_path / "evaluation").iterdir()) == ["manifest.json", "rows.parquet"]

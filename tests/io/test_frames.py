@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
+from lossscope.io.files import fingerprint
 from lossscope.io.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
 
 COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
@@ -34,8 +35,9 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
     assert frame.read("query")["q"].tolist() == [1]
     assert frame.keys() == {"pairs-0", "pairs-2"}
     manifest = frame.manifest()
-    assert manifest["schema"] == "lossscope.frame/4"
-    assert manifest["parts"] == [{"key": "pairs-0", "rows": 2}, {"key": "pairs-2", "rows": 1}]
+    assert manifest["schema"] == "lossscope.frame/5"
+    assert [(part["key"], part["rows"]) for part in manifest["parts"]] == [("pairs-0", 2), ("pairs-2", 1)]
+    assert manifest["parts"][1]["part"] == fingerprint(frame.path / "part-00001.parquet")
     assert not manifest["done"]
     names = sorted(path.name for path in frame.path.iterdir())
     assert names == ["manifest.json", "part-00000.parquet", "part-00001.parquet", "query-00000.parquet"]
@@ -70,11 +72,19 @@ def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("", "with a readable manifest.json"),
-        ('{"schema": "loss', "with a readable manifest.json"),
-        ("[]", "must have the schema lossscope.frame/4; got None"),
+        ("", "must be whole JSON"),
+        ('{"schema": "loss', "must be whole JSON"),
+        ("[]", "must be an object"),
+        ("{}", "must have the schema lossscope.frame/5; got None"),
         ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
-        ('{"schema": "lossscope.frame/4"}', "must name the command and its parts"),
+        ('{"schema": "lossscope.frame/5"}', "must have the key 'command'"),
+        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [3]}', "a part of .* must be an object"),
+        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [{"key": "a", "rows": 1}]}', "the key 'part'"),
+        ('{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "a", "rows": -1}]}', "at least 0"),
+        (
+            '{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "", "rows": 1}, {"key": "", "rows": 1}]}',
+            "must have different keys",
+        ),
     ],
 )
 def test_a_damaged_manifest_is_refused(text: str, fragment: str, tmp_path: Path) -> None:
@@ -87,10 +97,34 @@ def test_a_missing_or_damaged_part_is_refused_by_name(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, COMMAND)
     frame.append(rows([1.0]), "pairs-0")
     (tmp_path / "part-00000.parquet").write_bytes(b"junk")
-    with pytest.raises(InputError, match=r"part-00000\.parquet must be a whole part"):
+    with pytest.raises(InputError, match=r"part-00000\.parquet must be what was written"):
         frame.read()
     (tmp_path / "part-00000.parquet").unlink()
-    with pytest.raises(InputError, match=r"part-00000\.parquet must be a whole part"):
+    with pytest.raises(InputError, match=r"part-00000\.parquet must exist"):
+        frame.read()
+
+
+def test_a_part_of_another_frame_is_refused(tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path / "a", COMMAND)
+    frame.append(rows([1.0, 2.0]), "pairs-0", queries=rows([1.0]))
+    other = Frame.open(tmp_path / "b", COMMAND)
+    other.append(rows([1.0, 3.0]), "pairs-0", queries=rows([2.0]))
+    for kind in ("part", "query"):
+        name = f"{kind}-00000.parquet"
+        (tmp_path / "a" / name).write_bytes((tmp_path / "b" / name).read_bytes())
+        with pytest.raises(InputError, match=f"{name} must be what was written"):
+            frame.read(kind)
+
+
+def test_a_frame_of_before_digests_is_read_and_its_rows_are_counted(tmp_path: Path) -> None:
+    frame = Frame.open(tmp_path, COMMAND)
+    frame.append(rows([1.0, 2.0]), "pairs-0")
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    older = {**manifest, "schema": "lossscope.frame/4", "parts": [{"key": "pairs-0", "rows": 2}]}
+    (tmp_path / "manifest.json").write_text(json.dumps(older), encoding="utf-8")
+    assert len(frame.read()) == 2
+    rows([1.0]).to_parquet(tmp_path / "part-00000.parquet")
+    with pytest.raises(InputError, match=r"must have the 2 rows that manifest\.json states; it has 1"):
         frame.read()
 
 

@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
+from lossscope.io.evaluation_folder import frames_of, read_frame, write_evaluation
 from lossscope.io.frames import SUMMARY
+from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
 from lossscope.report.results import FRAMES, LABELS, Results, RunRecord, read_results
 from lossscope.studies.examine import examine
@@ -93,26 +95,37 @@ def test_a_run_folder_is_named_by_its_folder_and_its_specs(run: Path) -> None:
     assert results.name == "1 run" and len(results.epochs)
 
 
+def frame_of(run: Path, name: str) -> pd.DataFrame:
+    frame = read_frame(run, name)
+    assert frame is not None
+    return frame
+
+
+def rewrite(run: Path, **changes: pd.DataFrame | None) -> None:
+    """Write frames of an evaluation anew, as if they had been computed so; None removes one."""
+    frames = {name: read_frame(run, name) for name in frames_of(run)} | changes
+    manifest = read_json(run / "evaluation" / "manifest.json")
+    write_evaluation(run, {name: frame for name, frame in frames.items() if frame is not None}, manifest)
+
+
 def test_frames_without_rows_stay_frames_with_labels(run: Path, tmp_path: Path) -> None:
     """pandas refuses to concatenate nothing: files of which none has a row are an empty frame."""
     folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
     for folder in folders:
-        file = folder / "evaluation" / "retrieval.parquet"
-        pd.read_parquet(file)[:0].to_parquet(folder / "evaluation" / "curves.parquet", index=False)
+        rewrite(folder, curves=frame_of(folder, "retrieval")[:0])
     records = [record(folder, seed=seed) for seed, folder in enumerate(folders)]
     curves = read_results(records).curves
     assert curves.empty and list(curves.columns[: len(LABELS)]) == list(LABELS) and "rank" in curves
-    (folders[1] / "evaluation" / "curves.parquet").unlink()
+    rewrite(folders[1], curves=None)
     assert read_results(records).curves.empty
 
 
 def test_one_empty_frame_leaves_the_rows_of_the_others(run: Path, tmp_path: Path) -> None:
     folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
-    file = folders[0] / "evaluation" / "retrieval.parquet"
-    pd.read_parquet(file)[:0].to_parquet(file, index=False)
+    rewrite(folders[0], retrieval=frame_of(folders[0], "retrieval")[:0])
     results = read_results([record(folder, seed=seed) for seed, folder in enumerate(folders)])
     assert set(results.retrieval["run"]) == {"b"}
-    assert len(results.retrieval) == len(pd.read_parquet(folders[1] / "evaluation" / "retrieval.parquet"))
+    assert len(results.retrieval) == len(frame_of(folders[1], "retrieval"))
 
 
 def test_studies_and_run_folders_can_be_read_together(tiny_study: Path, run: Path) -> None:
@@ -195,7 +208,7 @@ def test_two_runs_of_one_name_are_refused(tiny_study: Path, run: Path, tmp_path:
 def test_a_damaged_file_is_named(study: Path, kind: str) -> None:
     file = run_folders(study)[1] / "run" / "evaluation" / f"{kind}.parquet"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(InputError, match=rf"{kind}\.parquet must be a complete file of the run; .* Remove its folder"):
+    with pytest.raises(InputError, match=rf"{kind}\.parquet must be what was written; .* Remove its folder"):
         read_runs([study])
 
 

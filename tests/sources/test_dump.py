@@ -248,7 +248,7 @@ def test_damaged_shards_and_tables_are_refused_by_name(content: bytes, tmp_path:
         load(home)
     (home / "metadata.parquet").write_bytes(whole)
     (home / "images-001.npy").write_bytes(content)
-    with pytest.raises(InputError, match=r"shards images-000\.npy\.\. of "):
+    with pytest.raises(InputError, match=r"images-001\.npy must be a whole \.npy file"):
         load(home)
 
 
@@ -293,3 +293,20 @@ def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_p
     np.testing.assert_allclose(embedded.images.numpy(), unit(N, 0), rtol=1e-5)
     np.testing.assert_allclose(embedded.captions.numpy(), unit(M, 1), rtol=1e-5)
     assert [notice[:8] for notice in embedded.notices] == ["4 of 6 r", "12 of 12"]
+
+
+@pytest.mark.parametrize("name", ["image_id", "caption_id", "caption", "caption_image", "images"])
+def test_an_array_of_no_dimension_is_refused_by_name(name: str, tmp_path: Path) -> None:
+    rows = np.eye(4, dtype=np.float32)
+    held: dict[str, Any] = {"images": rows, "captions": rows, "caption_image": np.arange(4), name: np.array(2)}
+    np.savez(tmp_path / "a.npz", **held)
+    with pytest.raises(InputError, match=rf"{name} of .*a\.npz must be"):
+        load(tmp_path / "a.npz")
+
+
+def test_a_table_of_captions_with_missing_values_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", np.eye(2, dtype=np.float32))
+    np.save(tmp_path / "captions.npy", np.eye(2, dtype=np.float32))
+    pd.DataFrame({"caption_image": [0, None]}).to_parquet(tmp_path / "metadata.parquet")
+    with pytest.raises(InputError, match=r"caption_image of .* must have a value in every row; row 1 has none"):
+        load(tmp_path)

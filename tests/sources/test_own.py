@@ -60,7 +60,7 @@ def test_other_data_override_those_of_the_checkpoint(tiny_checkpoint: Path) -> N
 
 def test_data_that_changed_since_training_give_a_notice(tiny_checkpoint: Path, tmp_path: Path) -> None:
     content = torch.load(tiny_checkpoint, weights_only=True)
-    torch.save({**content, "data_fingerprint": "0" * 64}, tmp_path / "a.pt")
+    torch.save({**content, "version": 2, "digests": {}, "data_fingerprint": "0" * 64}, tmp_path / "a.pt")
     assert "differ from those the checkpoint was trained on" in load(tmp_path / "a.pt").notices[0]
 
 

@@ -189,21 +189,22 @@ def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run,
     assert not trace.exists()
 
 
+@pytest.mark.usefixtures("typed")
 def test_a_changed_file_of_the_objective_is_evaluated_anew(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     text = "import torch\n\ndef loss(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
     file.write_text(text)
     write_recipe(replace(read_recipe(run.config), objective=f"{file}:loss"), run.config)
     replace(Checkpoint.load(run.best), objective=f"{file}:loss").save(run.best)
-    examine(run, COCOS, trust_code=True)
+    examine(run, COCOS)
     before, when = rows_of(run), stamps(run)
-    examine(run, COCOS, trust_code=True)
+    examine(run, COCOS)
     assert stamps(run) == when
     file.write_text(text.replace("0.1", "0.5"))
-    examine(run, COCOS, trust_code=True)
+    examine(run, COCOS)
     counts = [rows[rows["statistic"] == "C_neg"]["mean"].iloc[0] for rows in (before, rows_of(run))]
     assert counts[1] > counts[0]
     file.unlink()
     when = stamps(run)
-    examine(run, COCOS, trust_code=True)
+    examine(run, COCOS)
     assert stamps(run) == when

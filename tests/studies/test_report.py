@@ -9,11 +9,14 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
+from lossscope.io.evaluation_folder import frames_of, read_frame, write_evaluation
+from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run
 from lossscope.report.build import gather, paper_tables, require_writable
 from lossscope.studies.examine import examine
@@ -47,8 +50,10 @@ def run_folders(study: Path) -> list[Path]:
 
 
 def rewrite(folder: Path, change: Callable[[pd.DataFrame], pd.DataFrame], kind: str = "rows") -> None:
-    file = folder / "run" / "evaluation" / f"{kind}.parquet"
-    change(pd.read_parquet(file)).to_parquet(file, index=False)
+    """Write a frame of an evaluation anew, as if it had been computed so."""
+    run = folder / "run"
+    frames: dict[str, Any] = {name: read_frame(run, name) for name in frames_of(run)}
+    write_evaluation(run, {**frames, kind: change(frames[kind])}, read_json(run / "evaluation" / "manifest.json"))
 
 
 def compile_latex(folder: Path) -> str:

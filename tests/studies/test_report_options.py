@@ -31,6 +31,7 @@ def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) 
         assert any("R@5" in heading for heading in next(csv.reader(file)))
 
 
+@pytest.mark.usefixtures("typed")
 def test_runs_of_a_loss_of_ones_own_are_reported_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(

@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
+from lossscope.io.folder_lock import is_locked, lock_folder
 from lossscope.studies.cost import estimate
 from lossscope.studies.launchers.base import last_line
 from lossscope.studies.report import read_runs
-from lossscope.studies.study import Study, is_locked, run_lock
+from lossscope.studies.study import Study
 from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import data_of, prepare, work
 
@@ -145,10 +146,22 @@ def test_a_run_that_fails_says_why_and_the_others_are_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_silently_is_a_failed_run(tmp_path: Path) -> None:
-    statuses = begin(tmp_path).run(InProcess(limit=3))
+def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) -> None:
+    """Its run counted as failed, and needed --retry-failed."""
+    study = begin(tmp_path)
+    statuses = study.run(InProcess(limit=3))
     assert [status.status for status in statuses].count("done") == 3
-    assert [status.reason for status in statuses if status.status == "failed"] == ["killed by signal 9: no memory left"]
+    assert [status.reason for status in statuses if status.status == "waiting"] == ["ended by signal 9: no memory left"]
+    assert [status.status for status in study.run(InProcess())] == ["done"] * 4
+
+
+def test_a_worker_that_ends_by_itself_without_a_word_has_failed(tmp_path: Path) -> None:
+    study = begin(tmp_path)
+    for code, status, cause in ((1, "failed", "exit code 1"), (137, "waiting", "ended by signal 9")):
+        run = study.grid.runs[0]
+        (study.folder(run) / "status.json").unlink(missing_ok=True)
+        own = study._final_status(run, code, "")
+        assert (own.status, own.reason) == (status, f"{cause}: it said nothing")
 
 
 @pytest.mark.slow
@@ -156,11 +169,12 @@ def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
     study = begin(tmp_path)
     folder = study.folder(study.grid.runs[0])
     assert not is_locked(folder)
-    with run_lock(folder):
-        code = "from pathlib import Path; from lossscope.studies.study import is_locked; "
+    with lock_folder(folder):
+        code = "from pathlib import Path; from lossscope.io.folder_lock import is_locked; "
         code += f"print(is_locked(Path({str(folder)!r})))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "True"
+        assert study.status(study.grid.runs[0]).status == "running"
     assert study.status(study.grid.runs[0]).status == "waiting"
 
 

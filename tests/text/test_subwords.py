@@ -143,7 +143,7 @@ def test_folders_without_a_tokeniser_or_with_a_damaged_one_are_refused(tmp_path:
     with pytest.raises(InputError, match=r"got none of \[CLS\], \[SEP\], \[MASK\]"):
         Subwords.from_folder(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(InputError, match=r"tokenizer_config.json must be a readable JSON file"):
+    with pytest.raises(InputError, match=r"tokenizer_config.json must be whole JSON"):
         Subwords.from_folder(tmp_path)
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "tokenizer.json").write_text("{}")

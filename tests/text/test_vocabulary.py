@@ -249,7 +249,7 @@ def test_fields_that_do_not_fit(change: dict[str, Any], message: str, tmp_path: 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for name in ("none.pkl", "none.json"):
-        with pytest.raises(InputError, match=f"{name} must be a readable file"):
+        with pytest.raises(InputError, match=f"{name} must exist"):
             read_vocabulary(tmp_path / name)
 
 

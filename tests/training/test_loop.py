@@ -259,7 +259,7 @@ def test_changed_choices_are_refused(change: tuple[str, str], tmp_path: Path) ->
 
 def test_a_last_checkpoint_that_is_damaged_or_foreign_is_named(tmp_path: Path) -> None:
     run = train(recipe(epochs=1), tmp_path / "run")
-    whole = torch.load(run.last, weights_only=True)
+    whole = {**torch.load(run.last, weights_only=True), "version": 2, "digests": {}}
     torch.save({**whole, "optimiser": None}, run.last)
     with pytest.raises(InputError, match="it is for probing only"):
         resume(run.path, epochs=2)
@@ -401,6 +401,7 @@ def test_the_loss_falls_and_retrieval_improves(tmp_path: Path) -> None:
     assert max(rsums[-2:]) > rsums[0] + 40
 
 
+@pytest.mark.usefixtures("typed")
 def test_a_changed_file_of_the_objective_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     text = "import torch\n\ndef loss(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"

@@ -133,3 +133,11 @@ def test_what_is_drawn_depends_on_seed_epoch_and_caption_alone(embedded: SplitEm
 
     assert drawn(one, 0) == drawn(two, 0)
     assert drawn(one, 0) != drawn(one, 1)
+
+
+def test_a_manifest_that_states_too_much_is_refused_at_once(tmp_path: Path) -> None:
+    stated = {"schema": "lossscope.offline/1", "source": "a", "origin": "b", "items": "c", "images": 10**15}
+    counts = {"captions": 10**15, "top_captions": 3, "top_images": 3}
+    (tmp_path / "manifest.json").write_text(json.dumps({**stated, **counts}), encoding="utf-8")
+    with pytest.raises(InputError, match="must be finished"):
+        HardCandidates.read(tmp_path)

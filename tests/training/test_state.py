@@ -175,7 +175,7 @@ def test_a_run_begun_before_a_choice_existed_goes_on(tmp_path: Path) -> None:
     stored = torch.load(run.last, weights_only=True)
     for name in ("optimiser", "weight_decay", "schedule", "lr_groups", "steps", "select_by"):
         del stored["training"][name]
-    torch.save(stored, run.last)
+    torch.save({**stored, "version": 2, "digests": {}}, run.last)
     assert Checkpoint.load(resume(run.path, epochs=2).last).epoch == 2
 
 

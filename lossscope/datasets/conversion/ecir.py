@@ -12,6 +12,7 @@ from typing import Any
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically, write_text
+from lossscope.io.folder_lock import lock_folder
 from lossscope.io.json_files import expect, member, shorten
 from lossscope.io.pickles.unpickler import read_pickle
 
@@ -44,13 +45,14 @@ def convert(source: Path, out: Path, name: str, progress: Progress | None = None
     document = json.dumps({"dataset": name, "images": list(images.values())}) + "\n"
     totals = Counter(image["split"] for image in images.values())
     written: Counter[str] = Counter()
-    for picture, image in images.items():
-        _write_once(out / "images" / picture, pictures.pop(picture))
-        split = image["split"]
-        written[split] += 1
-        if progress is not None:
-            progress(f"pictures of {split}", written[split], totals[split])
-    write_text(out / f"dataset_{name}.json", document)
+    with lock_folder(out, "images"):
+        for picture, image in images.items():
+            _write_once(out / "images" / picture, pictures.pop(picture))
+            split = image["split"]
+            written[split] += 1
+            if progress is not None:
+                progress(f"pictures of {split}", written[split], totals[split])
+        write_text(out / f"dataset_{name}.json", document)
     captions = sum(len(image["sentences"]) for image in images.values())
     return ConversionResult(len(images), captions, dropped_captions, dropped_images)
 

@@ -12,12 +12,15 @@ import numpy.typing as npt
 
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.arrays import open_npy
 from lossscope.io.files import write_atomically, write_text
+from lossscope.io.folder_lock import has_content, lock_folder
 from lossscope.io.json_files import read_json
+from lossscope.io.temporary_files import reserve
 
 from ..base import Dataset, Split
 from ..features.base import Backbone, Extract
-from ..formats.feature_rows import SPLITS, open_npy
+from ..formats.feature_rows import SPLITS
 from ..formats.redundant_rows import PER_IMAGE
 
 SCHEMA = "lossscope.features/1"
@@ -47,13 +50,17 @@ class Extraction:
         for split in splits:
             _require_pictures(split)
             _captions_in_order(split)
+        with lock_folder(self.out):
+            self._write(splits, progress)
+        return names
+
+    def _write(self, splits: Sequence[Split], progress: Progress | None) -> None:
         self._write_manifest(splits)
         todo = [split for split in splits if not (self.out / f"{split.name}_caps.txt").is_file()]
         extract = self.backbone.open(self.device) if todo else None
         for split in todo:
             assert extract is not None
             self._write_split(split, extract, progress)
-        return names
 
     def _split_names(self) -> list[str]:
         available = [name for name in self.dataset.splits() if name in SPLITS]
@@ -68,7 +75,7 @@ class Extraction:
         manifest = {"schema": SCHEMA, "data": self.data, "with": self.backbone.identity}
         fingerprints = {split.name: split.fingerprint for split in splits}
         if not file.is_file():
-            if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            if has_content(self.out):
                 raise InputError(f"{self.out} must be new or empty; it is not. Choose another --out")
             write_text(file, json.dumps({**manifest, "splits": fingerprints}, indent=1) + "\n")
             return
@@ -116,6 +123,7 @@ def _concatenate(parts: Sequence[Path], file: Path, images: int) -> None:
     first = open_npy(parts[0])
     with write_atomically(file) as part:
         whole = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=(images, *first.shape[1:]))
+        reserve(part)
         for number, path in enumerate(parts):
             rows = open_npy(path)
             whole[number * PART : number * PART + len(rows)] = rows

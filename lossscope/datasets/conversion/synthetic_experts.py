@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.folder_lock import lock_folder
 from lossscope.text.word_tokenisers import tokenise
 
 from ..formats.ragged import Floats, RowsByName, write_ragged
@@ -99,6 +100,10 @@ class SyntheticExperts:
         """
         if not captions:
             raise InputError("captions to generate features from must be of at least one video; got none")
+        with lock_folder(out):
+            self._write(captions, out, progress)
+
+    def _write(self, captions: Mapping[str, Sequence[str]], out: Path, progress: Progress | None) -> None:
         words = _VideoWords.from_captions(captions)
         for name, kind in self.kinds.items():
             expert = _Expert(self, name, kind, words)

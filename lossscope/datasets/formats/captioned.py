@@ -12,6 +12,7 @@ import numpy as np
 
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.reading import show_path
 
 from ..base import Split
 from .decoding import Fit, Resample, Rgb
@@ -19,6 +20,7 @@ from .pictures import PictureFiles
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
+_MAX_SIZE = 8192  # pixels of a side of a picture
 __all__ = [
     "CaptionedPicture", "Fit", "OnError", "PictureSplit", "Resample", "Rgb", "build_picture_split", "check_options",
     "choose_fit", "split_by_hash",
@@ -124,9 +126,11 @@ def _rgb_text(rgb: Rgb) -> str:
 
 
 def check_options(dataset: str, size: int, captions: int) -> None:
-    """Raise InputError, naming the data set, when size < 1 or captions < 0."""
+    """Raise InputError, naming the data set, when size < 1 or > 8192, or captions < 0."""
     if size < 1:
         raise InputError(f"{dataset}:size must be at least 1 pixel; got {size}")
+    if size > _MAX_SIZE:
+        raise InputError(f"{dataset}:size must be at most {_MAX_SIZE} pixels; got {size}")
     if captions < 0:
         raise InputError(f"{dataset}:captions must be at least 1, or 0 for all; got {captions}")
 
@@ -150,7 +154,10 @@ def _describe_files(items: Iterable[CaptionedPicture]) -> list[str]:
         return [f"{item.id} {item.path.name} {item.path.stat().st_size} {len(item.captions)}" for item in items]
     except OSError as problem:
         advice = "fetch it, or leave such files out with on_error=skip"
-        raise InputError(f"{problem.filename} must be a picture file; got {problem.strerror}: {advice}") from None
+        name = show_path(problem.filename)
+        raise InputError(f"{name} must be a picture file; got {problem.strerror}: {advice}") from None
+    except ValueError:  # a NUL byte in a name
+        raise InputError("names of picture files must be without NUL bytes; one holds them") from None
 
 
 def _require_unique(what: str, split: str, ids: Sequence[str]) -> None:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from lossscope.errors import InputError
+from lossscope.io.files import require_file
+from lossscope.io.reading import lacks_memory, show_path
 
 from .tar_index import TarMember
 
@@ -50,13 +52,21 @@ def open_rgb(path: Path | TarMember) -> Image.Image:
 def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
     """Return what `convert` makes of the picture in a file. Raises InputError naming the file."""
     try:
+        if isinstance(path, Path) and path.exists():
+            require_file(path)  # a pipe would be waited for without end
         with path.open("rb") as file, Image.open(file) as image:
             if not min(image.size):
                 raise ValueError("no pixels")
             return convert(image)
     except Exception as problem:  # Pillow can raise anything for a damaged file
-        reason = "no such file" if isinstance(problem, FileNotFoundError) else f"{type(problem).__name__} ({problem})"
-        raise InputError(f"{path} must be a whole picture; got {reason}: {_ADVICE}") from None
+        reason = f"{type(problem).__name__} ({problem})"
+        if isinstance(problem, FileNotFoundError):
+            reason = "no such file"
+        elif isinstance(problem, InputError):
+            reason = "a folder, a pipe or a device"
+        elif lacks_memory(problem):
+            reason = "too little memory"
+        raise InputError(f"{show_path(str(path))} must be a whole picture; got {reason}: {_ADVICE}") from None
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
+from lossscope.io.arrays import open_npy
 from lossscope.io.files import fingerprint_of
+from lossscope.io.text_files import read_utf8
 
 from ..base import Split
 from .redundant_rows import PER_IMAGE, Redundant, merge_rows
@@ -61,22 +63,9 @@ def read_features(file: Path) -> npt.NDArray[Any]:
     return features
 
 
-def open_npy(file: Path) -> npt.NDArray[Any]:
-    """Open the array of a .npy file, memory-mapped. Raises InputError when it is missing, cut off or no .npy file."""
-    try:
-        return np.lib.format.open_memmap(file, mode="r")
-    except (OSError, ValueError, EOFError) as problem:
-        raise InputError(f"{file} must be a whole .npy file; got {problem}: fetch the file again") from None
-
-
 def read_lines(file: Path) -> list[str]:
     """Read the lines of a text file, stripped. Raises InputError when it is missing or not UTF-8."""
-    try:
-        text = file.read_bytes().decode("utf-8")
-    except OSError as problem:
-        raise InputError(f"{file} must be a readable file; got {problem.strerror}: check the path") from None
-    except UnicodeDecodeError as problem:
-        raise InputError(f"{file} must be UTF-8 text; got a foreign byte at {problem.start}") from None
+    text = read_utf8(file)
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 
@@ -163,7 +152,7 @@ def _captions_per_image(images: int, captions: int, file: Path, captions_file: P
 
 def _read_ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
     """Read one id per image from a file with a line per image or per caption; row numbers where there is no file."""
-    if not file.is_file():
+    if not file.exists():
         return [f"{name}-{row:05d}" for row in range(images)]
     ids = read_lines(file)
     if len(ids) not in (images, images * per_image):

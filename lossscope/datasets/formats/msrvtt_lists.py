@@ -12,6 +12,7 @@ from typing import Literal
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import expect, member, read_json
+from lossscope.io.reading import reading
 
 from .feature_rows import read_lines
 from .mult_h5 import MultH5
@@ -157,10 +158,12 @@ def _read_ids(file: Path) -> list[str]:
 def _read_csv(file: Path, captions: Mapping[str, CaptionPairs]) -> dict[str, CaptionPairs]:
     """Read video -> its one caption, with the id of the same text among the annotations, else `VIDEO#csv`."""
     test: dict[str, CaptionPairs] = {}
-    rows = csv.DictReader(io.StringIO("\n".join(read_lines(file)).removeprefix("\ufeff")), delimiter=";")
-    for row, record in enumerate(rows, 2):
+    text_of_file = "\n".join(read_lines(file)).removeprefix("\ufeff")
+    with reading(file, "a table of semicolons"):
+        records = list(csv.DictReader(io.StringIO(text_of_file), delimiter=";"))
+    for row, record in enumerate(records, 2):
         video, text = record.get("video_id"), record.get("sentence")
-        if not video or not text or video in test:
+        if not video or not text or video in test or None in record:
             form = "key;vid_key;video_id;sentence, of a new video"
             raise InputError(f"line {row} of {file} must be {form}; got {list(record.values())}")
         same = next((id for id, other in captions.get(video, ()) if other == text), f"{video}#csv")

@@ -12,13 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of
+from lossscope.io.files import fingerprint_of, require_file
+from lossscope.io.reading import explain_failure, lacks_memory
 
 from .ragged import Floats
 
 T = TypeVar("T")
 _STEPS = {"rgb": 0.2, "scene": 1.0, "s3d": 1.0, "vggish": 1.0}  # seconds per feature, where no times are stored
 _UNTIMED = frozenset({"rgb", "scene", "face", "ocr", "speech"})  # whose stored times the original does not read
+_MAX_RATIO = 1032  # of the bytes before deflate to those after it
+_FREE_BYTES = 1 << 16  # of a small data set, which may hold one number at every place
 _FEATURES, _TIMES, _CAPTION = "features.", "features_t.", "raw_captions."
 
 
@@ -107,17 +110,34 @@ def _read_file(path: Path, read: Callable[[Any], T]) -> T:
         import h5py
     except ImportError as error:
         raise InputError("files of MMT need h5py; install lossscope[video]") from error
+    require_file(path)
     try:
         with h5py.File(path, "r") as file:
             return read(file)
     except InputError as problem:
         raise InputError(f"{path}: {problem}") from None
-    except (OSError, RuntimeError, TypeError, ValueError, KeyError) as problem:
+    except Exception as problem:  # a damaged file can raise anything
+        if lacks_memory(problem):
+            raise InputError(explain_failure(path, "a whole HDF5 file", problem, "")) from problem
         raise InputError(f"{path} must be a whole HDF5 file; got {problem}: fetch the file again") from None
 
 
 def _read_array(file: Any, key: str) -> Floats | None:
-    return np.asarray(file[key][()], dtype=np.float32) if key in file else None
+    return np.asarray(_read_dataset(file, key), dtype=np.float32) if key in file else None
+
+
+def _read_dataset(file: Any, key: str) -> Any:
+    """Return the content of a data set. Raises InputError when it is elsewhere, or more than is stored."""
+    import h5py
+
+    dataset = file[key]
+    if isinstance(file.get(key, getlink=True), h5py.ExternalLink) or not isinstance(dataset, h5py.Dataset):
+        raise InputError(f"{key} must be a data set of this file; it is not")
+    if dataset.external or dataset.is_virtual:
+        raise InputError(f"{key} must have its numbers in this file; they are in another")
+    if dataset.nbytes > _FREE_BYTES + _MAX_RATIO * dataset.id.get_storage_size():
+        raise InputError(f"{key} must hold the numbers that it states, {dataset.shape}; it holds fewer")
+    return dataset[()]
 
 
 def _read_spans(file: Any, expert: str) -> Floats | None:
@@ -132,7 +152,7 @@ def _read_widths(file: Any) -> dict[str, int]:
 
 def _read_captions(file: Any) -> list[str]:
     numbers = sorted(int(key.removeprefix(_CAPTION)) for key in file if key.startswith(_CAPTION))
-    return [_join_words(np.asarray(file[f"{_CAPTION}{i}"][()]), i) for i in numbers]
+    return [_join_words(np.asarray(_read_dataset(file, f"{_CAPTION}{i}")), i) for i in numbers]
 
 
 def _join_words(words: npt.NDArray[Any], number: int) -> str:

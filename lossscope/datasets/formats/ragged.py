@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
+from lossscope.io.arrays import open_npy
 from lossscope.io.files import fingerprint_of, write_atomically, write_text
 from lossscope.io.json_files import expect, member, read_json
-
-from .feature_rows import open_npy
+from lossscope.io.temporary_files import reserve
 
 SCHEMA = "lossscope.ragged/1"
 Floats = npt.NDArray[np.float32]
@@ -48,7 +48,7 @@ class RaggedArrays:
             raise InputError(f"{index} must be an index of {SCHEMA}; got schema {document.get('schema')!r}")
         rows = _open_floats(_path(stem, ".npy"), 2)
         times_file = _path(stem, ".times.npy")
-        row_times = _open_floats(times_file, 1) if times_file.is_file() else None
+        row_times = _open_floats(times_file, 1) if times_file.exists() else None
         if row_times is not None and len(row_times) != len(rows):
             raise InputError(f"{times_file} must have {len(rows)} times, one for each row; got {len(row_times)}")
         return cls(stem, _read_items(document, str(index), len(rows)), rows, row_times)
@@ -113,6 +113,7 @@ def _write_rows(
 ) -> None:
     with write_atomically(file) as part:
         rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
+        reserve(part)
         for done, (name, first, count) in enumerate(_slices(lengths), 1):
             values = compute(name)
             if values.shape != (count, *shape[1:]):

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lossscope.errors import InputError
+from lossscope.io.files import require_file
+from lossscope.io.reading import explain_failure
 
 _BLOCK = 512
 
@@ -53,21 +55,37 @@ def list_members(shard: Path) -> Iterator[TarMember]:
 
     Raises InputError when it is missing, compressed, cut off, or no tar.
     """
+    size = require_file(shard).stat().st_size
     try:
         with tarfile.open(shard, "r:") as tar:
             for item in tar:
-                if item.isreg() and not item.issparse():
+                _require_plain(shard, item)
+                if item.isreg():
+                    _require_inside(shard, item, size)
                     yield TarMember(shard, item.name, item.offset_data, item.size)
             end = tar.offset
-    except OSError as problem:
-        raise InputError(f"{shard} must be a readable tar; got {problem.strerror}: check the path") from None
-    except (tarfile.TarError, EOFError) as problem:
+    except InputError:
+        raise
+    except (OSError, MemoryError) as problem:
+        raise InputError(explain_failure(shard, "a whole tar", problem, "Fetch it again")) from problem
+    except Exception as problem:  # a damaged header can raise anything
         advice = "fetch it again if it is cut off, unpack it with gunzip if it is compressed"
         raise InputError(f"{shard} must be a whole tar, not compressed; got {problem}: {advice}") from None
     with open(shard, "rb") as file:
         file.seek(end)
         if file.read(_BLOCK) != bytes(_BLOCK):
-            size = shard.stat().st_size
             raise InputError(
                 f"{shard} must be a whole tar, its end mark at byte {end} of {size}; got none: fetch it again"
             )
+
+
+def _require_plain(shard: Path, item: tarfile.TarInfo) -> None:
+    """Raise InputError for anything in a tar but files and folders: links, devices, and files with holes."""
+    if not (item.isdir() or item.isreg()) or item.issparse():
+        raise InputError(f"{shard} must hold plain files; {item.name[:60]!a} in it is a link, a device or sparse")
+
+
+def _require_inside(shard: Path, item: tarfile.TarInfo, size: int) -> None:
+    """Raise InputError when a file of a tar does not lie inside of it."""
+    if item.size < 0 or item.offset_data + item.size > size:
+        raise InputError(f"{shard} must be a whole tar; {item.name[:60]!a} in it ends behind it: fetch it again")

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import read_json
+from lossscope.io.json_files import parse_json, read_json
 
 SIZES = {"small": (4, 256), "base": (12, 768)}
 HEAD_WIDTH = 64  # width of an attention head
@@ -67,10 +67,7 @@ def _read_configuration(folder: Path) -> dict[str, Any]:
 
 
 def _parse_configuration(text: str) -> dict[str, Any]:
-    try:
-        options = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"a stored configuration of BERT must be JSON; {error}") from error
+    options = parse_json(text, "a stored configuration of BERT")
     return options if isinstance(options, dict) else {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import shorten
+from lossscope.io.json_files import parse_json, shorten
 
 from .options import require_tensor
 
@@ -38,8 +37,8 @@ def select_configs(options: Mapping[str, Any], name: str) -> dict[str, Any]:
 def parse_stored_config(stored_files: Mapping[str, str], name: str) -> dict[str, Any]:
     """Return the configuration that a checkpoint stores. Raises InputError when there is none, or no JSON object."""
     try:
-        config = json.loads(stored_files["config"])
-    except (KeyError, ValueError, RecursionError) as error:
+        config = parse_json(stored_files["config"], "it")
+    except (KeyError, InputError) as error:
         raise InputError(f"a checkpoint of a {name} must store its configuration as JSON; got {error!r}") from error
     if not isinstance(config, dict):
         raise InputError(

@@ -8,6 +8,8 @@ from typing import Any
 
 from lossscope.errors import InputError
 
+_MAX_DIGITS = 1300  # of a whole number in text
+
 
 class Constructor:
     """A callable whose attributes cannot be set: a pickle can call it to build an object, and nothing else.
@@ -44,3 +46,30 @@ def encode_latin1(text: str, encoding: str = "latin1") -> bytes:
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")
+
+
+def build_text(text: object = "", encoding: str = "latin1") -> str:
+    """Return a text. Raises UnpicklingError for anything else, whose written form could be of any length."""
+    if isinstance(text, bytes):
+        return text.decode("latin1")
+    if not isinstance(text, str):
+        raise pickle.UnpicklingError(f"a text made of a {type(text).__name__}")
+    return text
+
+
+def build_bytes(content: object = b"", encoding: str = "latin1") -> bytes:
+    """Return bytes, of a list of numbers too. Raises UnpicklingError for a length, which could be any."""
+    if isinstance(content, str):
+        return encode_latin1(content, encoding)
+    if not isinstance(content, bytes | bytearray | list | tuple):
+        raise pickle.UnpicklingError(f"bytes made of a {type(content).__name__}")
+    return bytes(content)
+
+
+def build_integer(number: object = 0, base: int = 10) -> int:
+    """Return a whole number. Raises UnpicklingError for one of many digits, and for anything that is no number."""
+    if isinstance(number, str) and len(number) <= _MAX_DIGITS:
+        return int(number, base)
+    if not isinstance(number, bool | int | float):
+        raise pickle.UnpicklingError(f"a whole number made of a {type(number).__name__}")
+    return int(number)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import io
+import mmap
 import pickle
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,17 +14,21 @@ from typing import IO, Any
 from lossscope.errors import InputError
 
 from ..files import require_file
-from .callables import Constructor, PlainOrderedDict, encode_latin1
+from ..limits import require_bounded
+from ..reading import explain_failure, lacks_memory
+from .callables import Constructor, PlainOrderedDict, build_bytes, build_integer, build_text, encode_latin1
 from .numpy_arrays import NUMPY_GLOBALS
+from .opcode_limits import require_buildable
 
 Globals = Mapping[tuple[str, str], Any]
 """(module, name) of a global in a pickle -> what it stands for when it is read here."""
 
-_BUILTIN_TYPES = (list, dict, set, frozenset, tuple, str, int, float, bool, bytes, complex)
+_BUILTIN_TYPES = (list, dict, set, frozenset, tuple, float, bool, complex)
 _BUILTINS: Mapping[str, Constructor] = {
     **{kind.__name__: Constructor(kind) for kind in _BUILTIN_TYPES},
-    "unicode": Constructor(str),
-    "long": Constructor(int),
+    **{name: Constructor(build_text) for name in ("str", "unicode")},
+    **{name: Constructor(build_integer) for name in ("int", "long")},
+    "bytes": Constructor(build_bytes),
 }
 
 
@@ -64,7 +70,16 @@ class RestrictedUnpickler(pickle.Unpickler):
         load_reference: Callable[[Any], Any] = _refuse_reference,
     ) -> None:
         super().__init__(file, encoding="latin1")
-        self._known, self._refusal, self._load_reference = known, refusal, load_reference
+        self._file, self._known, self._refusal, self._load_reference = file, known, refusal, load_reference
+
+    def load(self) -> Any:
+        """Return what the pickle holds. Raises InputError, before anything is built, as require_buildable does."""
+        if isinstance(self._file, io.BytesIO):
+            require_buildable(self._file.getvalue(), self._file.tell())
+        else:
+            with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                require_buildable(content, self._file.tell())
+        return super().load()
 
     def find_class(self, module: str, name: str) -> Any:
         value = self._known.get((module, name))
@@ -99,9 +114,13 @@ def read_stream(
     """
     try:
         with warnings.catch_warnings(action="ignore"):  # numpy warns of how its old versions wrote arrays
-            return RestrictedUnpickler(file, known).load()
+            read = RestrictedUnpickler(file, known).load()
+        require_bounded(read)
+        return read
     except InputError as error:
         raise InputError(f"{path} must hold {content}; {error}") from None
     except Exception as error:  # a damaged pickle can raise anything
+        if lacks_memory(error):
+            raise InputError(explain_failure(path, content, error, "")) from error
         got = f"{type(error).__name__} ({error})"
         raise InputError(f"{path} must be a whole pickle; got {got}: fetch the file again") from None

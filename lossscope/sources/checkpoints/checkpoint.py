@@ -15,15 +15,19 @@ from torch import Tensor
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
+from lossscope.io.digests import digests_of
 from lossscope.io.files import write_atomically, write_text
+from lossscope.io.trusted_code import require_trusted, trust
 from lossscope.io.versions import versions
-from lossscope.registry import build, require_trusted
+from lossscope.registry import build
 from lossscope.spec import Spec
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
 
 from .schema import FORMAT, STATE_PREFIX, VERSION, read_checkpoint_file
+from .shared_texts import share_texts
+from .sizes import require_possible_sizes
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Checkpoint:
     word_tokeniser: str = "words"  # how a vocabulary cuts captions (lossscope.text.word_tokenisers)
     kept: dict[str, str] = field(default_factory=dict)  # content of other files that the encoder needs, by name
     reading: dict[str, str] = field(default_factory=dict)  # how a released model reads pictures: fields of data sets
+    digests: dict[str, str] = field(default_factory=dict, compare=False)  # of the file's other parts; empty if older
 
     def save(self, path: Path | str) -> None:
         """Write it atomically: `.safetensors` (weights alone) with a `.json` of the same name, else one `.pt`.
@@ -56,14 +61,13 @@ class Checkpoint:
         The safetensors form is the one to share: it cannot contain code. It has no optimiser and no random states.
         """
         path = Path(path)
-        values = {
-            "format": FORMAT,
-            "version": VERSION,
-            **{item.name: getattr(self, item.name) for item in fields(self)},
-        }
+        parts = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "digests"}
+        if path.suffix == ".safetensors":
+            parts |= {"optimiser": None, "rng": None, "objective_state": self.objective_state or None}
+        values = {"format": FORMAT, "version": VERSION, **parts, "digests": digests_of(parts)}
         if path.suffix != ".safetensors":
-            with write_atomically(path) as part:
-                torch.save(values, part)
+            with write_atomically(path) as part, open(part, "wb") as stream:  # a path would be stored in the file
+                torch.save(share_texts(values), stream)
             return
         with write_atomically(path) as part:
             state = {f"{STATE_PREFIX}{k}": v for k, v in (self.objective_state or {}).items()}
@@ -77,7 +81,11 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: Path | str) -> Checkpoint:
-        """Read a checkpoint. Raises InputError for another file, a newer format, and a missing key or wrong type."""
+        """Read a checkpoint.
+
+        Raises InputError for another file, a newer format, a missing key, a wrong type, and a part that is not what
+        was saved.
+        """
         names = [item.name for item in fields(cls)]
         values = read_checkpoint_file(path, names)
         return cls(**{name: values[name] for name in names})
@@ -87,8 +95,11 @@ class Checkpoint:
 
         Raises InputError when the spec names a Python file (unless `trust_code`), or the weights do not fit.
         """
-        require_trusted(self.encoder, trust_code)
-        encoder = encoder_spec(self.encoder).rebuild(self.shape, len(self.words()), self.kept)
+        with trust(every=trust_code):
+            require_trusted([self.encoder], "the checkpoint")
+            spec, sizes = encoder_spec(self.encoder), (self.shape, len(self.words()), self.kept)
+            require_possible_sizes(spec, *sizes, self.weights)
+            encoder = spec.rebuild(*sizes)
         require_fit(encoder.state_dict(), self.weights, "the encoder")
         encoder.load_state_dict(self.weights)
         return encoder.eval()
@@ -138,13 +149,13 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     Raises InputError when the model, the objective or the data set cannot be built, or a weight is not finite.
     """
     checkpoint = Checkpoint.load(path)
-    model = checkpoint.model(trust_code)
-    require_trusted(checkpoint.data, trust_code)
-    require_trusted(checkpoint.objective, trust_code)
-    if checkpoint.objective:
-        build("objectives", checkpoint.objective)
-    if checkpoint.data:
-        build("datasets", checkpoint.data)
+    with trust(every=trust_code):
+        require_trusted((checkpoint.encoder, checkpoint.data, checkpoint.objective), path)
+        model = checkpoint.model()
+        if checkpoint.objective:
+            build("objectives", checkpoint.objective)
+        if checkpoint.data:
+            build("datasets", checkpoint.data)
     for name, tensor in checkpoint.weights.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise InputError(f"weights of {path} must be finite; {name} is not. The training diverged")

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -15,8 +14,8 @@ from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
-from lossscope.errors import InputError
-from lossscope.io.files import read_safetensors, write_atomically
+from lossscope.errors import InputError, WriteError
+from lossscope.io.files import read_safetensors, write_safetensors
 
 from .captions import CaptionBatcher
 
@@ -70,8 +69,8 @@ def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
     """Cache embeddings at `path`, unless it is None. A full or read-only folder costs time, not results."""
     if path is None:
         return
-    with contextlib.suppress(OSError), write_atomically(path) as part:
-        safetensors.torch.save_file({"images": images.contiguous(), "captions": captions.contiguous()}, part)
+    with contextlib.suppress(OSError, WriteError):
+        write_safetensors(path, {"images": images, "captions": captions})
 
 
 def cache_folder() -> Path:

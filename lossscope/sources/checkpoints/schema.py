@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,17 @@ from typing import Any
 from torch import Tensor
 
 from lossscope.errors import InputError
-from lossscope.io.files import read_safetensors, read_torch, require_file
+from lossscope.io.digests import require_digests
+from lossscope.io.files import read_safetensors, read_torch
+from lossscope.io.json_files import read_json_value, shorten
+from lossscope.io.text_files import read_utf8
 
 FORMAT = "lossscope.checkpoint"
-VERSION = 2
+VERSION = 3
+_WITH_DIGESTS = 3  # the first version that states the digests of its parts
 STATE_PREFIX = "objective_state."  # of the names of the objective's tensors, in the safetensors form
 
+_MAX_COUNT = 1 << 31  # of an epoch, a step or a side of an item
 _NONE = type(None)
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "encoder": str, "objective": str, "data": str, "vocabulary": list, "item_shape": (list, dict),
@@ -23,14 +27,16 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "metrics": dict, "weights": dict, "training": dict, "optimiser": (dict, _NONE),
     "rng": (dict, _NONE), "versions": dict, "objective_state": (dict, _NONE),
     "tokeniser": (str, _NONE), "word_tokeniser": str, "kept": dict, "reading": dict,
+    "digests": dict,
 }  # fmt: skip
 _ITEM_TYPES: dict[str, type | tuple[type, ...]] = {  # of the items of lists and the values of dicts
-    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str, "reading": str,
+    "vocabulary": str, "item_shape": (int, list), "weights": Tensor, "kept": str, "reading": str, "digests": str,
 }  # fmt: skip
 
 
 _ABSENT: dict[str, Any] = {
     "objective_state": None, "tokeniser": None, "word_tokeniser": "words", "kept": {}, "reading": {},
+    "digests": {},
 }  # fmt: skip
 """Key that older files lack -> its value there."""
 
@@ -43,7 +49,8 @@ def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any
         keys: that the file must have.
 
     Raises:
-        InputError: not a checkpoint, of a newer format, a key missing, or a value of a wrong type.
+        InputError: not a checkpoint, of a newer format, a key missing, a value of a wrong type, or a part that is not
+            what was saved.
     """
     content = _read(Path(path))
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -64,7 +71,22 @@ def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any
     for name, kind in _ITEM_TYPES.items():
         for value in content[name].values() if isinstance(content[name], dict) else content[name]:
             _require_type(f"{name} of {path} must hold", value, kind)
+    _require_counts(path, content)
+    if version >= _WITH_DIGESTS or content["digests"]:
+        require_digests(path, {name: content[name] for name in keys if name != "digests"}, content["digests"])
     return content
+
+
+def _require_counts(path: Path | str, content: dict[str, Any]) -> None:
+    """Raise InputError for epochs, steps and shapes that are no whole numbers, or out of range."""
+    counts = {"epoch": content["epoch"], "step": content["step"], "warmup": content["training"].get("warmup", 0)}
+    for name, value in counts.items():
+        if type(value) is not int or not 0 <= value < _MAX_COUNT:
+            raise InputError(f"{name} of {path} must be a whole number of at least 0; got {shorten(value)}")
+    shape = content["item_shape"]
+    for sizes in shape.values() if isinstance(shape, dict) else [shape]:
+        if not all(type(size) is int and -1 <= size < _MAX_COUNT for size in sizes):
+            raise InputError(f"item_shape of {path} must be whole numbers; got {shorten(sizes)}")
 
 
 def _require_type(where: str, value: Any, kind: type | tuple[type, ...]) -> None:
@@ -77,8 +99,8 @@ def is_safetensors_checkpoint(path: Path) -> bool:
     """Whether a file is the safetensors form of a checkpoint, by the `.json` of the same name."""
     json_file = path.with_suffix(".json")
     try:
-        return path.suffix == ".safetensors" and FORMAT in json_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        return path.suffix == ".safetensors" and FORMAT in read_utf8(json_file)
+    except InputError:
         return False
 
 
@@ -87,11 +109,7 @@ def _read(path: Path) -> Any:
     if path.suffix != ".safetensors":
         return read_torch(path)
     weights = read_safetensors(path)
-    json_file = require_file(path.with_suffix(".json"))
-    try:
-        values = json.loads(json_file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{json_file} must be a readable JSON file; {error}") from error
+    values = read_json_value(path.with_suffix(".json"))
     if not isinstance(values, dict):
         return values
     state = {k.removeprefix(STATE_PREFIX): v for k, v in weights.items() if k.startswith(STATE_PREFIX)}

@@ -50,7 +50,7 @@ class Process:
             environment: all of its environment variables.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log
+        self._log, self._start = log, log.stat().st_size if log.is_file() else 0
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
                 list(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(environment),
@@ -65,7 +65,13 @@ class Process:
             self._process.terminate()
 
     def last(self) -> str:
-        return last_line(self._log.read_text(encoding="utf-8", errors="replace"))
+        return last_line(self.output())
+
+    def output(self) -> str:
+        """Return what it wrote, without that of earlier jobs."""
+        with open(self._log, "rb") as file:
+            file.seek(self._start)
+            return file.read().decode("utf-8", errors="replace")
 
 
 def last_line(text: str) -> str:
@@ -74,5 +80,5 @@ def last_line(text: str) -> str:
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """Return `lossscope ARGUMENTS` as a command of the running Python."""
-    return [sys.executable, "-m", "lossscope_cli", *arguments]
+    """Return `lossscope ARGUMENTS` as a command of the running Python; the current folder is no place for modules."""
+    return [sys.executable, "-P", "-m", "lossscope_cli", *arguments]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 from lossscope.errors import InputError
 
 from .base import command, last_line
+
+_ENDED_BY_CLUSTER = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "CANCELLED")  # states in which a job can be resumed
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class _SlurmJob:
     def poll(self) -> int | None:
         if not self.job.done():
             return None
+        if any(str(self.job.state).startswith(state) for state in _ENDED_BY_CLUSTER):
+            return -signal.SIGTERM
         return 1 if self.job.exception() else 0
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 from lossscope.errors import InputError
 
 from .base import Process
+
+_SIGNAL = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|Process \d+ got signal: (\d+)")
 
 
 @dataclass(frozen=True)
@@ -35,4 +38,18 @@ class Torchrun:
         options = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "LOSSSCOPE_PARENT": str(os.getpid())}
-        return Process([sys.executable, "-m", "torch.distributed.run", *options, *arguments], log, environment)
+        environment["PYTHONSAFEPATH"] = "1"  # of the processes that torchrun starts, as -P is of itself
+        command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, *arguments]
+        return TorchrunProcess(command, log, environment)
+
+
+class TorchrunProcess(Process):
+    """torchrun, which exits with 1 also when a signal ended one of its processes; its report says which."""
+
+    def poll(self) -> int | None:
+        """Return the exit code; minus the number of the signal, where one ended a process or torchrun itself."""
+        code = super().poll()
+        if code != 1:
+            return code
+        match = _SIGNAL.search(self.output())
+        return -int(match[1] or match[2]) if match else code

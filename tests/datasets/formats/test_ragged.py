@@ -40,7 +40,7 @@ def test_arrays_without_an_index_are_refused(tmp_path: Path) -> None:
     assert len(RaggedArrays.open(tmp_path / "x").items) == 1
     with pytest.raises(KeyboardInterrupt):
         write_ragged(tmp_path / "x", RowsByName({"a": 1, "b": 1}, 2, stop))
-    with pytest.raises(InputError, match=r"x\.json must be a readable file"):
+    with pytest.raises(InputError, match=r"x\.json must exist"):
         RaggedArrays.open(tmp_path / "x")
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
 

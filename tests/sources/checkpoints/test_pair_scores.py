@@ -32,6 +32,8 @@ from lossscope.text.vocabulary import Vocabulary
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
+pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
+
 DATA = "scenes:train=40,val=12,test=12,size=16"
 
 

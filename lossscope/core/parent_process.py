@@ -1,0 +1,47 @@
+"""End when the process that started this one ends, even by kill -9, so that no orphan writes beside a resumed run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+PARENT = "LOSSSCOPE_PARENT"  # environment: the process that a worker of a study ends with
+_TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment: set by torchrun, which is the parent of its processes
+_WATCH = "end-with-parent"  # name of the thread
+
+
+def end_with_parent(every: float = 2.0) -> None:
+    """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is gone, or torchrun that started this one.
+
+    It looks every few seconds, in one thread, however often it is called. A process that a shell started is not
+    watched: it may outlive its shell.
+    """
+    if any(thread.name == _WATCH for thread in threading.enumerate()):
+        return
+    named = os.environ.get(PARENT, "")
+    watched = int(named) if named.isdecimal() else None
+    parent = os.getppid() if _TORCHRUN in os.environ else None
+    if watched is None and parent is None:
+        return
+
+    def watch() -> None:
+        while (watched is None or is_alive(watched)) and parent in (None, os.getppid()):
+            time.sleep(every)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name=_WATCH, daemon=True).start()
+
+
+def is_alive(process: int) -> bool:
+    """Return whether there is such a process; one that is over and not yet waited for is none."""
+    try:
+        os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat")
+        return not (state.is_file() and state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z")
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+    except PermissionError:
+        return True

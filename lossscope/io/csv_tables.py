@@ -1,0 +1,90 @@
+"""CSV tables, read strictly (rows as long as the header, columns named once and typed) and written without formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from lossscope.errors import InputError
+
+from .column_types import ColumnType, require_types
+from .reading import reading, show_path
+from .text_files import read_utf8
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spreadsheets run, after any apostrophes
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?inf", re.IGNORECASE)
+
+
+def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, growing: bool = False) -> pd.DataFrame:
+    """Return the rows of a CSV file with a header.
+
+    Args:
+        path: the file.
+        types: column -> type, of those columns that must have one; a column that is not there is no error.
+        growing: whether rows are still appended, so that a last line without its end is left out.
+
+    Raises:
+        InputError: the file is missing, not UTF-8, empty, has a row of another length or a column twice, or a column of
+            another type.
+    """
+    with reading(path, "a whole CSV table"):
+        text = read_utf8(path)
+        text = text[: text.rfind("\n") + 1] if growing else text
+        _require_rectangle(text, show_path(path))
+        table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), _restore)
+        require_types(table, types or {}, show_path(path))
+        return table
+
+
+def format_csv(table: pd.DataFrame) -> str:
+    """Return the text of a CSV file that no spreadsheet takes for formulas.
+
+    A text that begins with = + - @, a tab or a line's end gets an apostrophe before it, which `read_csv` takes away;
+    a text that is a number stays as it is.
+    """
+    safe = _map_texts(table, _disarm).rename(columns=lambda name: _disarm(name) if isinstance(name, str) else name)
+    return str(safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Return the table with the texts of its columns changed; columns of numbers are left alone."""
+    changed = {
+        place: column.map(lambda value: change(value) if isinstance(value, str) else value)
+        for place, (_, column) in enumerate(table.items())
+        if not pd.api.types.is_numeric_dtype(column.dtype) and _has(column, change)
+    }
+    columns = [changed.get(place, column) for place, (_, column) in enumerate(table.items())]
+    return pd.concat(columns, axis=1) if changed else table
+
+
+def _has(column: pd.Series[str], change: Callable[[str], str]) -> bool:
+    """Return whether any text of a column is changed."""
+    return any(isinstance(value, str) and change(value) != value for value in column.unique())
+
+
+def _disarm(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def _restore(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def _require_rectangle(text: str, where: str) -> None:
+    """Raise InputError unless there is a header of different names, and all rows have as many values."""
+    rows = csv.reader(io.StringIO(text), strict=True)
+    header = next(rows, [])
+    if not header:
+        raise InputError(f"{where} must be a whole CSV table; it has no header")
+    if len(set(header)) < len(header):
+        double = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"columns of {where} must have different names; got {double!r} twice")
+    for row in rows:
+        if row and len(row) != len(header):
+            got = f"{len(row)} in line {rows.line_num}"
+            raise InputError(f"rows of {where} must have {len(header)} values, as its header; got {got}")

@@ -1,0 +1,69 @@
+"""Parquet files: pages with checksums, as many rows as a file can hold, columns of known types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from lossscope.errors import InputError
+
+from .column_types import ColumnType, require_types
+from .files import fingerprint, require_file, write_atomically
+from .reading import reading, show_path
+
+_FREE_VALUES = 1 << 26  # values that a file of any size may have
+_VALUES_A_BYTE = 64  # that a larger one may have, where columns repeat themselves
+
+
+def write_parquet(path: Path, rows: pd.DataFrame) -> str:
+    """Write rows atomically, every page with its checksum; return the SHA-256 of the file, in hex."""
+    with write_atomically(path) as part:
+        rows.to_parquet(part, index=False, write_page_checksum=True)
+        return fingerprint(part)
+
+
+def read_parquet(
+    path: Path | str,
+    types: Mapping[str, ColumnType] | None = None,
+    complete: Collection[str] = (),
+    advice: str = "Copy it again",
+    sha256: str | None = None,
+) -> pd.DataFrame:
+    """Return the rows of a parquet file.
+
+    Args:
+        path: the file.
+        types: column -> type, of those columns that must have one; a column that is not there is no error.
+        complete: columns in which no value may be missing.
+        advice: what to do about a damaged file.
+        sha256: of the file, where it was kept when the file was written.
+
+    Raises:
+        InputError: the file is missing or damaged, is not what was written, states more rows than it can hold, or a
+            column is of another type.
+    """
+    file = require_file(path)
+    if sha256 is not None and fingerprint(file) != sha256:
+        raise InputError(f"{show_path(file)} must be what was written; its SHA-256 is another. {advice}")
+    with reading(file, "a whole parquet file", advice):
+        _require_size(file)
+        table: pd.DataFrame = pd.read_parquet(file, page_checksum_verification=True)
+        name = show_path(file)
+        require_types(table, types or {}, name)
+        for column in complete:
+            if column in table and bool(table[column].isna().any()):
+                row = int(table[column].isna().to_numpy().argmax())
+                raise InputError(f"column {column} of {name} must have a value in every row; row {row} has none")
+        return table
+
+
+def _require_size(file: Path) -> None:
+    """Raise InputError when the metadata state more values than a file of this size holds."""
+    from pyarrow.parquet import read_metadata
+
+    metadata = read_metadata(file)
+    values, most = metadata.num_rows * metadata.num_columns, _FREE_VALUES + _VALUES_A_BYTE * file.stat().st_size
+    if values > most:
+        raise InputError(f"{show_path(file)} must hold the rows that it states; it states {metadata.num_rows}")

@@ -1,0 +1,107 @@
+"""A CSV table that grows row by row while a run trains, and is cut back to a checkpoint when the run resumes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lossscope.errors import InputError
+
+from .files import write_text
+from .temporary_files import sync_file
+from .write_errors import explain_write_errors
+
+Place = tuple[int, ...]  # of a row: (epoch, step), or (epoch,)
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A table whose rows have a place in the run, in ascending order."""
+
+    path: Path
+    columns: tuple[str, ...] = ("epoch", "step")  # whose numbers are the place of a row
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows; the first ones bring the header. Raises WriteError."""
+        rows = list(rows)
+        if rows:
+            new = not self.path.exists()
+            with explain_write_errors(self.path), open(self.path, "a", encoding="utf-8", newline="") as file:
+                file.write(_csv(rows, list(rows[0]), header=new))
+
+    def sync(self) -> None:
+        """Wait until the rows are on the disk. Raises WriteError."""
+        if self.path.is_file():
+            with explain_write_errors(self.path):
+                sync_file(self.path)
+
+    def keep(self, wanted: Callable[[Place], bool]) -> None:
+        """Write the table again with the rows at the places that are wanted, in place of all.
+
+        A last line that a kill cut off is dropped; a table of which there is only half a header is removed.
+        Raises InputError for a table that is damaged.
+        """
+        if not self.path.exists():
+            return
+        names, rows = self._read()
+        if not names:  # killed while the header was written: the next row brings it again
+            self.path.unlink()
+            return
+        write_text(self.path, _csv([row for row in rows if wanted(self._place(row))], names, header=True))
+
+    def require(self, places: Iterable[Place], checkpoint: Path) -> None:
+        """Raise InputError unless the table has a row at every place, in this order, and no others.
+
+        Args:
+            places: where the run has been, as its checkpoint says.
+            checkpoint: its file, for the message.
+        """
+        rows = self._read()[1] if self.path.exists() else []
+        pairs = itertools.zip_longest(places, (self._place(row) for row in rows))
+        for number, (place, got) in enumerate(pairs):
+            if place != got:
+                raise InputError(
+                    f"{self.path} must have the rows that {checkpoint} counts on; got {self._describe(got)} in place "
+                    f"of {self._describe(place)} as row {number + 1}. Rows were lost or changed: copy the table back, "
+                    "or train anew"
+                )
+
+    def _read(self) -> tuple[list[str], list[dict[str, str]]]:
+        """Return the columns and the rows of whole lines. Raises InputError for a damaged table."""
+        try:
+            text = self.path.read_bytes().decode("utf-8")
+            lines = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""), strict=True)
+            names, *rows = list(lines) or [[]]
+        except (ValueError, csv.Error) as error:
+            raise self._damaged(str(error)) from error
+        if any(len(row) != len(names) for row in rows):
+            raise self._damaged("got rows of other lengths than the header")
+        return names, [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _place(self, row: Mapping[str, str]) -> Place:
+        if not all(row.get(name, "").isdecimal() and len(row[name]) < 10 for name in self.columns):
+            raise self._damaged(f"got a row without whole numbers in {' and '.join(self.columns)}")
+        return tuple(int(row[name]) for name in self.columns)
+
+    def _damaged(self, reason: str) -> InputError:
+        return InputError(f"{self.path} must be a whole CSV table; {reason}. Copy it back, or train anew")
+
+    def _describe(self, place: Place | None) -> str:
+        if place is None:
+            return "none"
+        return " ".join(f"{name} {number}" for name, number in zip(self.columns, place, strict=True))
+
+
+def _csv(rows: Iterable[Mapping[str, Any]], names: list[str], header: bool) -> str:
+    """Write rows as CSV text."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, names, lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

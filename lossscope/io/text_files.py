@@ -1,0 +1,35 @@
+"""Read text files strictly: UTF-8, of a size that fits, without the NUL bytes of a binary file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lossscope.errors import InputError
+
+from .files import require_file
+from .limits import MAX_TEXT_BYTES
+from .reading import reading, show_path
+
+
+def read_utf8(path: Path | str) -> str:
+    """Return the text of a file, byte order mark included.
+
+    Raises InputError when it is missing, no ordinary file, larger than 4 GiB, not UTF-8, or holds a NUL byte.
+    """
+    with reading(path, "readable text"):
+        file = require_file(path)
+        size = file.stat().st_size
+        if size > MAX_TEXT_BYTES:
+            raise InputError(f"{show_path(file)} must be of at most {MAX_TEXT_BYTES} bytes; got {size}")
+        return decode_utf8(file.read_bytes(), show_path(file))
+
+
+def decode_utf8(content: bytes, where: str) -> str:
+    """Return bytes as text. Raises InputError, naming the place, for a byte that is no UTF-8 and for a NUL."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise InputError(f"{where} must be UTF-8 text; got a foreign byte at {problem.start}") from None
+    if "\0" in text:
+        raise InputError(f"{where} must be text; got a NUL byte at {content.index(0)}: it is damaged or binary")
+    return text

@@ -1,0 +1,92 @@
+"""Checks of a torch file beside and after torch's own reader: checksums, opcodes, and what its tensors state."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import pickle
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lossscope.errors import InputError
+
+from .limits import require_bounded, walk_leaves
+from .pickles.opcode_limits import require_buildable
+from .zip_members import read_unchecked, verified_members
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_ZIP = b"PK\x03\x04"
+_MAX_RATIO = 16  # of the sizes of all members to the size of the file; torch writes them as they are
+_MAX_PICKLE = 1 << 30  # bytes of the pickle in a zip, whose numbers lie beside it
+_LEGACY_PICKLES = 5  # at the beginning of a file that is no zip: magic number, protocol, system, object, keys
+_MAX_STRETCHED = 1 << 26  # numbers of all tensors that have more numbers than their storage holds
+
+
+@contextlib.contextmanager
+def checked_torch_file(path: Path) -> Iterator[None]:
+    """Check a file while the caller reads it: first its pickles, and beside the caller the checksums of a zip.
+
+    Raises InputError for a pickle beyond the limits, DamagedMember for a member that differs from its checksum, and
+    BadZipFile or UnpicklingError for a damaged file.
+    """
+    with open(path, "rb") as file:
+        zipped = file.read(len(_ZIP)) == _ZIP  # as torch decides
+    if zipped:
+        with verified_members(path):
+            _check_zip(path)
+            yield
+    else:
+        _check_legacy(path)
+        yield
+
+
+def require_ordinary(content: Any) -> None:
+    """Raise InputError when a file's content expands without end, or its tensors state more numbers than it holds."""
+    import torch
+
+    require_bounded(content)
+    stretched = sum(_stretched_numbers(leaf) for leaf in walk_leaves(content) if isinstance(leaf, torch.Tensor))
+    if stretched > _MAX_STRETCHED:
+        raise InputError(f"its tensors state {stretched} numbers that the file does not hold")
+
+
+def _stretched_numbers(tensor: Tensor) -> int:
+    """Return the numbers of a tensor that repeats those of its storage, 0 for any other."""
+    import torch
+
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+        return 0
+    if tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
+        return 0
+    held = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.numel() if tensor.numel() > held else 0
+
+
+def _check_zip(path: Path) -> None:
+    """Raise InputError for members that are far larger than the file, and for a pickle beyond the limits."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > _MAX_RATIO * path.stat().st_size:
+            raise InputError("its parts must lie in it uncompressed; they are far larger than the file")
+        for member in members:
+            if member.filename.lower().endswith("data.pkl") and member.file_size <= _MAX_PICKLE:
+                require_buildable(read_unchecked(path, member))
+
+
+def _check_legacy(path: Path) -> None:
+    """Raise InputError for pickles beyond the limits at the beginning of a file, and for a tar archive."""
+    with contextlib.suppress(tarfile.TarError, EOFError), tarfile.open(path, "r:"):
+        raise InputError("it is a tar archive, as torch before 0.1.10 wrote. Save it again with a newer torch")
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        place = 0
+        for _ in range(_LEGACY_PICKLES):
+            if place:
+                with contextlib.suppress(pickle.UnpicklingError):  # torch says of what kind the file is
+                    place = require_buildable(content, place)
+            else:
+                place = require_buildable(content)

@@ -1,0 +1,113 @@
+"""The training of the epochs that are left, step by step; its state is saved at intervals, and when it is stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lossscope.core.interrupts import stop_on_signals
+from lossscope.core.types import Progress
+from lossscope.errors import Interrupted
+from lossscope.io.run_folder import Run
+from lossscope.registry import spec_of
+from lossscope.sources.checkpoints.checkpoint import stored_tokens
+
+from .batching import epoch_batches
+from .data_parallel import checksums, require_agreement
+from .kernels import deterministic_kernels
+from .monitor import BatchMonitor
+from .optimisers import loss_factor, set_rates
+from .state import TrainState, shared_values, snapshot
+from .step import train_step
+from .task import Task
+from .validation import validate_and_save
+
+OnEpoch = Callable[[dict[str, Any]], None]  # called with each row of metrics.csv
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a training writes, and whom it tells of its progress."""
+
+    run: Run
+    save_every: int  # steps between saves inside an epoch
+    progress: Progress | None
+    on_epoch: OnEpoch | None
+    monitor: BatchMonitor | None = None
+
+
+def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
+    """Train the epochs that are left. Raises InputError when it diverges, and Interrupted after SIGINT or SIGTERM."""
+    run, processes = outputs.run, task.processes
+    with deterministic_kernels(True), stop_on_signals() as stop:
+        if state.epoch == 0 and state.step == 0:
+            _validate(task, state, outputs)
+        while state.epoch < task.recipe.epochs:
+            begun = time.monotonic()
+            _epoch(task, state, outputs, stop)
+            state.epoch, state.step = state.epoch + 1, 0
+            require_same_state(task, state, run)
+            _validate(task, state, outputs)
+            run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
+            if processes.any(bool(stop)) and state.epoch < task.recipe.epochs:
+                run.event("interrupted", epoch=state.epoch, step=0)
+                raise Interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}")
+    run.event("finished", epochs=state.epoch)
+    return run
+
+
+def _validate(task: Task, state: TrainState, outputs: Outputs) -> None:
+    """Validate in the first process, while the others wait."""
+    if task.processes.main:
+        row = validate_and_save(task, state, outputs.run, outputs.progress)
+        if outputs.on_epoch:
+            outputs.on_epoch(row)
+    task.processes.barrier()
+
+
+def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> None:
+    recipe, run, owner = task.recipe, outputs.run, task.train.caption_image
+    objective = task.objective_of(state.epoch)
+    name = spec_of(objective).partition(":")[0]
+    if state.step == 0:
+        torch.manual_seed(1_000_003 * recipe.seed + state.epoch)
+    state.model.train()
+    total = recipe.steps or task.sampling.count(owner)
+    set_rates(state.optimiser, recipe, state.epoch, 0, total)
+    rows: list[dict[str, Any]] = []
+    for batch in epoch_batches(task.sampling, owner, state.epoch, state.step, recipe.steps):
+        set_rates(state.optimiser, recipe, state.epoch, state.step, total)
+        factor = loss_factor(recipe, state.epoch, state.step, total)
+        row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor)
+        state.step += 1
+        rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
+        if outputs.progress:
+            outputs.progress(f"epoch {state.epoch + 1}/{recipe.epochs}", state.step, total)
+        unfinished, stopping = state.step < total, task.processes.any(bool(stop))
+        if unfinished and run.writes and (stopping or state.step % outputs.save_every == 0):
+            run.append(run.trajectory, rows)
+            rows = []
+            run.sync()
+            snapshot(task, state, {}).save(run.last)
+        if unfinished and stopping:
+            run.event("interrupted", epoch=state.epoch, step=state.step)
+            task.processes.barrier()  # none leaves before the state is kept
+            raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
+    run.append(run.trajectory, rows)
+
+
+def require_same_state(task: Task, state: TrainState, run: Run) -> None:
+    """Raise InputError unless all processes of the job have the same parameters, words, data and place."""
+    if task.processes.size == 1:
+        return
+    values = {
+        "parameters": checksums(shared_values(task, state)),
+        "training data": task.train.fingerprint,
+        "vocabulary": stored_tokens(task.tokeniser),
+        "place in the run": (state.epoch, state.step),
+    }
+    require_agreement(task.processes, values, state.epoch, run.path)

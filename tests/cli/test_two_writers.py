@@ -1,0 +1,76 @@
+"""Is the second command that writes a folder refused, by every command that writes one?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.io import folder_lock
+from lossscope.io.folder_lock import lock_folder
+
+DATA = "scenes:train=60,val=20,test=20,size=16"
+TRAIN = ["--data", DATA, "--encoder", "vsepp:dim=16,words=8,width=4", "--objective", "ntxent", "--epochs", "1"]
+COMMANDS = {
+    "train": ["train", *TRAIN, "--out", "OUT"],
+    "cocos": ["cocos", "CHECKPOINT", "--out", "OUT"],
+    "probe": ["probe", "CHECKPOINT", "--probes", "similarity", "--per-query", "--out", "OUT"],
+    "mine": ["mine", "CHECKPOINT", "--top", "3", "--out", "OUT"],
+    "eval": ["eval", "CHECKPOINT", "--run-files", "OUT"],
+    "study": ["study", "run", "STUDY", "--out", "OUT"],
+    "features": ["data", "features", "--data", DATA, "--out", "OUT"],
+    "report": ["report", "RUNS", "--no-published", "--resamples", "99", "--out", "OUT"],
+}
+STUDY = """
+name = "tiny"
+[[data]]
+spec = "scenes:train=16,val=8,test=8,size=16"
+[[encoders]]
+spec = "vsepp:width=4,dim=8,words=8"
+[[objectives]]
+spec = "ntxent"
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Another thread, which is another writer, holds the lock of a folder."""
+    begun, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock_folder(folder):
+            begun.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(30)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "report" else n for n in COMMANDS])
+def test_the_second_command_is_refused_and_writes_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
+    (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    out, words = tmp_path / "out", {"OUT": str(tmp_path / "out"), "STUDY": str(tmp_path / "tiny.toml")}
+    if "CHECKPOINT" in COMMANDS[name]:
+        words["CHECKPOINT"] = str(request.getfixturevalue("tiny_checkpoint"))
+    if "RUNS" in COMMANDS[name]:
+        words["RUNS"] = str(request.getfixturevalue("tiny_study"))
+    with held(out):
+        result = CliRunner().invoke(app, [words.get(word, word) for word in COMMANDS[name]])
+        assert {path.name for path in out.iterdir()} == {".lock", ".lock.json"}
+    assert result.exit_code == 1
+    assert f"Error: {out} must be written by one command at a time; `" in result.stderr
+    assert not out.exists()

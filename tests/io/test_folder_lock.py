@@ -1,0 +1,193 @@
+"""Has a folder one writer at a time, who is named, and does a killed one leave nothing that matters?"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import filelock
+import pytest
+
+from lossscope.errors import InputError, WriteError
+from lossscope.io import folder_lock
+from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from lossscope.io.folder_lock import lock_folder
+with lock_folder(sys.argv[1]):
+    Path(sys.argv[1], "work").touch()
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Another thread, which is another writer, holds the lock of a folder."""
+    begun, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock_folder(folder):
+            begun.set()
+            over.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert begun.wait(30)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
+
+
+def test_nothing_is_left_at_the_end(tmp_path: Path) -> None:
+    with lock_folder(tmp_path / "run"):
+        assert {path.name for path in (tmp_path / "run").iterdir()} == {LOCK, HOLDER}
+        (tmp_path / "run" / "a").touch()
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["a"]
+
+
+def test_a_folder_that_stays_empty_is_removed_if_it_was_made(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    for folder in ("old", "new/deep"):
+        with pytest.raises(ZeroDivisionError), lock_folder(tmp_path / folder):
+            raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path) -> None:
+    with held(tmp_path), pytest.raises(InputError) as problem, lock_folder(tmp_path):
+        pass
+    text = str(problem.value)
+    assert text.startswith(f"{tmp_path} must be written by one command at a time; `")
+    assert f"process {os.getpid()} on " in text and ", since 20" in text and text.endswith("choose another folder")
+    with lock_folder(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\0"])
+def test_a_holder_that_cannot_be_read_is_another_one(tmp_path: Path, content: str) -> None:
+    with held(tmp_path):
+        (tmp_path / HOLDER).write_text(content)
+        with pytest.raises(InputError, match="one command at a time; another one is writing it"), lock_folder(tmp_path):
+            pass
+
+
+def test_control_characters_of_a_holder_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with held(tmp_path):
+        holder = json.loads((tmp_path / HOLDER).read_text())
+        (tmp_path / HOLDER).write_text(json.dumps({**holder, "command": "train \x1b[31m", "host": "\x1b]0;x"}))
+        with pytest.raises(InputError) as problem, lock_folder(tmp_path):
+            pass
+    assert str(problem.value).isprintable()
+
+
+def test_the_holder_may_lock_its_folder_again(tmp_path: Path) -> None:
+    with lock_folder(tmp_path), lock_folder(tmp_path / "."):
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path) and not has_content(tmp_path)
+
+
+def test_waiting_ends_with_the_other_writer(tmp_path: Path) -> None:
+    order: list[str] = []
+    with held(tmp_path):
+        waiting = threading.Thread(target=lambda: _enter(tmp_path, order))
+        waiting.start()
+        waiting.join(0.1)
+        order.append("first ends")
+    waiting.join(10)
+    assert order == ["first ends", "second"]
+
+
+def _enter(folder: Path, order: list[str]) -> None:
+    with lock_folder(folder, wait=True):
+        order.append("second")
+
+
+@pytest.mark.slow
+def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)])
+    while not (tmp_path / "work").exists():
+        assert process.poll() is None
+    assert is_locked(tmp_path)
+    with pytest.raises(InputError, match=rf"process {process.pid} on"), lock_folder(tmp_path):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not is_locked(tmp_path) and (tmp_path / HOLDER).is_file()
+    with lock_folder(tmp_path):
+        assert json.loads((tmp_path / HOLDER).read_text())["pid"] == os.getpid()
+    assert [path.name for path in tmp_path.iterdir()] == ["work"]
+
+
+def test_leftovers_of_killed_writers_are_removed_and_other_files_kept(tmp_path: Path) -> None:
+    kept = [
+        "a.part",
+        ".a.part",
+        ".best.pt.x.part",
+        "checkpoints/a",
+        ".best.pt.abcdefg1.party",
+        "other/.b.abcdefgh.part",
+    ]
+    for name in (*kept, ".best.pt.abcdefg1.part", "checkpoints/.last.pt.a_cdefg1.part"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with lock_folder(tmp_path, "checkpoints", "missing"):
+        pass
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == set(kept)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_an_error_with_a_way_out(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    with pytest.raises(InputError, match=f"must be on a file system that has locks.*set {NO_LOCKS}=1"):
+        lock_folder(tmp_path).__enter__()
+    monkeypatch.setenv(NO_LOCKS, "1")
+    with lock_folder(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / LOCK))
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    with pytest.raises(WriteError, match=r"must be written whole; got 'permission denied'. Choose another folder"):
+        lock_folder(tmp_path).__enter__()
+
+
+def test_a_file_is_no_folder_to_lock(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(InputError, match="must be a folder to write; it is a file"), lock_folder(tmp_path / "a"):
+        pass
+    with pytest.raises(WriteError, match="Choose another folder"), lock_folder(tmp_path / "a" / "b"):
+        pass
+
+
+def test_a_lock_is_no_content(tmp_path: Path) -> None:
+    assert not has_content(tmp_path / "none")
+    (tmp_path / LOCK).touch()
+    (tmp_path / "probes.toml").touch()
+    assert has_content(tmp_path) and not has_content(tmp_path, "probes.toml") and has_content(tmp_path / LOCK)
+    assert not is_locked(tmp_path)  # of a killed process

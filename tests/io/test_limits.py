@@ -1,0 +1,56 @@
+"""Is nesting limited, and is the size of what shares its parts known without walking all of it?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.limits import MAX_DEPTH, require_bounded, require_shallow
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def doubled(levels: int) -> Any:
+    value: Any = {"x": 1}
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize("check", [lambda value: require_shallow(value, "a.json"), require_bounded])
+def test_nesting_up_to_the_limit_passes_and_deeper_is_refused(check: Any) -> None:
+    check(nested(MAX_DEPTH))
+    with pytest.raises(InputError, match="100 levels"):
+        check(nested(MAX_DEPTH + 1))
+
+
+def test_shared_parts_pass_as_long_as_their_copies_are_few() -> None:
+    require_bounded(doubled(16))
+    with pytest.raises(InputError, match="values that expand to more than"):
+        require_bounded(doubled(60))
+
+
+def test_a_large_value_that_shares_nothing_passes() -> None:
+    require_bounded({"rows": [[float(i), str(i)] for i in range(20_000)], "same": [["x"]] * 20_000})
+
+
+def test_objects_of_arrays_are_looked_at() -> None:
+    array = np.empty(1, dtype=object)
+    array[0] = doubled(60)
+    with pytest.raises(InputError, match="expand"):
+        require_bounded([array])
+
+
+def test_a_container_in_itself_is_refused() -> None:
+    value: list[Any] = []
+    value.append({"a": value})
+    with pytest.raises(InputError, match="a container in itself"):
+        require_bounded(value)

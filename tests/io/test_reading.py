@@ -1,0 +1,52 @@
+"""Does whatever a reader meets become one message that names the file and says what it is?"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError, Interrupted
+from lossscope.io.reading import naming, reading, show_path
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (KeyError("rows"), "must be a frame; got KeyError: 'rows'. Copy it again; --debug shows where"),
+        (MemoryError(), "must fit into memory while it is read; there is too little"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "must fit into memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "must fit into memory"),
+        (PermissionError(errno.EACCES, "Permission denied"), "must be a readable file; got Permission denied"),
+        (RecursionError(), "nested too deep"),
+        (ValueError("x" * 9000), "got ValueError: xxx"),
+        (InputError("a.x must be mine"), "^a.x must be mine$"),
+    ],
+)
+def test_an_exception_becomes_a_message_that_names_the_file(error: Exception, says: str) -> None:
+    with pytest.raises(InputError, match=says) as problem, reading("a.x", "a frame"):
+        raise error
+    assert "a.x" in str(problem.value)
+    assert len(str(problem.value)) < 500
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted])
+def test_what_the_user_does_is_no_damage(error: type[BaseException]) -> None:
+    with pytest.raises(error), reading("a.x", "a frame"):
+        raise error
+
+
+def test_a_message_without_its_file_gets_it() -> None:
+    with (
+        pytest.raises(InputError, match=r"^a\.x must be a vocabulary; words must be unique$"),
+        naming("a.x", "a vocabulary"),
+    ):
+        raise InputError("words must be unique")
+    with pytest.raises(InputError, match=r"^a\.x must be a table; it must exist$"), naming("a.x", "a table"):
+        raise InputError("a.x must exist")
+
+
+def test_names_that_no_terminal_should_get_are_written_out() -> None:
+    assert show_path(Path("caf\u00e9 a.pt")) == "caf\u00e9 a.pt"
+    assert show_path("\x1b[31m\udcff") == r"\x1b[31m\xff"

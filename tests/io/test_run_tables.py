@@ -1,0 +1,63 @@
+"""Is a row that a checkpoint counts on missed when it is gone, and damage named?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.run_tables import RunTable
+
+PLACES = [(1, 1), (1, 2), (2, 1)]
+
+
+def table(tmp_path: Path) -> RunTable:
+    own = RunTable(tmp_path / "trajectory.csv")
+    own.append([{"epoch": epoch, "step": step, "loss": 0.5} for epoch, step in PLACES])
+    own.sync()
+    return own
+
+
+def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
+    table(tmp_path).require(PLACES, tmp_path / "last.pt")
+    RunTable(tmp_path / "none.csv").require([], tmp_path / "last.pt")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n", "got none in place of epoch 2 step 1 as row 3"),
+        ("epoch,step,loss\n1,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of epoch 1 step 2 as row 2"),
+        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of none as row 4"),
+        ("", "got none in place of epoch 1 step 1 as row 1"),
+        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.", "got none in place of epoch 2 step 1"),
+    ],
+)
+def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) -> None:
+    """Rows lost from the end at a power cut made the epoch's loss another number."""
+    own = table(tmp_path)
+    own.path.write_text(text)
+    with pytest.raises(InputError, match=rf"trajectory\.csv must have the rows that .*last\.pt counts on; {says}"):
+        own.require(PLACES, tmp_path / "last.pt")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"epoch,step\n1\n", "rows of other lengths than the header"),
+        (b"epoch,step\n1,2,3\n", "rows of other lengths than the header"),
+        (b"epoch,step\n1,x\n", "without whole numbers in epoch and step"),
+        (b"epoch,step\n1,-1\n", "without whole numbers"),
+        (b"epoch,step\n1," + b"9" * 5000 + b"\n", "without whole numbers"),
+        (b"a,b\n1,2\n", "without whole numbers"),
+        (b"epoch,step\n1,\xff\n", "can't decode byte"),
+        (b'epoch,step\n1,"2\n', "unexpected end of data"),
+    ],
+)
+def test_a_damaged_table_is_named(tmp_path: Path, content: bytes, says: str) -> None:
+    own = RunTable(tmp_path / "probes.csv")
+    own.path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"probes\.csv must be a whole CSV table; .*{says}.*Copy it back"):
+        own.keep(lambda place: place <= (1, 1))
+    assert own.path.read_bytes() == content

@@ -1,0 +1,68 @@
+"""Are text files read strictly?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.io.decode import read_toml
+from lossscope.io.json_files import read_json, read_json_value
+from lossscope.io.text_files import read_utf8
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_text_comes_back_as_it_is(tmp_path: Path) -> None:
+    assert read_utf8(write(tmp_path / "a", "\ufeffdrie\r\n\u00e9".encode())) == "\ufeffdrie\r\n\u00e9"
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"ab\xff", "foreign byte at 2"), (b"ab\0c", "NUL byte at 2")])
+def test_bytes_that_are_no_text_are_refused_by_place(content: bytes, says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=says):
+        read_utf8(write(tmp_path / "a", content))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a")
+    with pytest.raises(InputError, match="a must be an ordinary file; it is a pipe"):
+        read_utf8(tmp_path / "a")
+
+
+def test_a_name_with_a_nul_byte_is_refused() -> None:
+    with pytest.raises(InputError, match="embedded null byte"):
+        read_utf8("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"[" * 100_000, "nested levels"),
+        (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
+        (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
+        (b'{"a": 1', "must be whole JSON"),
+        (b"[]", "must be an object"),
+    ],
+    ids=["endless", "deep", "double", "digits", "cut", "list"],
+)
+def test_json_is_read_strictly(content: bytes, says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=says) as problem:
+        read_json(write(tmp_path / "a.json", content))
+    assert "a.json" in str(problem.value)
+
+
+def test_nan_is_read_as_json_writes_it(tmp_path: Path) -> None:
+    assert str(read_json_value(write(tmp_path / "a.json", b"[NaN, Infinity]"))) == "[nan, inf]"
+
+
+@pytest.mark.parametrize("content", [b"a = " + b"[" * 3000 + b"]" * 3000, b"a = " + b"9" * 5000, b"[x\0]"])
+def test_toml_beyond_the_limits_is_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.toml must be a readable TOML file"):
+        read_toml(write(tmp_path / "a.toml", content))

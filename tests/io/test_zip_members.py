@@ -1,0 +1,87 @@
+"""Is a changed bit in a torch file seen, and which part of the file is named?"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lossscope.errors import InputError
+from lossscope.io.files import read_torch
+
+CONTENT = {"weights": {"a": torch.arange(300.0), "b": torch.ones(7, dtype=torch.int64)}, "epoch": 3}
+
+
+def saved(path: Path) -> bytes:
+    torch.save(CONTENT, path)
+    return path.read_bytes()
+
+
+def place_of(path: Path, member: str) -> int:
+    """Return where the bytes of a member begin."""
+    with zipfile.ZipFile(path) as archive:
+        return path.read_bytes().index(archive.read(member))
+
+
+@pytest.mark.parametrize("member", ["a/data/0", "a/data/1"])
+@pytest.mark.parametrize("bit", [0, 7])
+def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: str, bit: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    whole, place = saved(path), place_of(path, member)
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    with pytest.raises(
+        InputError, match=f"a.pt must be a whole torch file; its part '{member}' differs from its checksum"
+    ):
+        read_torch(path)
+
+
+def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    whole = saved(path)
+    for place in range(0, len(whole), 29):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            read = read_torch(path)
+        except InputError:
+            continue
+        assert all(torch.equal(read["weights"][name], CONTENT["weights"][name]) for name in ("a", "b"))  # type: ignore[index]
+        assert read["epoch"] == 3
+
+
+def test_a_file_that_was_written_without_checksums_is_read(tmp_path: Path) -> None:
+    torch.serialization.set_crc32_options(False)
+    try:
+        saved(tmp_path / "a.pt")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
+
+
+def rewritten(path: Path, method: int, **replaced: Any) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        for name, content in replaced.items():
+            archive.writestr(name, content)
+
+
+def test_a_file_that_was_packed_again_is_read_and_a_bomb_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "a.pt")
+    rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED)
+    assert torch.equal(read_torch(tmp_path / "a.pt")["weights"]["a"], CONTENT["weights"]["a"])  # type: ignore[index]
+    rewritten(tmp_path / "a.pt", zipfile.ZIP_DEFLATED, more=b"\0" * 3_000_000)
+    with pytest.raises(InputError, match="far larger than the file"):
+        read_torch(tmp_path / "a.pt")
+
+
+def test_a_tensor_that_states_more_numbers_than_the_file_holds_is_refused(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros(1).expand(10**12)}, tmp_path / "a.pt")
+    with pytest.raises(InputError, match="1000000000000 numbers that the file does not hold"):
+        read_torch(tmp_path / "a.pt")
+    torch.save({"a": torch.zeros(3, 1).expand(3, 50)}, tmp_path / "a.pt")
+    assert read_torch(tmp_path / "a.pt")["a"].shape == (3, 50)

@@ -1,0 +1,66 @@
+"""Everything that a folder holds is compared with its checksums: one flipped bit in any binary file is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lossscope
+from lossscope.engine.sweep import Sweep
+from lossscope.errors import InputError
+from lossscope.io.frames import Frame
+from lossscope.studies.verify import verify
+from lossscope.training.offline_candidates import mine_candidates
+
+
+def _flip(file: Path, place: float = 0.5) -> None:
+    """Flip one bit of a file, at a share of its length."""
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * place)] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def everything(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study, a frame with queries, and mined candidates. Not to be written to."""
+    home = tmp_path_factory.mktemp("everything")
+    shutil.copytree(tiny_study, home / "study")
+    (best, *_) = sorted((home / "study").glob("runs/*/run/best.pt"))
+    embedded = lossscope.load(best, cache=False)
+    sweep = Sweep(("ntxent",), probes=("similarity",), batch_size=8, per_query=True)
+    sweep.run(embedded, Frame.open(home / "frame", {"name": "test"}))
+    mine_candidates(embedded, home / "candidates", top=4)
+    return home
+
+
+def test_what_is_whole_is_described(everything: Path) -> None:
+    parts = dict(verify(everything / "study"))
+    assert parts[everything / "study"] == {"kind": "study", "runs": "4, 4 of them done"}
+    kinds = [facts.get("kind", "checkpoint") for facts in parts.values()]
+    assert {kind: kinds.count(kind) for kind in set(kinds)} == {
+        "study": 1, "checkpoint": 12, "tables of a run": 4, "evaluation": 4, "frame": 8
+    }  # fmt: skip
+    ((_, frame),) = verify(everything / "frame")
+    assert frame["parts"] == "1" and "of single queries" in frame["rows"]
+    ((_, candidates),) = verify(everything / "candidates")
+    assert candidates["captions"] == "4 of each of 24 images"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "study/runs/*/run/best.pt", "study/runs/*/run/checkpoints/last.pt", "study/runs/*/run/checkpoints/epoch-01.pt",
+        "study/runs/*/run/evaluation/rows.parquet", "study/runs/*/run/evaluation/per_query.parquet",
+        "study/runs/*/run/evaluation/frame/part-*.parquet", "frame/part-*.parquet", "frame/query-*.parquet",
+        "candidates/*.safetensors",
+    ],
+)  # fmt: skip
+def test_one_flipped_bit_is_named(pattern: str, everything: Path, tmp_path: Path) -> None:
+    top = pattern.partition("/")[0]
+    shutil.copytree(everything / top, tmp_path / top)
+    file = sorted(tmp_path.glob(pattern))[0]
+    _flip(file, 0.6)
+    with pytest.raises(InputError, match=file.name.replace(".", r"\.")):
+        list(verify(tmp_path / top))
