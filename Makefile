@@ -8,7 +8,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: demo test coverage quick lint types docs site gallery bench bench-gpu clean
+.PHONY: demo test coverage quick fuzz crash lint types docs site gallery bench bench-gpu clean
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
@@ -17,6 +17,10 @@ test: lint types site ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist
 coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
 
 quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+
+crash: $(VENV)/.dev ; $(BIN)/python -m tests.crash --moments 20 --jobs 2
+
+fuzz: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --total 20000 --jobs 2
 
 lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 

@@ -1,0 +1,22 @@
+"""A folder of `lossscope mine` that lacks its last part, as the same command resumes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lossscope.training.offline_candidates import mine_candidates
+from tests.fuzz.vectors import embedded
+
+FILES = {"mined/manifest.json": "json", "mined/*.safetensors": "safetensors", "mined": "folder"}
+CHECKSUMMED = ("mined/*.safetensors",)
+
+
+def make(folder: Path) -> None:
+    """Mine, and remove the last part."""
+    mine_candidates(embedded(), folder / "mined", 5)
+    max((folder / "mined").glob("*.safetensors")).unlink()
+
+
+def read(folder: Path) -> object:
+    """Mine what is left."""
+    return mine_candidates(embedded(), folder / "mined", 5)

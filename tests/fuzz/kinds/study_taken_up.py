@@ -1,0 +1,29 @@
+"""A study's files, as `lossscope study run` takes it up again and trains the run that is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lossscope.studies.study import Study
+from lossscope.studies.worker import work
+from tests.fuzz.study import copy_study
+
+FILES = {"study/study.json": "json", "study/runs/scenes*/run.json": "json"}
+CHECKSUMMED = ()
+SHARE = 0.3  # of the cases of other kinds: each trains
+
+
+def make(folder: Path) -> None:
+    """Copy a finished study, and forget that one run is done."""
+    copy_study(folder)
+    min((folder / "study" / "runs").glob("*/status.json")).unlink()
+
+
+def read(folder: Path) -> object:
+    """Take it up, and do what is left of it."""
+    study = Study.open(folder / "study")
+    study = Study.begin(study.path, study.grid)
+    left = [one.run for one in study.statuses() if one.status != "done"]
+    for run in left:
+        work(study.path, run.key)
+    return [(one.run, one.status, one.rsum) for one in study.statuses()]

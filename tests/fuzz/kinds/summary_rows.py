@@ -1,0 +1,23 @@
+"""Summary rows (.csv), as `lossscope table` reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.fuzz.commands import run_command
+from tests.fuzz.trained import tiny_run
+
+FILES = {"rows.csv": "csv"}
+CHECKSUMMED = ()
+
+
+def make(folder: Path) -> None:
+    """Count the samples of a short training."""
+    text = run_command("cocos", str(tiny_run()), "--format", "csv", "--no-cache", "--quiet")
+    (folder / "rows.csv").write_text(text, encoding="utf-8")
+
+
+def read(folder: Path) -> object:
+    """Make the table in every format."""
+    formats = ("csv", "latex", "table")
+    return [run_command("table", "cocos_softmax", "rows.csv", "--format", name) for name in formats]

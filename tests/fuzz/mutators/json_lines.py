@@ -1,0 +1,22 @@
+"""Edit the JSON of one line of a file of lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numpy.random import Generator
+
+from ..families import Inapplicable
+from .json_values import edited_text, read_text
+
+
+def mutate(path: Path, rng: Generator) -> str:
+    """Edit the line and return which."""
+    lines = read_text(path).splitlines()
+    if not lines:
+        raise Inapplicable("no lines")
+    place = int(rng.integers(len(lines)))
+    text, what = edited_text(lines[place], rng)
+    lines[place] = " ".join(text.splitlines())
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
+    return f"line {place + 1}: {what}"

@@ -1,0 +1,48 @@
+"""Put another value at one place of a JSON file, remove it, or double it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.random import Generator
+
+from ..families import Inapplicable
+from ..odd_values import draw_json
+from ..trees import edit
+
+_MARK = "@literal@"
+
+
+def mutate(path: Path, rng: Generator) -> str:
+    """Edit the file and return what was edited."""
+    text, what = edited_text(read_text(path), rng)
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    return what
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file. Raises Inapplicable where it is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Inapplicable(str(path)) from error
+
+
+def edited_text(text: str, rng: Generator) -> tuple[str, str]:
+    """Return JSON text with one edit, and what it was; literals that no library writes are put in as text."""
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Inapplicable("no JSON") from error
+    literal = ""
+
+    def draw(_value: Any) -> str:
+        nonlocal literal
+        literal = draw_json(rng)
+        return _MARK
+
+    tree, what = edit(tree, rng, draw)
+    written = json.dumps(tree, indent=1)
+    return written.replace(json.dumps(_MARK), literal), f"{what} {literal[:40]}"

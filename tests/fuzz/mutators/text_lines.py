@@ -1,0 +1,36 @@
+"""Remove, double, move, join or blow up lines of a text, or put an odd text in the place of a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numpy.random import Generator
+
+from ..families import Inapplicable
+from ..odd_values import draw_json, draw_text
+from .json_values import read_text
+
+_ACTIONS = ("remove", "double", "move", "join", "blow up", "word", "word", "word", "only")
+
+
+def mutate(path: Path, rng: Generator) -> str:
+    """Edit the lines and return how."""
+    lines = read_text(path).splitlines(keepends=True)
+    if not lines:
+        raise Inapplicable("no lines")
+    place, action = int(rng.integers(len(lines))), _ACTIONS[rng.integers(len(_ACTIONS))]
+    own = lines[place]
+    replaced = {
+        "remove": [], "double": [own, own], "move": [], "join": [own.rstrip("\n")],
+        "blow up": [own.rstrip("\n") * 10_000 + "\n"], "word": [_with_odd_word(own, rng)], "only": [own],
+    }[action]  # fmt: skip
+    rest = [] if action == "only" else [*lines[:place], *replaced, *lines[place + 1 :]]
+    rest = replaced if action == "only" else [*rest, own] if action == "move" else rest
+    path.write_text("".join(rest), encoding="utf-8", errors="surrogatepass", newline="")
+    return f"{action} line {place + 1} of {len(lines)}"
+
+
+def _with_odd_word(line: str, rng: Generator) -> str:
+    words = line.split(" ")
+    words[rng.integers(len(words))] = draw_text(rng) if rng.random() < 0.5 else draw_json(rng)[:200_000]
+    return " ".join(words).rstrip("\n") + "\n"

@@ -1,0 +1,98 @@
+"""How a case ended: refused with a message, accepted, or a finding."""
+
+from __future__ import annotations
+
+import traceback
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lossscope.errors import InputError
+
+from .commands import Refusal
+from .limits import TimeLimit
+
+Outcome = Literal[
+    "refused", "no file", "unclear", "equal", "different", "traceback", "crash", "hang", "memory", "code run", "silent"
+]
+FINDINGS: tuple[Outcome, ...] = ("traceback", "crash", "hang", "memory", "code run", "silent")
+"""Outcomes that may not be: the others are refusals and what is accepted."""
+_LONGEST = 1500  # characters of a clear message
+_PACKAGE = "/lossscope/"
+_COMMANDS = "/cli/"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a case and what it is told by."""
+
+    kind: str
+    seed: int
+    outcome: Outcome
+    detail: str = ""  # the message, or the type of the exception and its text
+    place: str = ""  # innermost file:line of lossscope
+    damage: str = ""  # mutators and what they did to which file
+    seconds: float = 0.0
+
+    @property
+    def replay(self) -> str:
+        """The command that does the same again."""
+        return f"python -m tests.fuzz --kind {self.kind} --seed {self.seed}"
+
+
+def outcome_of_error(error: BaseException, names: frozenset[str]) -> tuple[Outcome, str, str]:
+    """Return (outcome, detail, place) of what a reader raised.
+
+    Args:
+        error: raised.
+        names: of the files of the case, one of which a message must have.
+    """
+    place, text = innermost(error), f"{type(error).__name__}: {error}"[:600]
+    if any(isinstance(one, TimeLimit) for one in _chain(error)):
+        return "hang", text, innermost(next(one for one in _chain(error) if isinstance(one, TimeLimit)))
+    if any(_is_memory(one) for one in _chain(error)):
+        return "memory", text, place
+    if not isinstance(error, InputError | Refusal | OSError):
+        return "traceback", text, place
+    message = str(error).removeprefix("Error: ").strip()
+    return outcome_of_message(message, names), message[:600], place
+
+
+def outcome_of_message(message: str, names: frozenset[str]) -> Outcome:
+    """Return whether a message is one that a user can act on."""
+    control = any(unicodedata.category(letter) in ("Cc", "Cs", "Cf") for letter in message if letter not in "\n\t")
+    if not message or control or len(message) > _LONGEST:
+        return "unclear"
+    return "refused" if any(name in message for name in names) else "no file"
+
+
+def innermost(error: BaseException) -> str:
+    """Return file:line of the innermost frame in lossscope; of the tests where there is none."""
+    frames = [frame for one in reversed(_chain(error)) for frame in traceback.extract_tb(one.__traceback__)]
+    own = [
+        f for f in frames if (_PACKAGE in f.filename or _COMMANDS in f.filename) and "site-packages" not in f.filename
+    ]
+    last = (own or frames)[-1:]
+    return "".join(f"{_relative(frame.filename)}:{frame.lineno}" for frame in last)
+
+
+def _relative(file: str) -> str:
+    root = Path(__file__).parents[2]
+    return str(Path(file).relative_to(root)) if Path(file).is_relative_to(root) else file
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop(0)
+        if one is not None and one not in chain:
+            chain.append(one)
+            waiting += [one.__cause__, one.__context__]
+    return chain
+
+
+def _is_memory(error: BaseException) -> bool:
+    words = ("can't allocate memory", "Cannot allocate memory", "not enough memory", "bad_alloc", "Unable to allocate")
+    return isinstance(error, MemoryError) or any(word in str(error) for word in words)

@@ -1,0 +1,112 @@
+"""Judge many cases of one kind in this process; every verdict is a line of a file, so that a crash loses one case.
+
+`python -m tests.fuzz.worker KIND ORIGINAL HOME SEED...`
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import IO
+
+from .case import Damage, damage, fresh_copy, random_of
+from .equality import digest
+from .kind import Kind, load_kind
+from .limits import SECONDS, limits
+from .verdict import Outcome, Verdict, outcome_of_error
+
+
+def judge_cases(name: str, original: Path, home: Path, seeds: Iterable[int], seconds: float = SECONDS) -> None:
+    """Judge cases; write begun seeds and verdicts to HOME/verdicts.jsonl, stacks of hangs to HOME/stacks.
+
+    Args:
+        name: of the kind.
+        original: folder of valid files.
+        home: folder of the worker.
+        seeds: of the cases.
+        seconds: limit of each, beyond what the valid files take.
+    """
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ["LOSSSCOPE_CACHE"] = str(home / "case" / "cache")
+    kind, folder = load_kind(name), home / "case"
+    with open(home / "verdicts.jsonl", "a", encoding="utf-8") as lines, open(home / "stacks", "w") as stacks:
+        expected, usual = _digest_of_valid(kind, original, folder)
+        for seed in seeds:
+            _write(lines, {"begun": seed})
+            done = damage(original, folder, kind, random_of(name, seed))
+            begun = time.monotonic()
+            verdict = judge(kind, folder, expected, done, stacks, seconds + usual)
+            took = round(time.monotonic() - begun, 3)
+            _write(lines, asdict(replace(verdict, kind=name, seed=seed, seconds=took)))
+
+
+def judge(kind: Kind, folder: Path, expected: str, done: Damage, stacks: IO[str], seconds: float) -> Verdict:
+    """Read a damaged folder under the limits and return the verdict.
+
+    Args:
+        kind: of the folder.
+        folder: damaged.
+        expected: digest of what the valid folder says.
+        done: the damage.
+        stacks: open file for the stack of a call that never returns.
+        seconds: limit.
+    """
+    names = frozenset(path.name for path in folder.rglob("*")) | {Path(done.file).name}
+    outcome: Outcome
+    detail = place = ""
+    try:
+        with limits(stacks, seconds):
+            outcome = "equal" if _read(kind, folder) == expected else "different"
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        outcome, detail, place = outcome_of_error(error, names)
+        if outcome == "no file" and not getattr(kind, "NAMES_FILES", True):
+            outcome = "refused"
+    if outcome == "different" and done.of_bytes and is_checksummed(kind, done.file):
+        outcome = "silent"
+    if (folder / "evil.py.ran").exists():
+        outcome = "code run"
+    return Verdict("", 0, outcome, detail, place, f"{'+'.join(done.mutators)} of {done.file}: {done.what}"[:300])
+
+
+def is_checksummed(kind: Kind, file: str) -> bool:
+    """Return whether damaged bytes of a file must be noticed."""
+    return any(fnmatch.fnmatch(file, pattern) for pattern in kind.CHECKSUMMED)
+
+
+def _digest_of_valid(kind: Kind, original: Path, folder: Path) -> tuple[str, float]:
+    """Return the digest of what the valid folder says, and the seconds of the processor that reading it takes.
+
+    Raises RuntimeError where the digest is another one every time.
+    """
+    digests, begun = set(), time.process_time()
+    for _ in range(2):
+        fresh_copy(original, folder)
+        digests.add(_read(kind, folder))
+    if len(digests) > 1:
+        raise RuntimeError(f"{original} must be read to the same numbers every time")
+    return digests.pop(), time.process_time() - begun
+
+
+def _read(kind: Kind, folder: Path) -> str:
+    os.chdir(folder)
+    return digest(kind.read(folder))
+
+
+def _write(lines: IO[str], value: object) -> None:
+    lines.write(json.dumps(value) + "\n")
+    lines.flush()
+
+
+if __name__ == "__main__":
+    judge_cases(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), map(int, sys.argv[4:]))
