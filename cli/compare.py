@@ -65,7 +65,7 @@ def compare(
     split: Annotated[
         str, typer.Option(help="Split of the checkpoints' data.", autocompletion=complete_words(*SPLITS))
     ] = "test",
-    resamples: Annotated[int, typer.Option(help="Of permutations and of the bootstrap.", min=99)] = 9999,
+    resamples: Annotated[int, typer.Option(help="Of permutations and of the bootstrap.", min=99, max=1_000_000)] = 9999,
     level: Annotated[float, typer.Option(help="Of the confidence intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of permutations and of the bootstrap.", min=0)] = 0,
     device: Device = "auto",

@@ -30,7 +30,7 @@ def report(
             help="Split of run folders that is ranked.", show_default="test", autocompletion=complete_words(*SPLITS)
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99)] = 9999,
+    resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99, max=1_000_000)] = 9999,
     label: Annotated[
         list[str] | None,
         typer.Option(help="RUN=NAME of a system in tables and pictures, or NAME in order; repeat for several."),

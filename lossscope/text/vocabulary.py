@@ -16,13 +16,13 @@ from lossscope.errors import InputError
 from lossscope.io.files import require_file
 from lossscope.io.json_files import read_json, shorten
 from lossscope.io.limits import require_bounded
+from lossscope.io.pickles.allow_list import vocabulary_globals
 from lossscope.io.pickles.unpickler import read_stream
 from lossscope.io.reading import reading
 
 from .word_tokenisers import WORD_TOKENISERS, WordTokeniser, require_word_tokeniser, tokenise
 
 SPECIAL = ("<pad>", "<start>", "<end>", "<unk>")
-_MODULES = ("__main__", "vocab", "vsepp.vocab", "VSRN.vocab", "lib.vocab")  # where the authors' class is
 _KEYS = ("word2idx", "idx2word", "idx")
 
 
@@ -167,9 +167,8 @@ def _require_inverse(words: tuple[str, ...], idx2word: object, idx: object, path
 
 def _read_pickle(path: Path) -> dict[str, Any]:
     vocabulary: type[Any] = type("Vocabulary", (), {})  # anew for each file, which can change none but its own
-    known = {(module, "Vocabulary"): vocabulary for module in _MODULES}
     with reading(path, "a whole vocabulary"), open(require_file(path), "rb") as file:
-        content = read_stream(file, path, known, "no Python object but Vocabulary")
+        content = read_stream(file, path, vocabulary_globals(vocabulary), "no Python object but Vocabulary")
         if type(content) is not vocabulary:
             raise InputError(f"{path} must hold a Vocabulary; got {type(content).__name__}")
         require_bounded(vars(content))

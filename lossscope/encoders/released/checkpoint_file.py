@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
 from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
-from lossscope.io.pickles.stubs import SAFE_GLOBALS
+from lossscope.io.pickles.allow_list import WEIGHTS_ONLY_GLOBALS
 from lossscope.io.pickles.texts import is_of_python2, texts_of
 from lossscope.io.pickles.torch_zip import is_torchscript
 
@@ -58,7 +58,7 @@ def read_released(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
 def _read_torch(path: Path) -> dict[Any, Any]:
     """Return the dict in a torch file, read by torch, as a plain dict: a file can replace methods of other classes."""
     refuse_torchscript(require_file(path))
-    content = read_torch(path, SAFE_GLOBALS)
+    content = read_torch(path, WEIGHTS_ONLY_GLOBALS)
     if not isinstance(content, dict):
         raise InputError(f"{path} must hold a checkpoint; it holds {type(content).__name__}")
     return dict(dict.items(content))

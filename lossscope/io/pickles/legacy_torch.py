@@ -10,33 +10,19 @@ from typing import IO, Any
 from lossscope.errors import InputError
 
 from ..files import require_torch_file
-from .callables import Constructor, PlainOrderedDict, encode_latin1
-from .numpy_arrays import NUMPY_GLOBALS
-from .stubs import STUB_CLASSES, to_plain
+from .allow_list import torch_globals
+from .stubs import to_plain
 from .torch_storages import (
-    DTYPES,
     StorageRef,
     TensorRef,
-    build_tensor_ref,
     parse_storage_id,
     read_tensor,
-    unwrap_parameter,
 )
 from .torch_zip import is_torchscript, open_torch_zip, require_little_endian
-from .unpickler import Globals, RestrictedUnpickler
+from .unpickler import RestrictedUnpickler
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 _NEVER_RUN = "which is never loaded because that runs code"
-_GLOBALS: Globals = {
-    **{(name.rpartition(".")[0], name.rpartition(".")[2]): stub for name, stub in STUB_CLASSES.items()},
-    **NUMPY_GLOBALS,
-    **{(module, name): name for module in ("torch", "torch.cuda") for name in DTYPES},
-    ("collections", "OrderedDict"): Constructor(PlainOrderedDict),
-    ("_codecs", "encode"): Constructor(encode_latin1),
-    ("torch._utils", "_rebuild_tensor"): Constructor(build_tensor_ref),
-    ("torch._utils", "_rebuild_tensor_v2"): Constructor(build_tensor_ref),
-    ("torch._utils", "_rebuild_parameter"): Constructor(unwrap_parameter),
-}
 _StorageBytes = dict[str, bytearray]
 
 
@@ -89,7 +75,7 @@ class _Storages:
 def _load(file: IO[bytes], storages: _Storages | None = None) -> Any:
     """Return what the pickle that begins at the position of `file` holds, its storages added to `storages`."""
     add = (storages or _Storages()).add
-    return RestrictedUnpickler(file, _GLOBALS, f"it holds {{name}}, {_NEVER_RUN}", add).load()
+    return RestrictedUnpickler(file, torch_globals(), f"it holds {{name}}, {_NEVER_RUN}", add).load()
 
 
 def _read_zip(file: IO[bytes]) -> tuple[Any, _StorageBytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ class _PendingArray(np.ndarray[Any, Any]):
 
 def build_empty(kind: object, shape: object, code: object) -> npt.NDArray[Any]:
     """Return the empty array that a pickle fills next. Raises InputError for a subclass of numpy's array."""
-    if kind is not _NDARRAY:
+    if kind is not NDARRAY:
         raise InputError("arrays must be numpy's own; it holds one of another class")
     return _PendingArray((0,), np.int8)
 
@@ -120,16 +119,5 @@ def _object_list(raw: object, count: int) -> list[Any]:
     return raw
 
 
-_NDARRAY = Constructor(_refuse)
-_RECONSTRUCT = Constructor(build_empty)
-_SCALAR = Constructor(build_scalar)
-_FROM_BUFFER = Constructor(build_from_buffer)
-_CORES = ("numpy.core", "numpy._core")  # before and since numpy 2
-NUMPY_GLOBALS: Mapping[tuple[str, str], Constructor] = {
-    ("numpy", "ndarray"): _NDARRAY,
-    ("numpy", "dtype"): Constructor(DtypeStub),
-    **{(f"{core}.multiarray", "_reconstruct"): _RECONSTRUCT for core in _CORES},
-    **{(f"{core}.multiarray", "scalar"): _SCALAR for core in _CORES},
-    **{(f"{core}.numeric", "_frombuffer"): _FROM_BUFFER for core in _CORES},
-}
-"""(module, name) of a global that numpy's pickles name -> what it stands for here."""
+NDARRAY = Constructor(_refuse)
+"""What numpy.ndarray stands for: the kind of array that `build_empty` takes."""

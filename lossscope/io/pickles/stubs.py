@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from lossscope.errors import InputError
-
-from .numpy_arrays import NUMPY_GLOBALS, DtypeStub
 
 _MAX_DEPTH = 64
 
@@ -52,20 +50,6 @@ class PathStub:
 
     def __str__(self) -> str:
         return "/".join(self.parts).replace("//", "/")
-
-
-_PATHS = [f"{module}.{kind}Path" for module in ("pathlib", "pathlib._local") for kind in ("Posix", "Windows", "")]
-STUB_CLASSES: Mapping[str, type[Any]] = {
-    "argparse.Namespace": ConfigStub,
-    "parse_config.ConfigParser": ConfigStub,
-    **dict.fromkeys(_PATHS, PathStub),
-}
-SAFE_GLOBALS: list[Any] = [
-    *((kind, name) for name, kind in STUB_CLASSES.items()),
-    *((value, f"{module}.{name}") for (module, name), value in NUMPY_GLOBALS.items() if name == "scalar"),
-    (DtypeStub, "numpy.dtype"),
-]
-"""(stand-in, full name in the file) of what torch's own reader may be given beside tensors."""
 
 
 def to_plain(

@@ -11,23 +11,15 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
-from .callables import Constructor, PlainOrderedDict
+from .allow_list import SCRIPT_PROGRAM, script_globals
 from .stubs import ConfigStub
-from .torch_storages import DTYPES, StorageRef, TensorRef, build_tensor_ref, parse_storage_id, read_tensor
+from .torch_storages import StorageRef, TensorRef, parse_storage_id, read_tensor
 from .torch_zip import TorchZip, open_torch_zip
-from .unpickler import Globals, RestrictedUnpickler
+from .unpickler import RestrictedUnpickler
 
 _MAX_DEPTH = 64
 _MAX_PARTS = 1 << 16  # modules and tensors
 _MAX_NAME = 1 << 10  # letters of a dotted name
-_PROGRAM = "__torch__"  # the module of every class that the archive's program defines
-_GLOBALS: Globals = {
-    **{("torch", name): name for name in DTYPES},
-    ("collections", "OrderedDict"): Constructor(PlainOrderedDict),
-    ("torch._utils", "_rebuild_tensor_v2"): Constructor(build_tensor_ref),
-    **{("torch.jit._pickle", f"build_{kind}list"): Constructor(list) for kind in ("int", "double", "bool", "tensor")},
-    ("torch.jit._pickle", "restore_type_tag"): Constructor(lambda value, kind: value),
-}
 
 
 def read_torchscript(path: Path) -> dict[str, Tensor]:
@@ -49,14 +41,14 @@ class _ProgramUnpickler(RestrictedUnpickler):
     """A restricted unpickler to which every class of the archive's own program is an inert stand-in."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if module == _PROGRAM or module.startswith(f"{_PROGRAM}."):
+        if module == SCRIPT_PROGRAM or module.startswith(f"{SCRIPT_PROGRAM}."):
             return ConfigStub
         return super().find_class(module, name)
 
 
 def _read(container: TorchZip) -> dict[str, Tensor]:
     refusal = "it holds {name}, which is never loaded"
-    module = _ProgramUnpickler(container.read_pickle(), _GLOBALS, refusal, parse_storage_id).load()
+    module = _ProgramUnpickler(container.read_pickle(), script_globals(), refusal, parse_storage_id).load()
     raw: dict[str, bytearray] = {}
     return {name: _build(ref, container, raw) for name, ref in _named_tensors(module)}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import collections
 import io
 import mmap
 import pickle
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,36 +15,8 @@ from lossscope.errors import InputError
 from ..files import require_file
 from ..limits import require_bounded
 from ..reading import explain_failure, lacks_memory
-from .callables import Constructor, PlainOrderedDict, build_bytes, build_integer, build_text, encode_latin1
-from .numpy_arrays import NUMPY_GLOBALS
+from .allow_list import PLAIN_GLOBALS, Globals
 from .opcode_limits import require_buildable
-
-Globals = Mapping[tuple[str, str], Any]
-"""(module, name) of a global in a pickle -> what it stands for when it is read here."""
-
-_BUILTIN_TYPES = (list, dict, set, frozenset, tuple, float, bool, complex)
-_BUILTINS: Mapping[str, Constructor] = {
-    **{kind.__name__: Constructor(kind) for kind in _BUILTIN_TYPES},
-    **{name: Constructor(build_text) for name in ("str", "unicode")},
-    **{name: Constructor(build_integer) for name in ("int", "long")},
-    "bytes": Constructor(build_bytes),
-}
-
-
-def _build_defaultdict(factory: object = None, *_: object) -> collections.defaultdict[Any, Any]:
-    """Return an empty defaultdict whose absent values are one of the plain containers."""
-    if factory is not None and factory not in _BUILTINS.values():
-        raise pickle.UnpicklingError("a defaultdict of other things than plain containers")
-    return collections.defaultdict(factory.function if isinstance(factory, Constructor) else None)
-
-
-PLAIN_GLOBALS: Globals = {
-    **NUMPY_GLOBALS,
-    **{(module, name): kind for module in ("builtins", "__builtin__") for name, kind in _BUILTINS.items()},
-    ("collections", "defaultdict"): Constructor(_build_defaultdict),
-    ("collections", "OrderedDict"): Constructor(PlainOrderedDict),
-    ("_codecs", "encode"): Constructor(encode_latin1),
-}
 
 
 def _refuse_reference(identity: object) -> Any:

@@ -12,8 +12,9 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.files import read_torch
+from lossscope.io.pickles.allow_list import PLAIN_GLOBALS
 from lossscope.io.pickles.opcode_limits import require_buildable
-from lossscope.io.pickles.unpickler import PLAIN_GLOBALS, RestrictedUnpickler, read_pickle
+from lossscope.io.pickles.unpickler import RestrictedUnpickler, read_pickle
 
 HEAD = b"\x80\x04"
 PREFIXES = (
