@@ -14,6 +14,7 @@ from .formats.feature_rows import ALIASES, available_splits, find_stem, read_fea
 from .formats.redundant_rows import Redundant
 
 _CAPTIONS = "precaps.txt"
+_MAX_DIGITS = 18  # of an id
 _Ids = Sequence[Sequence[int]]
 
 
@@ -54,7 +55,7 @@ class Precaps:
 
 def _parse_ids(line: str, where: str, vocabulary: Vocabulary) -> list[int]:
     pieces = line.split(",")
-    if not all(piece.strip().isdecimal() for piece in pieces):
+    if not all(piece.strip().isdecimal() and len(piece) <= _MAX_DIGITS for piece in pieces):
         raise InputError(f"{where} must be ids between commas; got {line[:60]!r}")
     ids = [int(piece) for piece in pieces]
     if max(ids) >= len(vocabulary):

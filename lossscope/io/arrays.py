@@ -20,6 +20,7 @@ from .zip_members import require_plain_members
 
 _KINDS = "biufcSU"  # booleans, numbers and texts
 _MAX_DIMENSIONS = 32
+_LAST_LETTER = 0x10FFFF  # of Unicode
 _CHUNK = 1 << 20  # bytes
 
 
@@ -53,8 +54,10 @@ def open_npy(path: Path | str, mode: Literal["r", "c"] = "r") -> npt.NDArray[Any
 
 
 def read_npy(path: Path | str) -> npt.NDArray[Any]:
-    """Return the array of a .npy file. Raises InputError as open_npy does."""
-    return np.array(open_npy(path))
+    """Return the array of a .npy file. Raises InputError as open_npy does, and for texts that are none."""
+    array = np.array(open_npy(path))
+    _require_letters(array, show_path(path))
+    return array
 
 
 def read_npz(path: Path | str) -> dict[str, npt.NDArray[Any]]:
@@ -109,6 +112,18 @@ def _require_size(header: NpyHeader, size: int, where: str) -> None:
         raise InputError(f"{where} must be a whole .npy file of {stated}, as its header states; got {got}")
 
 
+def _require_letters(array: npt.NDArray[Any], where: str) -> None:
+    """Raise InputError when texts hold numbers that are no letters of Unicode, of which Python makes no text."""
+    if array.dtype.kind != "U" or not array.size:
+        return
+    letters = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    wrong = letters > _LAST_LETTER
+    if bool(wrong.any()):
+        raise InputError(
+            f"texts of {where} must be of letters of Unicode; it holds the number {int(letters[wrong][0])}"
+        )
+
+
 def _name_of(member: zipfile.ZipInfo, file: Path) -> str:
     if not member.filename.endswith(".npy"):
         raise InputError(f"members of {show_path(file)} must be .npy arrays; got {member.filename[:60]!a}")
@@ -128,4 +143,5 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path) 
         if place != header.bytes:
             raise InputError(f"{where} must hold {header.bytes} bytes of numbers; it holds {place}")
     array = content.view(header.dtype) if header.bytes else np.zeros(0, header.dtype)
+    _require_letters(array, where)
     return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)

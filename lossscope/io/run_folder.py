@@ -180,6 +180,9 @@ class Run:
         rows = _read_table(self.metrics, "epoch")
         if rows.empty:
             raise InputError(f"{self.metrics} must have a row for each epoch; it has none. Train for an epoch")
+        twice = rows["epoch"][rows["epoch"].duplicated()]
+        if len(twice):
+            raise InputError(f"{self.metrics} must have one row for each epoch; it has two for {twice.iloc[0]:g}")
         return rows.assign(run=label or self.path.name)
 
     def curves(self, label: str | None = None) -> pd.DataFrame:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,17 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TOKENISER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 _CLIP_LENGTH = 77
 _MAX_MODEL_LENGTH = 1_000_000  # configurations without a limit have a model_max_length far above
+
+
+@contextlib.contextmanager
+def _library_errors(what: str) -> Iterator[None]:
+    """Raise InputError for what the tokenizers library raises: plain Exception, and PanicException, which is none."""
+    try:
+        yield
+    except (InputError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise InputError(f"a tokeniser must be the tokenizers library's {what}; {shorten_message(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,8 @@ class Subwords:
         text, special = clean(caption, self.cleaning), SPECIAL_WORDS.get(self.cleaning, ())
         if any(word in text for word in special):
             return encode_special_words(self._tokeniser, text, special, self.max_length, require_tokenizers())
-        return list(self._tokeniser.encode(text).ids)
+        with _library_errors("own, which reads every caption"):
+            return list(self._tokeniser.encode(text).ids)
 
     def id_of(self, token: str) -> int | None:
         """Return the id of a token, None when there is no such token."""
@@ -148,10 +161,8 @@ class Subwords:
     @cached_property
     def _tokeniser(self) -> Tokenizer:
         library = require_tokenizers()
-        try:
+        with _library_errors("JSON"):
             tokeniser: Tokenizer = library.Tokenizer.from_str(self.content)
-        except Exception as error:  # the library raises plain Exception
-            raise InputError(f"a tokeniser must be the tokenizers library's JSON; {shorten_message(error)}") from error
         if self.cleaning in SPECIAL_WORDS:
             prepare_for_clip(tokeniser, library)
         tokeniser.no_padding()

@@ -58,6 +58,7 @@ def test_ends_are_added_only_by_option_and_when_missing(tmp_path: Path) -> None:
         (["4,7"] * 5, "ids of line 1 of .*precaps.txt must be below 7, the vocabulary's size; got 7"),
         (["4,x"] + ["4"] * 4, "line 1 of .* must be ids between commas; got '4,x'"),
         (["4", ""] + ["4"] * 3, "line 2 of .* must be ids between commas; got ''"),
+        (["4" * 10_000] * 5, "must be ids between commas; got '4444"),  # more digits than Python converts
         (["-1"] * 5, "must be ids between commas; got '-1'"),
         (["4"] * 3, "must have 1 or 5 lines, for 1 rows in train_ims.npy; got 3"),
     ],

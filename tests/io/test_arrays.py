@@ -118,3 +118,13 @@ def test_an_empty_file_a_text_and_a_pipe_are_refused_by_name(tmp_path: Path) -> 
     os.mkfifo(tmp_path / "b.npz")
     with pytest.raises(InputError, match="ordinary file; it is a pipe"):
         read_npz(tmp_path / "b.npz")
+
+
+def test_texts_whose_numbers_are_no_letters_are_refused(tmp_path: Path) -> None:
+    """Python made no text of them: SystemError: invalid maximum character passed to PyUnicode_New."""
+    array = np.frombuffer(np.array([0x41, 0x7FFFFFFF], np.uint32).tobytes(), "<U1")
+    np.savez(tmp_path / "a.npz", caption=array)
+    np.save(tmp_path / "a.npy", array)
+    for read, name in ((read_npz, "a.npz"), (read_npy, "a.npy")):
+        with pytest.raises(InputError, match="must be of letters of Unicode; it holds the number 2147483647"):
+            read(tmp_path / name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.errors import InputError, Interrupted
-from lossscope.io.reading import naming, reading, show_path
+from lossscope.io.reading import naming, reading, show_path, show_text
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,28 @@ def test_a_message_without_its_file_gets_it() -> None:
 def test_names_that_no_terminal_should_get_are_written_out() -> None:
     assert show_path(Path("caf\u00e9 a.pt")) == "caf\u00e9 a.pt"
     assert show_path("\x1b[31m\udcff") == r"\x1b[31m\xff"
+
+
+def test_a_message_that_names_its_file_stays_as_it_is() -> None:
+    message = "weights must be those of VSE++, to which dir/a.pt belongs; missing ['fc.weight'] (1)"
+    for name in ("dir/a.pt", "dir"):
+        with pytest.raises(InputError) as raised, naming(name):
+            raise InputError(message)
+        assert str(raised.value) == message
+    with pytest.raises(InputError) as raised, naming("a.pt"):
+        raise InputError(message)
+    assert str(raised.value) == f"a.pt must be readable; {message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\ud800\udcff", r"\ud800\xff"),
+        ("\u202ea\u2066\u2028", r"\u202ea\u2066\u2028"),
+        ("\x9b2J\x7f\r\x00", r"\x9b2J\x7f\r\x00"),
+        ("\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e", "\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e"),
+    ],
+    ids=ascii,
+)
+def test_what_steers_a_terminal_is_written_out_and_letters_are_kept(text: str, shown: str) -> None:
+    assert show_text(text) == shown and show_text(f"{text}\n", "\n") == f"{shown}\n"

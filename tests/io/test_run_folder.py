@@ -147,6 +147,15 @@ def test_curves_without_steps_are_the_epochs(tmp_path: Path) -> None:
     assert filled(tmp_path / "other").path.name == run.curves()["run"].unique().item()
 
 
+def test_an_epoch_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """Joining it with the steps was a MergeError of pandas."""
+    run = filled(tmp_path)
+    text = run.metrics.read_text(encoding="utf-8")
+    run.metrics.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"metrics\.csv must have one row for each epoch; it has two for"):
+        run.epochs()
+
+
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"must be a run folder with metrics\.csv; it has none"):
         Run(tmp_path).curves()

@@ -149,3 +149,19 @@ def test_folders_without_a_tokeniser_or_with_a_damaged_one_are_refused(tmp_path:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="must be the tokenizers library's JSON"):
         Subwords.from_folder(tmp_path)
+
+
+def test_a_panic_of_the_library_is_a_message(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rust's PanicException is no Exception, so that it passed every reader."""
+
+    class PanicException(BaseException):
+        """As pyo3 has it."""
+
+    class Panicking:
+        def encode(self, text: str) -> None:
+            raise PanicException("range end index out of range")
+
+    words = Subwords.from_folder(bert)
+    monkeypatch.setitem(words.__dict__, "_tokeniser", Panicking())
+    with pytest.raises(InputError, match="range end index out of range"):
+        words.encode("a dog")

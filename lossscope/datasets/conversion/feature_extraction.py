@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 from lossscope.io.arrays import open_npy
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.folder_lock import has_content, lock_folder
-from lossscope.io.json_files import read_json
+from lossscope.io.json_files import expect, read_json
 from lossscope.io.temporary_files import reserve
 
 from ..base import Dataset, Split
@@ -80,7 +80,7 @@ class Extraction:
             write_text(file, json.dumps({**manifest, "splits": fingerprints}, indent=1) + "\n")
             return
         existing = read_json(file)
-        before = existing.pop("splits", {})
+        before = expect(existing.pop("splits", {}), dict, f"'splits' of {file}")
         changed = [name for name, value in fingerprints.items() if before.get(name, value) != value]
         if existing != manifest or changed:
             raise InputError(f"{self.out} must be new or of the same extraction; it is another. Choose another --out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,7 @@ Rgb = Literal["first", "last"]
 """When a picture becomes RGB: before it is resized, or after, so that it is resized in the mode of its file."""
 _KERNELS = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 _MAX_RESIZED = 1 << 26  # pixels of a resized picture, and between its two passes
+_MAX_FILE = 1 << 28  # bytes of a picture
 _ADVICE = "replace the file, or leave such files out with on_error=skip"
 
 
@@ -54,7 +56,12 @@ def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image])
     try:
         if isinstance(path, Path) and path.exists():
             require_file(path)  # a pipe would be waited for without end
-        with path.open("rb") as file, Image.open(file) as image:
+        size = path.stat().st_size if isinstance(path, Path) else path.size
+        if size > _MAX_FILE:
+            raise ValueError(f"more than {_MAX_FILE >> 20} MB")
+        with path.open("rb") as file:
+            content = io.BytesIO(file.read())  # of which no more is read than there is, whatever it states
+        with Image.open(content) as image:
             if not min(image.size):
                 raise ValueError("no pixels")
             return convert(image)

@@ -12,6 +12,7 @@ Bytes = bytes | mmap.mmap
 Length = int | Callable[[Bytes, int], int]
 """Bytes of an argument, or the function of (content, its place) that tells them."""
 _MAX_INTEGER_BYTES = 512  # 1,233 decimal digits
+_MAX_NAME = 1000  # letters of a module or a name; torch searches its message for them with a slow pattern
 _MAX_DIGITS = 1300  # of a number that is written as text
 
 
@@ -28,9 +29,13 @@ def _line(content: Bytes, place: int) -> int:
     return end + 1 - place
 
 
-def _two_lines(content: Bytes, place: int) -> int:
+def _two_names(content: Bytes, place: int) -> int:
+    """Return the bytes of a module and a name, a line each. Raises InputError for longer ones than Python has."""
     first = _line(content, place)
-    return first + _line(content, place + first)
+    second = _line(content, place + first)
+    if max(first, second) > _MAX_NAME:
+        raise InputError(f"it names a global of {first + second} letters; at most {_MAX_NAME} of each part are read")
+    return first + second
 
 
 def digit_bytes(content: Bytes, place: int) -> int:
@@ -66,7 +71,7 @@ def length_of(opcode: pickletools.OpcodeInfo) -> Length:
 _VARIABLE: dict[str, Callable[[Bytes, int], int]] = {
     **dict.fromkeys(("INT", "LONG", "FLOAT", "GET", "PUT"), digit_bytes),
     **dict.fromkeys(("STRING", "UNICODE", "PERSID"), _line),
-    **dict.fromkeys(("GLOBAL", "INST"), _two_lines),
+    **dict.fromkeys(("GLOBAL", "INST"), _two_names),
     **dict.fromkeys(("LONG1", "SHORT_BINSTRING", "SHORT_BINBYTES", "SHORT_BINUNICODE"), _counted(1)),
     **dict.fromkeys(("BINSTRING", "BINBYTES", "BINUNICODE"), _counted(4)),
     **dict.fromkeys(("BINBYTES8", "BYTEARRAY8", "BINUNICODE8"), _counted(8)),

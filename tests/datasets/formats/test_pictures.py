@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -191,3 +193,16 @@ def test_the_order_is_kept_in_parts_and_only_the_last_is_in_fingerprints(tmp_pat
     )
     assert plain.fingerprint == first.fingerprint != last.fingerprint
     assert isinstance(last.images, PictureFiles) and last.images.select([0]).rgb == "last"
+
+
+def test_a_picture_that_states_gigabytes_takes_no_more_memory_than_it_has(tmp_path: Path) -> None:
+    """The length of a chunk of a .png was read into a buffer of that size."""
+    Image.new("RGB", (6, 4)).save(tmp_path / "a.png")
+    content = bytearray((tmp_path / "a.png").read_bytes())
+    content[33:37] = b"\xff" * 4
+    (tmp_path / "a.png").write_bytes(content)
+    tracemalloc.start()
+    with contextlib.suppress(InputError):
+        decode(tmp_path / "a.png", 4)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()

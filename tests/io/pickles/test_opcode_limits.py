@@ -129,3 +129,9 @@ def test_torch_files_with_bombs_are_refused(bomb: bytes, tmp_path: Path) -> None
     (tmp_path / "a.pt").write_bytes(bomb)
     with pytest.raises(InputError, match="must hold plain data; it h"):
         read_torch(tmp_path / "a.pt")
+
+
+def test_a_name_of_many_letters_is_refused_before_torch_searches_it() -> None:
+    """torch looked for it in its own message with a pattern that takes minutes."""
+    with pytest.raises(InputError, match="names a global of"):
+        require_buildable(b"\x80\x02ctor" + b"]" * 5000 + b"\nx\n.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
+from lossscope.io.shipped import find_shipped
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
 
@@ -104,3 +106,13 @@ def test_equal_values_of_other_types_and_places_differ() -> None:
 def test_numbers_of_numpy_are_refused_where_they_are_saved() -> None:
     with pytest.raises(TypeError, match="float64"):
         digests_of({"metrics": {"rsum": np.float64(3.0)}})
+
+
+def test_the_checkpoint_that_comes_with_the_package_states_its_digests(tmp_path: Path) -> None:
+    shipped = find_shipped("checkpoints", Path("tiny"))
+    assert Checkpoint.load(shipped).digests
+    content = shipped.read_bytes()
+    for place in range(40, len(content), 9973):  # whichever byte it is: the same numbers, or an error
+        (tmp_path / "c.pt").write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with contextlib.suppress(InputError):
+            assert Checkpoint.load(tmp_path / "c.pt").digests == Checkpoint.load(shipped).digests
