@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
 from lossscope.errors import InputError, Interrupted, SpecError
 
 from . import _processes
+from ._output import notice
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -42,5 +41,5 @@ def is_memory(error: BaseException) -> bool:
 
 def _write(message: str, code: int) -> int:
     if code != INTERRUPTED or _processes.writes_results():
-        typer.echo(_processes.with_rank(message), err=True)
+        notice(_processes.with_rank(message))
     return code

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from lossscope.io.reading import show_text
 
 from . import _processes
 from ._options import require_choice
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv", "markdown", "latex")
 _WRITERS = {"markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
 _WIDE = 120  # columns of a pipe that does not say COLUMNS
+_BETWEEN_LINES = "\n\t"
 _LEAST = 4  # indent of a word that no more deeply indented line can hold
 
 
@@ -43,6 +47,7 @@ def print_results(
         out: file to write instead of stdout.
         schema: of the JSON document, where the rows are no summary rows.
     """
+    from lossscope.io.csv_tables import format_csv
     from lossscope.io.frames import SUMMARY_SCHEMA, summary_document
 
     require_choice(format, FORMATS, "--format")
@@ -51,7 +56,7 @@ def print_results(
     if format == "json":
         text = summary_document(rows, command, schema or SUMMARY_SCHEMA)
     elif format == "csv":
-        text = str(rows.to_csv(index=False, lineterminator="\n"))
+        text = format_csv(rows)
     else:
         text = _text_of(tables(), format)
     _write(text, out)
@@ -60,6 +65,13 @@ def print_results(
 def print_tables(tables: Sequence[Table], format: str, out: Path | None = None) -> None:
     """Write tables as text, Markdown, LaTeX or CSV, to a file where `out` is given."""
     _write(_text_of(tables, require_choice(format, ("table", *_WRITERS), "--format")), out)
+
+
+def print_csv(*tables: pd.DataFrame) -> None:
+    """Write rows as CSV on stdout, tables one below another."""
+    from lossscope.io.csv_tables import format_csv
+
+    _write("\n".join(map(format_csv, tables)), None)
 
 
 def terminal_width() -> int:
@@ -74,7 +86,7 @@ def fold(text: str, indent: int = 4) -> str:
         text: one paragraph.
         indent: of all lines but the first; a word that is too long for such a line is indented by less.
     """
-    lines, width = [""], terminal_width()
+    lines, width, text = [""], terminal_width(), show_text(text, _BETWEEN_LINES)
     for piece in re.findall(r"(?:[^ ,]|,(?=\d))+[ ,]?|[ ,]", text):
         if len(lines[-1] + piece.rstrip()) > width and lines[-1].strip():
             lines.append(" " * (indent if indent + len(piece.rstrip()) <= width else min(indent, _LEAST)))
@@ -103,12 +115,13 @@ def _write(text: str, out: Path | None) -> None:
     from lossscope.io.files import write_text
 
     if out is None:
-        typer.echo(text.rstrip("\n"))
+        shown = show_text(text, _BETWEEN_LINES) if sys.stdout.isatty() else text  # another program gets the data
+        typer.echo(shown.rstrip("\n"))
     else:
         write_text(out, text if text.endswith("\n") else text + "\n")
 
 
 def notice(text: str, quiet: bool = False) -> None:
-    """Write a line on stderr."""
+    """Write a line on stderr; names in it cannot steer the terminal."""
     if not quiet:
-        typer.echo(text, err=True)
+        typer.echo(show_text(text, _BETWEEN_LINES), err=True)

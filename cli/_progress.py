@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from lossscope.io.reading import show_text
+
 from ._output import notice
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def _bars(console: Any) -> Iterator[Progress]:
         def render(self, task: Task) -> Text:
             return Text(", ".join(filter(None, (_rate(task), _left(task)))))
 
-    label = TextColumn("{task.description}")
+    label = TextColumn("{task.description}", markup=False)  # brackets of a name are no style
     columns = (label, BarColumn(), MofNCompleteColumn(), RateColumn())
     with Bars(*columns, console=console, transient=True) as bars:
 
@@ -80,6 +82,7 @@ def _bars(console: Any) -> Iterator[Progress]:
 
 def _advance(bars: Bars, label: str, done: int, total: int) -> Task:
     """Take a report into the task of its label; one that falls behind the last one begins the task anew."""
+    label = show_text(label)
     task = next((task for task in bars.tasks if task.description == label), None)
     if task is None:
         number = bars.add_task(label, total=total, completed=done, begun=done)

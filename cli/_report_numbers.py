@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
-from lossscope.io.reading import reading
+from lossscope.io.reading import naming, reading
 
 
 @contextmanager
@@ -20,7 +20,8 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
         picture: what is drawn; None: a table is made.
     """
     try:
-        with reading(path, "rows of numbers of which this can be made", "Write it again"):
+        what = "rows of numbers of which this can be made"
+        with reading(path, what, "Write it again"), naming(path, what):
             yield
     except InputError as error:
         report = path.absolute().parent.parent

@@ -83,14 +83,17 @@ def objectives_for(
         quiet: no notice where the usual objectives are taken.
     """
     from lossscope.engine.selection import USUAL_OBJECTIVES, objective_specs
+    from lossscope.io.reading import naming
     from lossscope.io.trusted_code import require_trusted
 
     if not given and trained_with is None:
         text = f"{source} does not say what it was trained with: counting for {', '.join(USUAL_OBJECTIVES)}"
         notice(f"Note: {text}; --objective names others.", quiet)
-    if not given and trained_with is not None:
+    if given or trained_with is None:
+        return objective_specs(given, trained_with)
+    with naming(source, "a model of a loss that can be built"):
         require_trusted([trained_with], source)
-    return objective_specs(given, trained_with)
+        return objective_specs(given, trained_with)
 
 
 def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embedded: SplitEmbeddings) -> Frame | None:

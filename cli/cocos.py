@@ -77,11 +77,12 @@ def cocos(
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:
     """C(eps) as a picture in which one eps is marked, or as numbers."""
     from lossscope.engine.eps_curves import eps_curves
+    from lossscope.io.csv_tables import format_csv
     from lossscope.io.files import write_text
 
     curves: Any = eps_curves(batches)
     if path.suffix.lower() == ".csv":
-        write_text(path, curves.to_csv(index=False, lineterminator="\n"))
+        write_text(path, format_csv(curves))
         return
     from lossscope.plots import eps_curve, style
 

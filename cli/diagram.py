@@ -25,6 +25,7 @@ from ._options import (
     usage,
     with_options,
 )
+from ._output import print_csv
 from ._progress import progress
 from ._sources import load_source
 from .app import command
@@ -170,8 +171,7 @@ def diagram(options: DiagramOptions) -> None:
     )
     frames = _frames(options, specs, everything)
     if options.format == "csv":
-        shown = [frame.to_csv(index=False, lineterminator="\n") for frame in frames.values()]
-        typer.echo("\n".join(shown).rstrip("\n"))
+        print_csv(*frames.values())
         return
     margins = {title: options.margin for title in specs if title.startswith("T con, margin")}
     _draw(frames, options, margins)

@@ -10,7 +10,7 @@ import typer
 from lossscope.io.shipped import find_shipped, shipped_files
 
 from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
-from ._output import notice, print_results, print_tables
+from ._output import notice, print_csv, print_results, print_tables
 from ._progress import progress
 from .app import app, command
 
@@ -135,7 +135,7 @@ def status(
     import pandas as pd
 
     if format == "csv":
-        typer.echo(pd.DataFrame(rows).to_csv(index=False, lineterminator="\n").rstrip("\n"))
+        print_csv(pd.DataFrame(rows))
         return
     print_tables([_status_table(statuses)], "table")
 

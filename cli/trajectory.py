@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from ._options import Debug, Quiet
-from ._output import notice, print_tables
+from ._output import notice, print_csv, print_tables
 from .app import command
 
 
@@ -30,6 +30,7 @@ def trajectory(
     """
     import pandas as pd
 
+    from lossscope.io.reading import show_path
     from lossscope.io.run_folder import Run
     from lossscope.plots import style
     from lossscope.plots import trajectory as picture
@@ -38,7 +39,7 @@ def trajectory(
 
     runs = list(dict.fromkeys(runs))
     distinct = len({run.name for run in runs}) == len(runs) and "run" not in {run.name for run in runs}
-    labels = [run.name if distinct else str(run) for run in runs]  # the folder of a run in a study is named `run`
+    labels = [show_path(run.name if distinct else run) for run in runs]  # the folder of a run in a study is named `run`
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out, picture.alt(curves))
@@ -46,7 +47,7 @@ def trajectory(
     validated = curves[curves["split"] == "val"]
     epochs = epochs.merge(validated[["run", "epoch", "warmup"]], on=["run", "epoch"], how="left", validate="1:1")
     if format == "csv":
-        typer.echo(epochs.to_csv(index=False, lineterminator="\n").rstrip("\n"))
+        print_csv(epochs)
     elif format == "json":
         typer.echo(epochs.to_json(orient="records"))
     else:

@@ -13,7 +13,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .column_types import ColumnType, require_types
-from .reading import reading, show_path
+from .reading import reading, show_path, show_text
 from .text_files import read_utf8
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spreadsheets run, after any apostrophes
@@ -45,7 +45,7 @@ def format_csv(table: pd.DataFrame) -> str:
     """Return the text of a CSV file that no spreadsheet takes for formulas.
 
     A text that begins with = + - @, a tab or a line's end gets an apostrophe before it, which `read_csv` takes away;
-    a text that is a number stays as it is.
+    a text that is a number stays as it is. Control characters are written as \\xNN.
     """
     safe = _map_texts(table, _disarm).rename(columns=lambda name: _disarm(name) if isinstance(name, str) else name)
     return str(safe.to_csv(index=False, lineterminator="\n"))
@@ -68,6 +68,8 @@ def _has(column: pd.Series[str], change: Callable[[str], str]) -> bool:
 
 
 def _disarm(text: str) -> str:
+    """Return a text that ends no row, is no formula, and steers no terminal."""
+    text = show_text(re.sub("\r\n?", "\n", text), "\n\t")
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

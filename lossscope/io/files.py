@@ -161,10 +161,14 @@ def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor]) -> None:
         safetensors.torch.save_file(whole, part, metadata={_DIGEST: digests_of({"": whole})[""]})
 
 
-def read_safetensors(path: Path | str) -> dict[str, Tensor]:
+def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, Tensor]:
     """Read the named tensors of a `.safetensors` file.
 
     Raises InputError when it is missing or damaged, or its tensors are not those of the digest that it states.
+
+    Args:
+        path: the file.
+        needs_digest: whether one without a digest, which `write_safetensors` did not write, is an error.
     """
     import safetensors
     import safetensors.torch
@@ -178,6 +182,8 @@ def read_safetensors(path: Path | str) -> dict[str, Tensor]:
         raise InputError(f"{path} must be a whole safetensors file; {error}") from error
     except Exception as error:  # too little memory, an unreadable disk, a dtype that torch lacks
         raise InputError(explain_failure(path, "a whole safetensors file", error, "Copy it again")) from error
+    if needs_digest and digest is None:
+        raise InputError(f"{path} must state the digest of its tensors; it does not. Remove it and have it made again")
     if digest is not None and digest != digests_of({"": tensors})[""]:
         raise InputError(
             f"tensors of {path} must be what was saved; the digest that the file states is of others, so that it was "

@@ -35,7 +35,7 @@ def reading(path: Path | str, what: str, advice: str = "Copy it again") -> Itera
 
 @contextlib.contextmanager
 def naming(path: Path | str, what: str = "readable") -> Iterator[None]:
-    """Begin the message of an InputError with a file and what it must be, where the reader does not know them.
+    """Begin the message of an InputError with a file and what it must be, unless it names the file already.
 
     Args:
         path: the file.
@@ -46,8 +46,15 @@ def naming(path: Path | str, what: str = "readable") -> Iterator[None]:
         yield
     except InputError as error:
         reason = str(error)
+        if _names(reason, name) and not reason.startswith(f"{name} must "):
+            raise
         reason = f"it must {reason.removeprefix(f'{name} must ')}" if reason.startswith(f"{name} must ") else reason
         raise InputError(f"{name} must be {what}; {reason}") from error
+
+
+def _names(message: str, name: str) -> bool:
+    """Return whether a message names a file, or one in the folder of that name."""
+    return bool(re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w-])", message))
 
 
 def explain_failure(path: Path | str, what: str, error: Exception, advice: str) -> str:

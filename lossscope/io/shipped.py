@@ -7,6 +7,8 @@ from typing import Literal
 
 from lossscope.errors import InputError
 
+from .reading import show_path
+
 Kind = Literal["checkpoints", "studies"]
 _PACKAGE = Path(__file__).parent.parent
 _SUFFIXES = {"checkpoints": ".pt", "studies": ".toml"}
@@ -46,4 +48,4 @@ def find_shipped(kind: Kind, path: Path) -> Path:
 
 def name_of_source(path: Path) -> str:
     """Return what a source is called in tables: its path as it was given, `tiny` for a file of the package."""
-    return next((name for name, file in shipped_files("checkpoints").items() if file == path), str(path))
+    return next((name for name, file in shipped_files("checkpoints").items() if file == path), show_path(path))

@@ -41,7 +41,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     _draw_marks(ax, rows, colours)
     _scale_counts(ax, float(rows["count"].max()))
     ax.set(xlabel="samples counted per query", ylabel="rsum")
-    ax.set_title(style.wrap_words(panel, 40))
+    ax.set_title(style.wrap_words(labels.plain_text(panel), 40))
     if in_new_figure:
         naming.legend_below(ax.figure, _handles(colours, rows), _number_of_seeds(rows))  # type: ignore[arg-type]
     else:
@@ -61,7 +61,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
         ax = fig.add_subplot(n_rows, per_row, index + 1)
         _draw_marks(ax, rows[rows["panel"] == panel], colours)
         _scale_counts(ax, float(rows["count"].max()))
-        ax.set_title(style.wrap_words(str(panel), 26))
+        ax.set_title(style.wrap_words(labels.plain_text(str(panel)), 26))
         ax.set_xlabel("samples counted per query" if index + per_row >= len(panels) else "")
         ax.set_ylabel("rsum" if index % per_row == 0 else "")
     naming.legend_below(fig, _handles(colours, rows), _number_of_seeds(rows))
@@ -108,7 +108,7 @@ def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
 
 def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
-        Line2D([], [], color=colour, linewidth=3, label=labels.in_words(label)) for label, colour in colours.items()
+        Line2D([], [], color=colour, linewidth=3, label=labels.label_text(label)) for label, colour in colours.items()
     ]  # fmt: skip
     for one, name in directions.NAMES.items():
         if (rows["direction"] == one).any():

@@ -44,7 +44,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) 
     bar = ax.figure.colorbar(arrows, ax=ax, label="size of the gradient")
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
-    ax.set_title(style.wrap_words(labels.in_words(objective), 34))
+    ax.set_title(style.wrap_words(labels.label_text(objective), 34))
     return ax
 
 
@@ -65,7 +65,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
         field = frame[frame["objective"] == objective]
         largest = float(np.hypot(field["w_pos"], field["w_neg"]).max()) or 1.0
         arrows = _draw_arrows(ax, field.assign(w_pos=field["w_pos"] / largest, w_neg=field["w_neg"] / largest), 1.0)
-        ax.set_title(f"{style.wrap_words(labels.in_words(str(objective)), 22)}\nlargest {largest:.3g}")
+        ax.set_title(f"{style.wrap_words(labels.label_text(str(objective)), 22)}\nlargest {largest:.3g}")
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")
         ax.set_ylabel("negative similarity $s_-$" if index % per_row == 0 else "")
     bar = fig.colorbar(arrows, ax=list(fig.axes), label="size of the gradient / its largest")

@@ -41,7 +41,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
             line["mean"],
             color=colours[str(label)],
             linestyle=directions.DASHES[str(direction)],
-            label=f"{labels.in_words(str(label))} {direction}",
+            label=f"{labels.label_text(str(label))} {direction}",
         )
     if at > 0:
         _mark_eps(ax, at)
@@ -119,7 +119,7 @@ def _handles(colours: dict[str, str], drawn: list[str]) -> list[Line2D]:
     named = list(colours.items())
     if len(named) > _ALL_NAMED:
         named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
-    handles = [Line2D([], [], color=colour, label=labels.in_words(label)) for label, colour in named]
+    handles = [Line2D([], [], color=colour, label=labels.label_text(label)) for label, colour in named]
     if len(drawn) > 1 or "both" in drawn:
         handles += [
             Line2D([], [], color="0.35", linestyle=directions.DASHES[direction], label=name)

@@ -37,7 +37,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     colours = style.colours(names)
     for index, (label, rows) in enumerate(frame.groupby("label", sort=False, observed=True)):
         counts = rows["count"].to_numpy(np.float64)
-        dashes, name = _DASHES[index % len(_DASHES)], labels.in_words(str(label))
+        dashes, name = _DASHES[index % len(_DASHES)], labels.label_text(str(label))
         ax.plot(*_lorenz(counts), color=colours[str(label)], linestyle=dashes, label=name)
     ax.axline((0, 0), slope=1, color="0.75", linewidth=0.8, zorder=0)
     ax.set(xlim=(0, 1), ylim=(0, 1.01), xlabel="share of candidates, most chosen first", ylabel="share of queries")

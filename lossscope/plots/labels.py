@@ -8,6 +8,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 from lossscope.errors import InputError
+from lossscope.io.reading import show_text
 from lossscope.spec import Spec
 
 NAMES = MappingProxyType(
@@ -49,6 +50,8 @@ _FIELDS = {
 }
 _LABEL = re.compile(r"(?P<spec>[^ ]+?)(?: \((?P<note>.*)\))?")
 _GENERIC = {"/", ".", "..", "run", "runs", "study", "checkpoints", "best", "last"}  # parts of paths that say nothing
+_NO_WIDTH = "\u200b"
+_LONGEST = 300  # letters of a label in a picture
 _SUFFIX = re.compile(r"\.(pt|npz|safetensors|csv|parquet)$")
 
 
@@ -74,24 +77,42 @@ def in_words(label: str) -> str:
     return f"{words}, {note}" if note else words
 
 
+def label_text(label: str) -> str:
+    """Return a label in words, as a picture writes it."""
+    return plain_text(in_words(label))
+
+
+def plain_text(text: str) -> str:
+    r"""Return a text that a picture writes letter by letter: no formula, no control characters, in every legend.
+
+    matplotlib takes what stands between dollars for a formula, and leaves a label with `_` before it out of legends.
+
+    >>> print(plain_text("$x$ and \x1b[31m"))
+    \$x\$ and \x1b[31m
+    """
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\N{HORIZONTAL ELLIPSIS}"
+    shown = show_text(shown, "\n").replace("$", r"\$")
+    return f"{_NO_WIDTH}{shown}" if shown.startswith("_") else shown
+
+
 def parameter_in_words(name: str) -> str:
     """Return the name of a hyper-parameter on an axis.
 
     >>> parameter_in_words("gamma"), parameter_in_words("margin")
     ('scale γ', 'margin')
     """
-    return _FIELDS[name].partition(" =")[0] if name in _FIELDS else name.replace("_", " ")
+    return _FIELDS[name].partition(" =")[0] if name in _FIELDS else plain_text(name.replace("_", " "))
 
 
 def symbol(statistic: str) -> str:
     """Return the symbol of a statistic with its index below: `C_neg` -> `$C_{neg}$`; other names as they are."""
     letter, _, index = statistic.partition("_")
-    return rf"${letter}_\mathrm{{{index}}}$" if statistic in STATISTICS else statistic
+    return rf"${letter}_\mathrm{{{index}}}$" if statistic in STATISTICS else plain_text(statistic)
 
 
 def statistic_in_words(name: str) -> str:
     """Return what a statistic is, and its symbol."""
-    return f"{STATISTICS[name]}, {symbol(name)}" if name in STATISTICS else name
+    return f"{STATISTICS[name]}, {symbol(name)}" if name in STATISTICS else plain_text(name)
 
 
 def shortest_names(sources: Iterable[str]) -> dict[str, str]:

@@ -199,8 +199,8 @@ def _describe_source(rows: pd.DataFrame, names: dict[str, str]) -> str:
     size, split = rows["batch_size"].iloc[0], rows["split"].iloc[0]
     batch = "the whole split" if pd.isna(size) else f"batches of {size:g}"
     directions = "both directions" if rows["direction"].nunique() > 1 else str(rows["direction"].iloc[0])
-    of_split = "" if pd.isna(split) else f", {split}"
-    name = labels.in_words(names[str(rows["source"].iloc[0])])
+    of_split = "" if pd.isna(split) else f", {labels.plain_text(str(split))}"
+    name = labels.label_text(names[str(rows["source"].iloc[0])])
     return f"{name}{of_split}: {len(rows):,} queries, {directions}, hardest negatives of {batch}"
 
 

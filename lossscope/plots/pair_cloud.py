@@ -62,7 +62,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
         for column, side in enumerate(SIDES):
             ax = _draw_panel(rows, fig.add_subplot(len(sources), 2, 2 * index + column + 1), side, largest)
             if column == 0:
-                ax.set_title(f"{names[str(source)]}, {_number_of_queries(rows)}")
+                ax.set_title(f"{labels.plain_text(names[str(source)])}, {_number_of_queries(rows)}")
     naming.legend_below(fig, fig.axes[0].get_lines())
     return fig
 
@@ -77,7 +77,7 @@ def _draw_panel(frame: pd.DataFrame, ax: Axes, side: str, largest: dict[str, flo
         parts = _medians(rows[s].to_numpy(np.float64), np.abs(rows[w].to_numpy(np.float64)))
         low, middle, high = (parts[name] / (top if several else 1.0) for name in ("q10", "q50", "q90"))
         name, dashes = (
-            f"{labels.in_words(label)}{f' (largest {top:.3g})' if several else ''}",
+            f"{labels.label_text(label)}{f' (largest {top:.3g})' if several else ''}",
             _DASHES[index % len(_DASHES)],
         )
         marker = "o" if len(parts) < 2 else ""

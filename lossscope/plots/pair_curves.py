@@ -48,10 +48,10 @@ def _draw_lines(frame: pd.DataFrame, ax: Axes) -> tuple[Axes, list[_End]]:
     for (label, side), line in frame.groupby(["label", "side"], sort=False, observed=True):
         line = line.sort_values("s")
         colour, dashes = colours[str(label)], _DASHES[list(names).index(str(label)) % len(_DASHES)]
-        ax.plot(line["s"], line["weight"], color=colour, linestyle=dashes, label=names[str(label)])
+        ax.plot(line["s"], line["weight"], color=colour, linestyle=dashes, label=labels.plain_text(names[str(label)]))
         drawn = line.dropna(subset=["weight"])
         if not drawn.empty:
-            name = f"{names[str(label)]}, {side}" if both else names[str(label)]
+            name = labels.plain_text(f"{names[str(label)]}, {side}" if both else names[str(label)])
             ends.append((float(drawn["s"].iloc[-1]), float(drawn["weight"].iloc[-1]), name, colour))
     ax.set_xlabel("similarity $s$" if both else SIDES[str(frame["side"].iloc[0])])
     ax.set_ylabel("weight of the pair")

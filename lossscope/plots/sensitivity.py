@@ -74,7 +74,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.Data
 def _label_lines(ax: Axes, ends: list[_End]) -> None:
     if ends:
         names, levels, colours = zip(*ends, strict=True)
-        words = list(map(labels.in_words, names))
+        words = list(map(labels.label_text, names))
         naming.end_labels(ax, [float(ax.get_xlim()[1])] * len(ends), levels, words, colours)
 
 

@@ -20,6 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from lossscope.errors import InputError
 from lossscope.io import frames
 from lossscope.io.files import write_atomically
+from lossscope.io.reading import show_text
 
 from .palette import COLOURS as COLOURS
 from .palette import PALETTE as PALETTE
@@ -100,6 +101,7 @@ def save(fig: Figure, path: Path | str, alt: str | None = None) -> Path:
     kind = path.suffix.lower().lstrip(".")
     if kind not in FORMATS:
         raise InputError(f"picture must end in .pdf, .png or .svg; got {path.name!r}. Choose one of the three")
+    alt = None if alt is None else show_text(alt)
     undated = {"pdf": "CreationDate", "svg": "Date", "png": "Software"}[kind]
     metadata = {undated: None, **(_metadata(kind, alt) if alt else {})}
     with mpl.rc_context(_EMBED), write_atomically(path) as part:
@@ -135,7 +137,7 @@ def set_headline(fig: Figure, text: str) -> Figure:
 
 def headline(fig: Figure) -> str:
     """Return what a figure says it shows, in one line."""
-    return " ".join(fig.get_suptitle().split())
+    return " ".join(fig.get_suptitle().split()).replace(r"\$", "$")
 
 
 def small() -> float:

@@ -66,7 +66,7 @@ def draw(
             _write(ax, "smaller ones too", (float(edges[1]), smaller), (3, 0), "left", "data")
     ax.set(xlabel="norm of the tangent gradient", ylabel="share of queries")
     share = f"exactly 0: {_percent(zero)} of\xa0{len(values):,}"
-    ax.set_title("\n".join(style.wrap_words(text, _LINE) for text in (labels.in_words(label), share)))
+    ax.set_title("\n".join(style.wrap_words(text, _LINE) for text in (labels.label_text(label), share)))
     return ax
 
 

@@ -123,7 +123,7 @@ def _line_styles(rows: pd.DataFrame) -> dict[str, tuple[str, object]]:
 def _handles(rows: pd.DataFrame) -> list[Artist]:
     looks = _line_styles(rows).items()
     lines = [
-        Line2D([], [], color=colour, linestyle=dashes, label=labels.in_words(label))  # type: ignore[arg-type]
+        Line2D([], [], color=colour, linestyle=dashes, label=labels.label_text(label))  # type: ignore[arg-type]
         for label, (colour, dashes) in looks
     ]
     return [*lines, *warmup.handles(warmup.warmups(rows, "label"), several=len(lines) > 1)]

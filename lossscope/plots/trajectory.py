@@ -53,7 +53,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True, title
         ax.fill_between(rows["epoch"], rows[f"{side}_q10"], rows[f"{side}_q90"], color=colour, alpha=0.18, lw=0)
     style.set_epochs(ax, rows["epoch"])
     ax.set_ylabel("similarity")
-    ax.set_title(style.wrap_words(labels.in_words(labels.shortest_names([run])[run] if title is None else title), 26))
+    ax.set_title(style.wrap_words(labels.label_text(labels.shortest_names([run])[run] if title is None else title), 26))
     if legend and in_new_figure:
         naming.legend_below(ax.figure, _handles(frame, ax), _BANDS)  # type: ignore[arg-type]
     elif legend:
@@ -162,7 +162,7 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     for split, rows in losses.groupby("split", observed=True):
         dashes = _SPLITS.get(str(split), "-") if several else "-"
         for place, part in enumerate(warmup.phases(rows)):
-            name = str(split) if place == 0 else "_"
+            name = labels.plain_text(str(split)) if place == 0 else "_"
             ax.plot(part["epoch"], part["loss"], color="0.25", linestyle=dashes, label=name)
     low, high = losses["loss"].min(), losses["loss"].max()
     if not losses.empty and log_axis.is_wide(low, high):
@@ -172,7 +172,11 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     name = "training loss" if set(losses["split"]) == {"train"} else "loss"
     ax.set(xlabel="epoch", ylabel=name if first else "")
     if several:
-        lines = [line for line in ax.get_lines() if line.get_label() in set(map(str, losses["split"]))]
+        lines = [
+            line
+            for line in ax.get_lines()
+            if line.get_label() in {labels.plain_text(str(split)) for split in losses["split"]}
+        ]
         ax.legend(handles=lines, loc="best", fontsize=style.small())
 
 
@@ -186,7 +190,7 @@ def _draw_rsum(frame: pd.DataFrame, ax: Axes, names: Mapping[str, str]) -> None:
         ax.plot(rows["epoch"], rows["rsum"], color=colours[name], marker=_marker(rows), label=run)
         if not rows.empty:
             ends.append(
-                (float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), labels.in_words(name), colours[name])
+                (float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), labels.label_text(name), colours[name])
             )
     style.set_epochs(ax, frame["epoch"])
     ax.set_ylabel("rsum")

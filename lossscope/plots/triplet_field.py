@@ -52,7 +52,7 @@ def draw(
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
     bar.outline.set_visible(False)
     ax.set_ylabel("negative similarity $s_-$")
-    ax.set_title(style.wrap_words(labels.in_words(objective), 34))
+    ax.set_title(style.wrap_words(labels.label_text(objective), 34))
     return ax
 
 
@@ -92,7 +92,7 @@ def draw_many(
         largest = (float(np.nanmax(np.abs(w))) or 1.0) if several else 1.0
         own_margin = margin.get(str(objective)) if isinstance(margin, Mapping) else margin
         mesh = _draw_panel(ax, x, y, w / largest, own_margin, signed, pale)
-        name = style.wrap_words(labels.in_words(str(objective)), 22 if several else 30)
+        name = style.wrap_words(labels.label_text(str(objective)), 22 if several else 30)
         ax.set_title(f"{name}\nlargest weight {largest:.3g}" if several else name)
         ax.tick_params(labelbottom=index + per_row >= len(objectives))
         ax.set_xlabel("positive similarity $s_+$" if index + per_row >= len(objectives) else "")

@@ -51,8 +51,8 @@ def handles(found: Sequence[WarmUp], several: bool) -> list[Artist]:
 
 def describe(warmup: WarmUp, several: bool = False) -> str:
     """Return `warm-up of Triplet SH: summed triplet loss`."""
-    of = f" of {', '.join(map(labels.in_words, warmup.runs))}" if several else ""
-    loss = "summed triplet" if warmup.objective == "triplet" else labels.in_words(warmup.objective)
+    of = f" of {', '.join(map(labels.label_text, warmup.runs))}" if several else ""
+    loss = "summed triplet" if warmup.objective == "triplet" else labels.label_text(warmup.objective)
     return f"warm-up{of}: {loss} loss"
 
 

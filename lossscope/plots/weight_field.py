@@ -39,7 +39,7 @@ def draw(frame: pd.DataFrame, top: float | None = None) -> Figure:
     """
     objective = style.single_value(_check(frame), "objective", _NAME)
     fig = style.new_figure(width=1.7, height=0.98)
-    style.set_headline(fig, f"Weights of {labels.in_words(objective)} on a query with two candidates")
+    style.set_headline(fig, f"Weights of {labels.label_text(objective)} on a query with two candidates")
     fig.set_layout_engine("compressed")
     for index, value in enumerate(SIDES):
         ax = fig.add_subplot(1, 2, index + 1)

@@ -76,7 +76,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     numbers = mass_rows.per_seed(rows)
     panels = [name for name in PANELS if name in numbers and numbers[name].notna().any()]
     names = list(dict.fromkeys(map(str, numbers["label"])))
-    written = [style.wrap_words(labels.in_words(name), _LINE) for name in names]
+    written = [style.wrap_words(labels.label_text(name), _LINE) for name in names]
     height = 0.35 + len(names) * _row_height(written, 0.13)
     fig = style.new_figure(width=0.5 + 0.55 * len(panels), height=height)
     style.set_headline(fig, _HEADLINE)
@@ -119,7 +119,7 @@ def _bar_names(values: pd.DataFrame) -> list[str]:
     """Return the name of each bar, with a question mark where a part of it is not known."""
     incomplete = values[list(PARTS)].isna().any(axis=1)
     return [
-        style.wrap_words(f"{labels.in_words(label)}, {direction}", _LINE) + (" ?" if unknown else "")
+        style.wrap_words(f"{labels.label_text(label)}, {direction}", _LINE) + (" ?" if unknown else "")
         for (label, direction), unknown in zip(values.index, incomplete, strict=True)
     ]
 

@@ -37,7 +37,7 @@ def draw(
     statistic = style.single_value(rows, "statistic", _NAME)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, _headline(parameter))
     _draw_panel(ax, rows, at)
-    ax.set(xlabel=parameter, ylabel=style.wrap_words(labels.statistic_in_words(statistic), 38))
+    ax.set(xlabel=labels.plain_text(parameter), ylabel=style.wrap_words(labels.statistic_in_words(statistic), 38))
     if in_new_figure:
         naming.legend_below(ax.figure, _handles(rows), _bands(rows))  # type: ignore[arg-type]
     else:
@@ -55,7 +55,7 @@ def draw_many(frame: pd.DataFrame, parameter: str = "temperature τ", at: float 
     for index, statistic in enumerate(statistics):
         ax = fig.add_subplot(n_rows, per_row, index + 1)
         _draw_panel(ax, rows[rows["statistic"] == statistic], at)
-        ax.set(xlabel=parameter, ylabel=labels.symbol(str(statistic)))
+        ax.set(xlabel=labels.plain_text(parameter), ylabel=labels.symbol(str(statistic)))
         ax.set_title(style.wrap_words(labels.STATISTICS.get(str(statistic), ""), 24))
     naming.legend_below(fig, _handles(rows), _bands(rows))
     return fig
@@ -74,7 +74,7 @@ def alt(frame: pd.DataFrame, parameter: str = "temperature τ") -> str:
 
 
 def _headline(parameter: str) -> str:
-    return f"What a frozen model's loss would count at each {parameter}"
+    return f"What a frozen model's loss would count at each {labels.plain_text(parameter)}"
 
 
 def _bands(rows: pd.DataFrame) -> str:

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import jinja2
+from markupsafe import Markup
 from PIL import Image
+
+from lossscope.io.reading import show_text
 
 from .bars import BarChart
 from .html_tables import PageTable, page_table
@@ -88,8 +91,11 @@ def _environment() -> jinja2.Environment:
 
 
 def _unbroken(value: Any) -> Any:
-    """Return a text of the page with no line's end between a number and its per cent sign; other values as they are."""
-    return value if not isinstance(value, str) else type(value)(re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", value))
+    """Return a text of the page, with control characters as \\xNN and no line's end between a number and its %."""
+    if not isinstance(value, str):
+        return value
+    shown = value if isinstance(value, Markup) else show_text(value, "\n")
+    return type(value)(re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", shown))
 
 
 def _packed_library() -> str:

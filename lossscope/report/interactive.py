@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.reading import show_text
 
 _DIGITS = 5  # significant digits of a number on the page
 
@@ -160,7 +161,16 @@ def _short_numbers(values: Sequence[float] | Any, digits: int = _DIGITS) -> list
     return [value if math.isfinite(value) else None for value in rounded]
 
 
+def _printable(value: Any) -> Any:
+    """Return a value of JSON whose texts have control characters as \\xNN."""
+    if isinstance(value, str):
+        return show_text(value)
+    if isinstance(value, Mapping):
+        return {show_text(key): _printable(item) for key, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def _json(content: Mapping[str, Any]) -> str:
     """Return JSON that is safe inside a script element."""
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(_printable(content), separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")

@@ -100,8 +100,9 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
 def _printable(record: RunRecord) -> RunRecord:
     """Return the record with control characters of its labels as \\xNN: every table, picture and file has them so."""
     texts = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method", "reason")
-    values = {name: getattr(record, name) for name in texts}
-    return replace(record, **{name: show_text(text) for name, text in values.items() if isinstance(text, str)})
+    values: dict[str, Any] = {name: getattr(record, name) for name in texts}
+    shown: dict[str, Any] = {name: show_text(text) for name, text in values.items() if text is not None}
+    return replace(record, **shown)
 
 
 def _concatenate(done: Sequence[RunRecord], kind: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder, encoder_spec
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
 from lossscope.registry import build
@@ -50,7 +52,10 @@ def embed_checkpoint(
     Raises:
         InputError: data and model do not fit, or the data set is not known.
     """
-    require_trusted((request.data or checkpoint.data, checkpoint.encoder), path)
+    if request.data:
+        require_trusted((request.data,), path)
+    with naming(path, "a checkpoint whose parts can be built"):
+        require_trusted((checkpoint.encoder,) if request.data else (checkpoint.data, checkpoint.encoder), path)
     if request.encoder:
         checkpoint = checkpoint.with_encoder(request.encoder)
         origin = fingerprint_of(origin, checkpoint.encoder)
@@ -59,7 +64,7 @@ def embed_checkpoint(
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
     cached = cache_folder() / f"{key}.safetensors" if request.cache else None
     vectors, scorer = read_cache(cached), None
-    load_model = partial(_load_model, checkpoint, split, request)
+    load_model = partial(_load_model, checkpoint, path, split, request)
     if vectors is None:
         model, captions = load_model()
         if model.is_dot_product:
@@ -88,18 +93,20 @@ def embed_checkpoint(
     )
 
 
-def _load_model(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
+def _load_model(checkpoint: Checkpoint, path: Path, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
     """Return the model on the device, and the captions of the split as it reads them."""
-    model = checkpoint.model(request.trust_code).to(torch.device(request.device))
-    return model, CaptionBatcher(split, checkpoint.words())
+    with naming(path, "a checkpoint whose model can be built"):
+        model, words = checkpoint.model(request.trust_code), checkpoint.words()
+    return model.to(torch.device(request.device)), CaptionBatcher(split, words)
 
 
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split, tuple[str, ...]]:
     """Return the split, and notices on how its pictures are read."""
-    data, notices = complete_data(request.data or checkpoint.data, checkpoint.reading)
-    if not data:
+    if not (request.data or checkpoint.data):
         raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
-    split: Split = build("datasets", data).split(request.split)
+    with contextlib.nullcontext() if request.data else naming(path, "a checkpoint of data that can be read"):
+        data, notices = complete_data(request.data or checkpoint.data, checkpoint.reading)
+        split: Split = build("datasets", data).split(request.split)
     return split, notices
 
 

@@ -17,6 +17,7 @@ from lossscope.core.types import Rows
 from lossscope.encoders.released.containers import is_configured
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.reading import show_path
 
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
 from ._dump_facts import describe
@@ -91,7 +92,7 @@ class Dump:
         caption_image = _caption_image(arrays, n, m, self.path, notices, warnings)
         image_ids = _ids(arrays, "image_id", n, self.path)
         return SplitEmbeddings(
-            name=str(self.path),
+            name=show_path(self.path),
             images=images,
             captions=captions,
             similarity=similarity,

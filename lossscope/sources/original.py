@@ -10,6 +10,7 @@ from lossscope.encoders.released.checkpoint_file import looks_released
 from lossscope.encoders.released.containers import content_files, is_configured
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.pickles.torch_zip import is_torchscript
+from lossscope.io.reading import show_path
 
 from ._checkpoint import embed_checkpoint
 from .base import Request
@@ -51,7 +52,7 @@ class OriginalFile:
             self._fingerprint(request),
             checkpoint.objective or None,
             request,
-            str(self.path),
+            show_path(self.path),
             notices,
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.io.files import fingerprint, fingerprint_of
+from lossscope.io.reading import naming
 from lossscope.io.shipped import name_of_source
 from lossscope.io.trusted_code import is_trusted
 from lossscope.registry import build, load, uses_file
@@ -38,10 +39,12 @@ class Own:
     def read(self, request: Request) -> SplitEmbeddings:
         path = self.path / "best.pt" if self.path.is_dir() else self.path
         checkpoint = Checkpoint.load(path)
-        objective = _objective(checkpoint, path)
+        with naming(path, "a checkpoint whose parts can be built"):
+            objective = _objective(checkpoint, path)
         origin = fingerprint_of(*sorted(checkpoint.digests.values())) if checkpoint.digests else fingerprint(path)
         embedded = embed_checkpoint(checkpoint, path, origin, objective, request, name_of_source(self.path))
-        return replace(embedded, warnings=_warnings(checkpoint, request))
+        with naming(path, "a checkpoint whose parts can be built"):
+            return replace(embedded, warnings=_warnings(checkpoint, request))
 
 
 def _warnings(checkpoint: Checkpoint, request: Request) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of, require_file
 from lossscope.io.json_files import read_json
-from lossscope.io.reading import reading, shorten_message
+from lossscope.io.reading import reading, shorten_message, show_path
 from lossscope.registry import build, load
 
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
@@ -49,7 +49,7 @@ class SentenceTransformersFolder:
         if _has_vision_tower(first_module):
             require_plain_clip(self.path, modules)
             embedded: SplitEmbeddings = load("sources", "original")(first_module).read(request)
-            return replace(embedded, name=str(self.path))
+            return replace(embedded, name=show_path(self.path))
         require_cosine(self.path)
         split: Split = build("datasets", request.data or _DATA).split(request.split)
         first = np.unique(split.caption_image, return_index=True)[1]
@@ -63,7 +63,7 @@ class SentenceTransformersFolder:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
         place = {int(image): row for row, image in enumerate(split.caption_image[first])}
         return SplitEmbeddings(
-            name=str(self.path),
+            name=show_path(self.path),
             images=rows[torch.from_numpy(first)],
             captions=rows[torch.from_numpy(rest)],
             similarity=None,

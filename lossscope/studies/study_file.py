@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.io.decode import decode, read_toml
 from lossscope.io.folder_names import LONGEST_NAME, is_folder_name
 from lossscope.io.json_files import shorten
+from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build, expand, spec_of
 from lossscope.report.papers import papers_with_tables
@@ -134,13 +135,18 @@ def read_study_file(
         seeds: instead of those of the file.
 
     Raises:
-        InputError: a file that cannot be read, keys or types that are not those of a study, two runs of one name.
-        SpecError: a spec that does not build.
+        InputError: a file that cannot be read, keys or types that are not those of a study, two runs of one name, a
+            spec that does not build or names a Python file that is not trusted.
     """
+    with naming(path, "a study that can be run"):
+        return _read_study_file(path, data or {}, seeds)
+
+
+def _read_study_file(path: Path | str, data: Mapping[str, str], seeds: Sequence[int] | None) -> StudyGrid:
     where = str(path)
     file = decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), where)
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
-    axes["data"] = _with_paths(axes["data"], data or {})
+    axes["data"] = _with_paths(axes["data"], data)
     _require_only(axes, where)
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from lossscope.io.reading import show_text
 
 from .cells import Cell
 
@@ -34,6 +36,19 @@ class Grid:
         return [any(cell.text is not None for cell in column) for column in columns]
 
     @property
+    def printable(self) -> Grid:
+        """The same with every text on one line, and with control characters of names written as \\xNN."""
+        return replace(
+            self,
+            caption=one_line(self.caption),
+            columns=tuple((one_line(group), one_line(column)) for group, column in self.columns),
+            rows=tuple(tuple(_printable_cell(cell) for cell in row) for row in self.rows),
+            notes=tuple(map(one_line, self.notes)),
+            legend=tuple(map(one_line, self.legend)),
+            meaning=tuple(map(one_line, self.meaning)),
+        )
+
+    @property
     def labels(self) -> int:
         """The number of leading text columns, which name the rows."""
         return len(list(itertools.takewhile(bool, self.text_columns)))
@@ -43,6 +58,15 @@ class Grid:
         """The texts below the cells: the legend in one, what the numbers mean, footnotes."""
         legend = "; ".join(line.rstrip(".") for line in self.legend)
         return tuple(text for text in (f"{legend}." if legend else "", " ".join(self.meaning), *self.notes) if text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a text on one line, with what cannot be printed as \xNN or \uNNNN."""
+    return show_text(text.replace("\n", " ").replace("\t", " "))
+
+
+def _printable_cell(cell: Cell) -> Cell:
+    return cell if cell.text is None else replace(cell, text=one_line(cell.text))
 
 
 def group_spans(groups: list[str]) -> list[tuple[str, list[int]]]:

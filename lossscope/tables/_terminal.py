@@ -22,6 +22,7 @@ def text(grid: Grid, width: int | None = None) -> str:
         grid: the table.
         width: of the terminal in characters; None: as wide as the table is.
     """
+    grid = grid.printable
     if width is None:
         return _document(grid, [_lines(plain(grid))], None)
     width = max(width, _NARROWEST)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.csv_tables import format_csv
 
 from . import formats
 from ._grid import Grid
@@ -73,9 +74,12 @@ class Table:
         return formats.html(self.shown)
 
     def to_csv(self) -> str:
-        """Write it for another program: raw means; deviations and marks in their own columns; texts on one line."""
+        """Write it for another program: raw means; deviations and marks in their own columns; texts on one line.
+
+        A text that a spreadsheet would take for a formula gets an apostrophe before it (`format_csv`).
+        """
         one_line = self.to_frame().map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
-        return str(one_line.to_csv(index=False, lineterminator="\n"))
+        return format_csv(one_line)
 
     def _repr_html_(self) -> str:
         """Show the table in a notebook."""

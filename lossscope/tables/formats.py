@@ -14,6 +14,7 @@ from .cells import Cell
 
 def markdown(grid: Grid) -> str:
     """Write a pipe table; special characters of texts are escaped."""
+    grid = grid.printable
     rows = [[_markdown_cell(cell) for cell in row] for row in grid.rows]
     lines = [
         f"**{_markdown_text(grid.caption)}**",
@@ -29,6 +30,7 @@ def markdown(grid: Grid) -> str:
 
 def html(grid: Grid) -> str:
     """Write a table with caption, scopes and raw values for sorting; footnotes follow its container."""
+    grid = grid.printable
     name = escape(re.sub(r"[^\w-]+", "-", grid.name))
     lines = [
         '<div class="table">',

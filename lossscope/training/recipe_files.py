@@ -12,6 +12,7 @@ from typing import Any
 from lossscope.errors import SpecError
 from lossscope.io.decode import decode_some, read_toml
 from lossscope.io.files import write_text
+from lossscope.io.reading import naming
 from lossscope.registry import build, short_spec, uses_file
 from lossscope.spec import Spec
 
@@ -30,7 +31,8 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 def read_recipe(path: Path) -> Recipe:
     """Read a TOML file. Raises InputError where there is none, or it is not TOML, or has other keys or types."""
-    return Recipe(**checked_choices(read_toml(path), str(path)))
+    with naming(path, "a recipe whose choices fit"):
+        return Recipe(**checked_choices(read_toml(path), str(path)))
 
 
 def checked_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
+from lossscope.io.reading import show_text
 from lossscope.report.interactive import FieldPanel, HeatmapChart, Series, SliderChart, library
 
 LABEL = '</script><b>NT & "Xent" \' </b><!--'
@@ -64,7 +65,7 @@ def test_any_label_and_number_is_safe_in_a_script(label: str, values: list[float
     text = chart(line(label=label, y=tuple(values))).content()
     assert "<" not in text
     (series,) = json.loads(text, parse_constant=pytest.fail)["panels"]["VSE++ <a>"]
-    assert series["label"] == label
+    assert series["label"] == show_text(label)
     for number, value in zip(series["y"], values, strict=True):
         undefined = not math.isfinite(value) or abs(value) > 1.7976e308  # which 5 digits make infinite
         assert number is None if undefined else number == pytest.approx(value, rel=1e-4)

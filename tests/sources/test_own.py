@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
 from lossscope.errors import InputError
@@ -97,6 +98,22 @@ def test_a_damaged_entry_is_computed_again(content: bytes, tiny_checkpoint: Path
     again = load(tiny_checkpoint, split="val")
     assert torch.equal(first.images, again.images)  # type: ignore[arg-type]
     assert entry.read_bytes() == whole
+
+
+def test_an_entry_with_other_numbers_is_computed_again(tiny_checkpoint: Path) -> None:
+    """One bit in the cache changed the counts of every later command."""
+    first = load(tiny_checkpoint, split="val")
+    entry = entries()[0]
+    whole = entry.read_bytes()
+    vectors = {"images": torch.ones(20, 16), "captions": torch.ones(100, 16)}
+    for damage in (
+        lambda: entry.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]),
+        lambda: safetensors.torch.save_file(vectors, entry),  # without a digest
+    ):
+        damage()
+        again = load(tiny_checkpoint, split="val")
+        assert torch.equal(first.images, again.images)  # type: ignore[arg-type]
+        assert entry.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_written_is_ignored(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError
 from lossscope.studies.study_file import ExamineConfig, ReportConfig, read_study_file
 
 SMALL = """
@@ -134,12 +134,12 @@ def test_a_file_that_is_no_study_says_why(tmp_path: Path, old: str, new: str, me
     ['[examine]\nprobes = ["nonsense"]', '[examine]\nwhat_if = "nonsense"', '[report]\nobjectives = ["nonsense"]'],
 )
 def test_specs_of_a_study_are_checked_when_it_is_read(tmp_path: Path, section: str) -> None:
-    with pytest.raises(SpecError, match=r"must be one of .*; got 'nonsense'"):
+    with pytest.raises(InputError, match=r"small\.toml must be a study that can be run; .* must be one of .*; got 'nonsense'"):
         read_study_file(write(tmp_path, f"{SMALL}{section}\n"))
 
 
-def test_a_name_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="did you mean 'smoothap'"):
+def test_a_name_that_does_not_exist_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'smoothap'"):
         read_study_file(write(tmp_path, SMALL.replace('spec = "smoothap"', 'spec = "smoothapp"')))
 
 

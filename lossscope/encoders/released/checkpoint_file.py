@@ -11,8 +11,8 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
-from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
 from lossscope.io.pickles.allow_list import WEIGHTS_ONLY_GLOBALS
+from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
 from lossscope.io.pickles.texts import is_of_python2, texts_of
 from lossscope.io.pickles.torch_zip import is_torchscript
 

@@ -17,6 +17,7 @@ from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
 from lossscope.io.files import write_atomically, write_text
+from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted, trust
 from lossscope.io.versions import versions
 from lossscope.registry import build
@@ -151,11 +152,12 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     checkpoint = Checkpoint.load(path)
     with trust(every=trust_code):
         require_trusted((checkpoint.encoder, checkpoint.data, checkpoint.objective), path)
-        model = checkpoint.model()
-        if checkpoint.objective:
-            build("objectives", checkpoint.objective)
-        if checkpoint.data:
-            build("datasets", checkpoint.data)
+        with naming(path, "a checkpoint whose parts can be built"):
+            model, words = checkpoint.model(), checkpoint.words()
+            if checkpoint.objective:
+                build("objectives", checkpoint.objective)
+            if checkpoint.data:
+                build("datasets", checkpoint.data)
     for name, tensor in checkpoint.weights.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise InputError(f"weights of {path} must be finite; {name} is not. The training diverged")
@@ -164,7 +166,7 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
         "objective": checkpoint.objective or "unknown",
         "data": checkpoint.data or "unknown",
         "data fingerprint": checkpoint.data_fingerprint,
-        "vocabulary": f"{len(checkpoint.words())} {'words' if checkpoint.tokeniser is None else 'parts of words'}",
+        "vocabulary": f"{len(words)} {'words' if checkpoint.tokeniser is None else 'parts of words'}",
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
         "epoch": str(checkpoint.epoch) + (f" and {checkpoint.step} steps" if checkpoint.step else ""),
         "can be continued": "yes" if checkpoint.optimiser else "no (weights only)",

@@ -14,6 +14,7 @@ from lossscope.encoders.released.containers import read_container
 from lossscope.encoders.released.option_table import flatten
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
+from lossscope.io.reading import naming
 from lossscope.registry import build, load, names, spec_of
 from lossscope.spec import Spec
 from lossscope.text.tokenizer import Tokeniser
@@ -48,13 +49,15 @@ def open_released(
         InputError: a file of no known family, weights that do not fit, no vocabulary, or one of another size.
     """
     released = replace(read_container(path, old_pickle), choices=_parse_choices(choices))
-    model = _open_family(released)
+    with naming(path, "a released model that can be opened"):
+        model = _open_family(released)
     type(model.encoder).released_options.require_known(released.options, accepted_options, released.path)
     tokeniser = fit_to_model(find_tokeniser(released, model, vocabulary), model)
     _require_vocabulary_size(released, model, tokeniser)
     kept = dict(model.stored_files)
     expected = model.encoder.rebuild(model.item_shape, len(tokeniser), kept).state_dict()
-    require_fit(expected, model.weights, f"{spec_of(model.encoder).partition(':')[0]}, to which {path} belongs")
+    with naming(path, "a released model that can be opened"):
+        require_fit(expected, model.weights, f"{spec_of(model.encoder).partition(':')[0]}, to which {path} belongs")
     require_finite(model.weights, str(path))
     reading = stored_reading(model)
     data, reading_notices = complete_data(data, reading)

@@ -58,10 +58,11 @@ def read_cache(path: Path | None) -> tuple[Tensor, Tensor] | None:
     if path is None or not path.is_file():
         return None
     try:
-        vectors = read_safetensors(path)
+        vectors = read_safetensors(path, needs_digest=True)
         return vectors["images"], vectors["captions"]
     except (InputError, KeyError):
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # of a cache that others may only read
+            path.unlink()
         return None
 
 

@@ -99,7 +99,7 @@ def test_splits_can_be_added_but_no_other_extraction(tmp_path: Path) -> None:
             other.run()
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "splits": "train"}))
-    with pytest.raises(InputError, match="'splits' of .* must be an object; got 'train'"):
+    with pytest.raises(InputError, match=r"'splits' of .* must be an object; got 'train'"):
         work(tmp_path, Means()).run()
     (tmp_path / "full" / "x").mkdir(parents=True)
     with pytest.raises(InputError, match="full must be new or empty"):
