@@ -134,7 +134,9 @@ def test_a_file_that_is_no_study_says_why(tmp_path: Path, old: str, new: str, me
     ['[examine]\nprobes = ["nonsense"]', '[examine]\nwhat_if = "nonsense"', '[report]\nobjectives = ["nonsense"]'],
 )
 def test_specs_of_a_study_are_checked_when_it_is_read(tmp_path: Path, section: str) -> None:
-    with pytest.raises(InputError, match=r"small\.toml must be a study that can be run; .* must be one of .*; got 'nonsense'"):
+    with pytest.raises(
+        InputError, match=r"small\.toml must be a study that can be run; .* must be one of .*; got 'nonsense'"
+    ):
         read_study_file(write(tmp_path, f"{SMALL}{section}\n"))
 
 
