@@ -71,7 +71,7 @@ def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
 
 
 def objectives_for(
-    given: list[str] | None, trained_with: str | None, source: Path, trust_code: bool, quiet: bool = False
+    given: list[str] | None, trained_with: str | None, source: Path, quiet: bool = False
 ) -> tuple[str, ...]:
     """Return canonical objective specs: those typed, or the one the source was trained with, or the usual ones.
 
@@ -79,7 +79,6 @@ def objectives_for(
         given: as typed; ranges are expanded.
         trained_with: spec that the source names, or None.
         source: for the notice.
-        trust_code: import a Python file that the source names.
         quiet: no notice where the usual objectives are taken.
     """
     from lossscope.engine.selection import USUAL_OBJECTIVES, objective_specs

@@ -169,4 +169,4 @@ def print_summary(options: SweepArguments, rows: pd.DataFrame, command: Mapping[
 
 
 def _objectives(options: SweepArguments, trained_with: str | None, source: Path, quiet: bool) -> tuple[str, ...]:
-    return objectives_for(options.objective, trained_with, source, options.trust_code, quiet)
+    return objectives_for(options.objective, trained_with, source, quiet)

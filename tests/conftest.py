@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -57,6 +58,34 @@ def typed() -> Iterator[None]:
 
     with trust(every=True):
         yield
+
+
+@pytest.fixture(scope="session")
+def held() -> Callable[[Path], AbstractContextManager[None]]:
+    """`with held(folder):` another thread, which is another writer, holds the lock of a folder."""
+    import threading
+
+    from lossscope.io.folder_lock import lock_folder
+
+    @contextmanager
+    def hold_elsewhere(folder: Path) -> Iterator[None]:
+        begun, over = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with lock_folder(folder):
+                begun.set()
+                over.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert begun.wait(30)
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    return hold_elsewhere
 
 
 @pytest.fixture(scope="session")

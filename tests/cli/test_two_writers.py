@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.io import folder_lock
-from lossscope.io.folder_lock import lock_folder
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
 TRAIN = ["--data", DATA, "--encoder", "vsepp:dim=16,words=8,width=4", "--objective", "ntxent", "--epochs", "1"]
@@ -37,29 +35,9 @@ spec = "ntxent"
 """
 
 
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Another thread, which is another writer, holds the lock of a folder."""
-    begun, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock_folder(folder):
-            begun.set()
-            over.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert begun.wait(30)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "report" else n for n in COMMANDS])
 def test_the_second_command_is_refused_and_writes_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, held: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
     (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import filelock
 import pytest
@@ -28,26 +28,6 @@ with lock_folder(sys.argv[1]):
     Path(sys.argv[1], "work").touch()
     time.sleep(60)
 """
-
-
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """Another thread, which is another writer, holds the lock of a folder."""
-    begun, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock_folder(folder):
-            begun.set()
-            over.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert begun.wait(30)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +50,7 @@ def test_a_folder_that_stays_empty_is_removed_if_it_was_made(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path) -> None:
+def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Callable[..., Any]) -> None:
     with held(tmp_path), pytest.raises(InputError) as problem, lock_folder(tmp_path):
         pass
     text = str(problem.value)
@@ -81,14 +61,14 @@ def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\0"])
-def test_a_holder_that_cannot_be_read_is_another_one(tmp_path: Path, content: str) -> None:
+def test_a_holder_that_cannot_be_read_is_another_one(tmp_path: Path, content: str, held: Callable[..., Any]) -> None:
     with held(tmp_path):
         (tmp_path / HOLDER).write_text(content)
         with pytest.raises(InputError, match="one command at a time; another one is writing it"), lock_folder(tmp_path):
             pass
 
 
-def test_control_characters_of_a_holder_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_control_characters_of_a_holder_do_not_reach_the_terminal(tmp_path: Path, held: Callable[..., Any]) -> None:
     with held(tmp_path):
         holder = json.loads((tmp_path / HOLDER).read_text())
         (tmp_path / HOLDER).write_text(json.dumps({**holder, "command": "train \x1b[31m", "host": "\x1b]0;x"}))
@@ -103,7 +83,7 @@ def test_the_holder_may_lock_its_folder_again(tmp_path: Path) -> None:
     assert not is_locked(tmp_path) and not has_content(tmp_path)
 
 
-def test_waiting_ends_with_the_other_writer(tmp_path: Path) -> None:
+def test_waiting_ends_with_the_other_writer(tmp_path: Path, held: Callable[..., Any]) -> None:
     order: list[str] = []
     with held(tmp_path):
         waiting = threading.Thread(target=lambda: _enter(tmp_path, order))

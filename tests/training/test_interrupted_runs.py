@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import resource
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import pytest
 
 from lossscope.errors import InputError, Interrupted, WriteError
 from lossscope.io import folder_lock
-from lossscope.io.folder_lock import lock_folder
 from lossscope.io.run_folder import Run
 from lossscope.training.loop import resume, train
 from lossscope.training.monitor import ProbeSchedule
@@ -109,26 +106,7 @@ def folder_names_of_saves(order: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     return order
 
 
-@contextmanager
-def held(folder: Path) -> Iterator[None]:
-    begun, over = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock_folder(folder):
-            begun.set()
-            over.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert begun.wait(30)
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-
-
-def test_a_run_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: Callable[..., Any]) -> None:
     """Two that resumed one run mixed their rows, and both exited with 0."""
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
     run = stopped(tmp_path / "run")
