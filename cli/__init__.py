@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import _search_path  # noqa: F401 - before anything else is imported
+from . import _start  # noqa: F401 - before anything else is imported
 
 # isort: split
 from . import (
