@@ -31,10 +31,15 @@ def finished_files(folder: Path, patterns: tuple[str, ...]) -> dict[Path, int]:
 
 
 def tracebacks(folder: Path, texts: list[str]) -> list[str]:
-    """Return one line for each traceback on stderr, or in the log of a worker."""
+    """Return one line for each traceback on stderr, or in the log of a worker; not for one of Python while it starts."""
     logs = {path.as_posix(): path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("log.txt")}
     named = [("stderr", text) for text in texts] + list(logs.items())
-    return [f"traceback in {name}: {text.splitlines()[-1][:200]}" for name, text in named if TRACEBACK in text]
+    return [f"traceback in {name}: {text.splitlines()[-1][:200]}" for name, text in named if _is_ours(text)]
+
+
+def _is_ours(text: str) -> bool:
+    """Return whether a text has a traceback of a time at which Python had begun to run the command."""
+    return TRACEBACK in text and "<frozen site>" not in text
 
 
 def _digest(path: Path) -> str:

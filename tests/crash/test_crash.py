@@ -53,6 +53,8 @@ def test_a_traceback_on_stderr_and_in_the_log_of_a_worker_is_seen(tmp_path: Path
     text = 'Traceback (most recent call last):\n  File "x"\nKeyError: 1\n'
     (tmp_path / "log.txt").write_text(text)
     assert len(tracebacks(tmp_path, ["", text])) == 2 and not tracebacks(tmp_path / "none", ["Error: x"])
+    of_python = 'Traceback (most recent call last):\n  File "<frozen site>", line 617, in main\nKeyboardInterrupt\n'
+    assert not tracebacks(tmp_path / "none", [of_python])
 
 
 @pytest.mark.parametrize(
