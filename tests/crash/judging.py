@@ -31,7 +31,7 @@ def finished_files(folder: Path, patterns: tuple[str, ...]) -> dict[Path, int]:
 
 
 def tracebacks(folder: Path, texts: list[str]) -> list[str]:
-    """Return one line for each traceback on stderr, or in the log of a worker; not for one of Python while it starts."""
+    """Return a line for each traceback on stderr, or in the log of a worker; none for one of Python while it starts."""
     logs = {path.as_posix(): path.read_text(encoding="utf-8", errors="replace") for path in folder.rglob("log.txt")}
     named = [("stderr", text) for text in texts] + list(logs.items())
     return [f"traceback in {name}: {text.splitlines()[-1][:200]}" for name, text in named if _is_ours(text)]
