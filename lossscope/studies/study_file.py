@@ -138,13 +138,14 @@ def read_study_file(
         InputError: a file that cannot be read, keys or types that are not those of a study, two runs of one name, a
             spec that does not build or names a Python file that is not trusted.
     """
-    with naming(path, "a study that can be run"):
-        return _read_study_file(path, data or {}, seeds)
-
-
-def _read_study_file(path: Path | str, data: Mapping[str, str], seeds: Sequence[int] | None) -> StudyGrid:
     where = str(path)
     file = decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), where)
+    with naming(path, "a study that can be run"):
+        return _grid_of(file, path, data or {}, seeds)
+
+
+def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds: Sequence[int] | None) -> StudyGrid:
+    where = str(path)
     axes = {axis: _written_out(getattr(file, axis), axis, where) for axis in AXES}
     axes["data"] = _with_paths(axes["data"], data)
     _require_only(axes, where)

@@ -31,8 +31,9 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 def read_recipe(path: Path) -> Recipe:
     """Read a TOML file. Raises InputError where there is none, or it is not TOML, or has other keys or types."""
+    values = read_toml(path)
     with naming(path, "a recipe whose choices fit"):
-        return Recipe(**checked_choices(read_toml(path), str(path)))
+        return Recipe(**checked_choices(values, str(path)))
 
 
 def checked_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -211,10 +211,12 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
     words = ["train", "--data", DATA, "--encoder", ENCODER, "--epochs", "1", "--batch-size", "64", "--quiet"]
     trained = lossscope(*words, "--objective", "./my_loss.py:Mine")
     assert trained.stdout.split() == ["runs/scenes-Mine-seed0"], trained.stderr
-    refused = lossscope("cocos", "runs/scenes-Mine-seed0")
+    assert lossscope("cocos", "runs/scenes-Mine-seed0").exit_code == 0  # it was typed when the run was begun
+    shutil.copytree("runs/scenes-Mine-seed0", "copy")
+    refused = lossscope("cocos", "copy")
     assert refused.exit_code == 1
     assert "not imported unless you pass --trust-code" in refused.stderr
-    assert lossscope("cocos", "runs/scenes-Mine-seed0", "--trust-code").exit_code == 0
+    assert lossscope("cocos", "copy", "--trust-code").exit_code == 0
 
 
 @pytest.mark.parametrize("kind", ["objectives", "encoders", "datasets", "probes", "sources", "tables"])
@@ -388,7 +390,7 @@ BAD = [
     Bad("cocos ckpt.pt --split dev", 1, "split must be one of train, val, test; got 'dev'"),
     Bad("cocos ckpt.pt --data scenes:size=32", 1, "state it in the data set's spec, --data NAME:...,size=16"),
     Bad("cocos ckpt.pt --data flickr", 2, "data set must be one of coco, "),
-    Bad("cocos ckpt.pt --data karpathy:root=gone,name=flickr8k", 1, "gone/dataset_flickr8k.json must be a readable"),
+    Bad("cocos ckpt.pt --data karpathy:root=gone,name=flickr8k", 1, "gone/dataset_flickr8k.json must exist"),
     Bad("cocos ckpt.pt --data karpathy:root=pictures,name=toy,size=16", 1, "must be a whole picture"),
     Bad("cocos ckpt.pt --data karpathy:root=pictures", 2, "karpathy needs name=...; got 'karpathy:root=pictures'"),
     Bad("cocos", 2, "Missing argument"),
@@ -430,7 +432,7 @@ BAD = [
     Bad("train --config gone.toml", 1, "gone.toml must be a readable TOML file"),
     Bad("train --config bad.toml", 1, "keys of bad.toml must be of data, encoder"),
     Bad("{train} --out usedfolder", 1, "usedfolder must be new or empty; it is not"),
-    Bad("{train} --out notes.txt", 1, "notes.txt must be new or empty"),
+    Bad("{train} --out notes.txt", 1, "notes.txt must be a folder to write; it is a file"),
     Bad("{train} --out notes.txt/run", 1, "notes.txt"),
     Bad("{train} --epochs=-1", 1, "epochs must be at least 0; got -1"),
     Bad("{train} --batch-size 1", 1, "batch-size must be at least 2; got 1"),
