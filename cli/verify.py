@@ -18,7 +18,7 @@ def verify(
     checkpoints: Annotated[
         list[Path],
         typer.Argument(
-            help="Checkpoint files, dumps, and folders of runs, studies, frames or mined candidates.",
+            help="Checkpoint files, dumps, and folders of runs, studies, frames, candidates or features.",
             show_default=False,
         ),
     ],

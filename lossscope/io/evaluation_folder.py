@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
-from .files import write_text
-from .json_files import expect, member, read_json
+from .json_files import expect, member
+from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
 
 SCHEMA = "lossscope.evaluation/3"
@@ -24,7 +23,7 @@ def evaluation_state(run: Path) -> str | None:
     manifest = _manifest_file(run)
     if not manifest.is_file():
         return "trained, but its evaluation is missing"
-    if read_json(manifest).get("schema") != SCHEMA:
+    if read_manifest(manifest).get("schema") != SCHEMA:
         return "trained, but evaluated by another version of lossscope"
     return None
 
@@ -40,7 +39,7 @@ def is_done(run: Path, wanted: Mapping[str, Any], plugins: Mapping[str, str]) ->
     file = _manifest_file(run)
     if not file.is_file():
         return False
-    manifest = read_json(file)
+    manifest = read_manifest(file)
     before = expect(manifest.get("plugins", {}), dict, f"'plugins' of {file}")
     same_files = all(before.get(name) == now for name, now in plugins.items())
     return same_files and {key: manifest.get(key) for key in wanted} == wanted
@@ -48,7 +47,7 @@ def is_done(run: Path, wanted: Mapping[str, Any], plugins: Mapping[str, str]) ->
 
 def evaluated_checkpoint(run: Path) -> str:
     """Return the fingerprint of the checkpoint that was evaluated; empty where the manifest has none."""
-    return str(read_json(_manifest_file(run)).get("checkpoint", ""))
+    return str(read_manifest(_manifest_file(run)).get("checkpoint", ""))
 
 
 def write_evaluation(run: Path, frames: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> None:
@@ -63,7 +62,7 @@ def write_evaluation(run: Path, frames: Mapping[str, pd.DataFrame], manifest: Ma
     for file in (_manifest_file(run), *folder.glob("*.parquet")):
         file.unlink(missing_ok=True)
     files = {name: write_parquet(folder / f"{name}.parquet", rows) for name, rows in frames.items()}
-    write_text(_manifest_file(run), json.dumps({**manifest, "files": files}, indent=1) + "\n")
+    write_manifest(_manifest_file(run), {**manifest, "files": files})
 
 
 def frames_of(run: Path) -> dict[str, str]:
@@ -71,7 +70,7 @@ def frames_of(run: Path) -> dict[str, str]:
     file = _manifest_file(run)
     if not file.is_file():
         raise InputError(f"{run} must be a run that was evaluated; it was not. `lossscope report` evaluates it")
-    files = member(read_json(file), "files", dict, str(file))
+    files = member(read_manifest(file), "files", dict, str(file))
     return {expect(name, str, f"'files' of {file}"): member(files, name, str, str(file)) for name in files}
 
 

@@ -24,6 +24,7 @@ from lossscope.errors import InputError
 
 from .decode import decode
 from .json_files import read_json
+from .reading import show_text
 from .temporary_files import remove_leftovers
 from .write_errors import explain_write_errors
 
@@ -162,10 +163,5 @@ class _Holder:
             holder = decode(cls, read_json(folder / HOLDER), str(folder / HOLDER))
         except (InputError, OSError):  # it has just begun, or just ended
             return "another one"
-        command, host, since = (_printable(text) for text in (holder.command, holder.host, holder.since))
+        command, host, since = (show_text(text[:_LONGEST]) for text in (holder.command, holder.host, holder.since))
         return f"`{command}` (process {holder.pid} on {host}, since {since})"
-
-
-def _printable(text: str) -> str:
-    """Return the beginning of a text of another process, control characters as question marks."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])

@@ -18,9 +18,9 @@ from lossscope.errors import InputError
 from .batch_groups import BatchGroup
 from .column_types import ColumnType
 from .csv_tables import read_csv
-from .files import write_text
 from .folder_lock import has_content, lock_folder
-from .json_files import member, read_json, shorten
+from .json_files import member, shorten
+from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
 from .reading import naming
 
@@ -77,7 +77,7 @@ class Frame:
             if self.manifest()["command"] != json.loads(json.dumps(command)):
                 raise InputError(f"{self.path} holds the frame of another command; choose another --out or remove it")
             return self
-        self._write_manifest({"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
+        write_manifest(self._manifest, {"schema": SCHEMA, "command": dict(command), "parts": [], "done": False})
         return self
 
     @property
@@ -85,8 +85,8 @@ class Frame:
         return self.path / "manifest.json"
 
     def manifest(self) -> dict[str, Any]:
-        """Read `manifest.json`. Raises InputError when the folder is no frame, or the frame of another schema."""
-        manifest = read_json(self._manifest)
+        """Read `manifest.json`. Raises InputError when it is damaged, of no frame, or of a frame of another schema."""
+        manifest = read_manifest(self._manifest)
         where = str(self._manifest)
         if manifest.get("schema") not in _SCHEMAS:
             raise InputError(
@@ -114,11 +114,11 @@ class Frame:
         if queries is not None:
             part |= {"queries": len(queries), "query": write_parquet(self._file("query", number), queries)}
         manifest["parts"].append(part)
-        self._write_manifest(manifest)
+        write_manifest(self._manifest, manifest)
 
     def finish(self, **more: Any) -> None:
         """Mark the frame complete and add `more` entries to the manifest."""
-        self._write_manifest({**self.manifest(), **more, "done": True})
+        write_manifest(self._manifest, {**self.manifest(), **more, "done": True})
 
     def keys(self) -> set[str]:
         """Return the keys of the parts that are written."""
@@ -136,9 +136,6 @@ class Frame:
 
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:05d}.parquet"
-
-    def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        write_text(self._manifest, json.dumps(manifest, indent=1) + "\n")
 
 
 def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:

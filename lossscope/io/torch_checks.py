@@ -46,7 +46,7 @@ def checked_torch_file(path: Path) -> Iterator[None]:
 
 
 def require_ordinary(content: Any) -> None:
-    """Raise InputError when a file's content expands without end, or its tensors state more numbers than it holds."""
+    """Raise InputError when a file's content expands without end, or its tensors are not numbers that it holds."""
     import torch
 
     require_bounded(content)
@@ -56,13 +56,15 @@ def require_ordinary(content: Any) -> None:
 
 
 def _stretched_numbers(tensor: Tensor) -> int:
-    """Return the numbers of a tensor that repeats those of its storage, 0 for any other."""
+    """Return the numbers of a tensor that repeats those of its storage, 0 for any other.
+
+    Raises InputError for a tensor that states a shape and holds no number for each place: sparse, nested, without data.
+    """
     import torch
 
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-        return 0
-    if tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
-        return 0
+    if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
+        kind = "quantised" if tensor.is_quantized else "nested" if tensor.is_nested else str(tensor.layout)
+        raise InputError(f"its tensors must hold all their numbers; one is {kind} on {tensor.device}. Save it dense")
     held = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.numel() if tensor.numel() > held else 0
 
@@ -74,7 +76,9 @@ def _check_zip(path: Path) -> None:
         if sum(member.file_size for member in members) > _MAX_RATIO * path.stat().st_size:
             raise InputError("its parts must lie in it uncompressed; they are far larger than the file")
         for member in members:
-            if member.filename.lower().endswith("data.pkl") and member.file_size <= _MAX_PICKLE:
+            if member.filename.lower().endswith("data.pkl"):
+                if member.file_size > _MAX_PICKLE:
+                    raise InputError(f"its pickle must be of at most {_MAX_PICKLE} bytes; got {member.file_size}")
                 require_buildable(read_unchecked(path, member))
 
 

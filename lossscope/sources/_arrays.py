@@ -13,14 +13,17 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 from lossscope.io.arrays import open_npy, read_npy, read_npz
 from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
+from lossscope.io.manifests import read_manifest, write_manifest
 from lossscope.io.parquet_tables import read_parquet
 from lossscope.io.reading import naming, reading
+from lossscope.io.temporary_files import reserve
 from lossscope.io.text_files import read_utf8
 
 NAMES = ("images", "captions", "similarity")
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
 _INDICES = (".faiss", ".index")
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
+_SHA = "rows"  # entry of the manifest of concatenated shards: SHA-256 of their file
 _LARGE = 1 << 30  # bytes from which shards are concatenated on disk instead of in memory
 
 
@@ -83,15 +86,20 @@ def _concatenate(files: list[Path], cache: Path | None) -> Any:
         with reading(files[0].parent, "a folder of shards that fit together"):
             return np.concatenate(parts)
     cached = cache / f"{fingerprint_of('joined', *(fingerprint(file) for file in files))}.npy"
-    if not cached.is_file():
+    manifest = cached.with_suffix(".json")
+    if not cached.is_file() or not manifest.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         with write_atomically(cached) as temporary:
             whole = np.lib.format.open_memmap(temporary, mode="w+", dtype=dtype, shape=shape)
+            reserve(temporary)
             start = 0
             for part in parts:
                 whole[start : start + len(part)] = part
                 start += len(part)
             whole.flush()
+        write_manifest(manifest, {_SHA: fingerprint(cached)})
+    elif read_manifest(manifest).get(_SHA) != fingerprint(cached):
+        raise InputError(f"{cached} must be what was written; its SHA-256 is another. Remove it: it is made again")
     return open_npy(cached, "c")
 
 

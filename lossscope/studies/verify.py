@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
+from lossscope.datasets.precomp import Precomp
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import frames_of, read_frame
 from lossscope.io.frames import Frame
-from lossscope.io.json_files import read_json
+from lossscope.io.manifests import read_manifest
 from lossscope.io.run_folder import Run
 from lossscope.registry import load
 from lossscope.sources.checkpoints.checkpoint import verify as verify_checkpoint
@@ -17,13 +20,14 @@ from lossscope.training.offline_candidates import HardCandidates
 from .study import Study
 
 Facts = dict[str, str]  # name -> text
+_FEATURE_ROWS = 256  # that are in memory at a time
 
 
 def verify(path: Path, trust_code: bool = False) -> Iterator[tuple[Path, Facts]]:
     """Read all of a file or folder and yield each part of it with what it is.
 
     Args:
-        path: a checkpoint, run, study, frame, folder of mined candidates, or dump.
+        path: a checkpoint, run, study, frame, folder of mined candidates or of extracted features, or dump.
         trust_code: import Python files that a checkpoint names.
 
     Raises:
@@ -36,11 +40,13 @@ def verify(path: Path, trust_code: bool = False) -> Iterator[tuple[Path, Facts]]
     if (path / "study.json").is_file():
         yield from _verify_study(path, trust_code)
         return
-    schema = str(read_json(path / "manifest.json").get("schema")) if (path / "manifest.json").is_file() else ""
+    schema = str(read_manifest(path / "manifest.json").get("schema")) if (path / "manifest.json").is_file() else ""
     if schema.startswith("lossscope.frame/"):
         yield path, _describe_frame(Frame(path))
     elif schema.startswith("lossscope.offline/"):
         yield path, _describe_candidates(HardCandidates.read(path))
+    elif schema.startswith("lossscope.features/"):
+        yield from _verify_features(path)
     else:
         yield from _verify_run(path, trust_code)
 
@@ -78,6 +84,24 @@ def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
         yield path / "evaluation", {"kind": "evaluation", "rows": rows}
         for frame in sorted(path.glob("evaluation/*/manifest.json")):
             yield frame.parent, _describe_frame(Frame(frame.parent))
+
+
+def _verify_features(path: Path) -> Iterator[tuple[Path, Facts]]:
+    """Every row of features of each split, and its captions."""
+    data = Precomp(path)
+    for name in data.splits():
+        split, step = data.split(name), _FEATURE_ROWS
+        for start in range(0, len(split.images), step):
+            split.images.take(np.arange(start, min(start + step, len(split.images)), dtype=np.int64))
+        yield (
+            path / f"{name}_ims.npy",
+            {
+                "kind": "extracted features",
+                "images": f"{len(split.images)}",
+                "captions": f"{len(split.captions)}",
+                "shape": f"{split.images.shape}",
+            },
+        )
 
 
 def _describe_frame(frame: Frame) -> Facts:

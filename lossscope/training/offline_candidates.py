@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,9 +15,9 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress, Rows
 from lossscope.errors import InputError
 from lossscope.io.decode import decode
-from lossscope.io.files import fingerprint_of, read_safetensors, write_safetensors, write_text
+from lossscope.io.files import fingerprint_of, read_safetensors, write_safetensors
 from lossscope.io.folder_lock import has_content, lock_folder
-from lossscope.io.json_files import read_json
+from lossscope.io.manifests import read_manifest, write_manifest
 
 SCHEMA: Final = "lossscope.offline/1"
 _ROWS = 512  # items of a part
@@ -111,7 +110,7 @@ def _write_parts(embedded: SplitEmbeddings, folder: Path, manifest: _Manifest, p
     if before is None:
         if has_content(folder):
             raise InputError(f"{folder} must be new or empty; it is not. Choose another --out")
-        write_text(folder / "manifest.json", json.dumps(asdict(manifest), indent=1) + "\n")
+        write_manifest(folder / "manifest.json", asdict(manifest))
     parts = manifest.parts
     for place, name in enumerate(parts):
         if not (folder / name).is_file():
@@ -202,7 +201,7 @@ def _read_manifest(folder: Path) -> _Manifest | None:
     path = folder / "manifest.json"
     if not path.exists():
         return None
-    content = read_json(path)
+    content = read_manifest(path)
     if content.get("schema") != SCHEMA:
         return None
     return decode(_Manifest, content, str(path))

@@ -16,6 +16,7 @@ from lossscope.datasets.formats.ragged import RowsByName, write_ragged
 from lossscope.datasets.formats.videos import select_frames
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
+from lossscope.io.rows_on_disk import checksum_file
 from lossscope.registry import build, spec_of
 
 VIDEOS = [f"video{row}" for row in range(10)]
@@ -237,17 +238,24 @@ def test_vectors_of_words(root: Path) -> None:
 def _edit(file: str, key: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
     def edit(root: Path) -> None:
         document = json.loads((root / file).read_text())
+        document.pop("sha256", None)  # as somebody who writes such files does not have it
         document[key] = change(document[key])
         (root / file).write_text(json.dumps(document))
 
     return edit
 
 
+def _replace(file: Path, values: np.ndarray[Any, Any]) -> None:
+    """Write other rows, as somebody who removes the checksums of the first ones."""
+    checksum_file(file).unlink(missing_ok=True)
+    np.save(file, values)
+
+
 BAD: list[tuple[Callable[[Path], Any], str]] = [
     (lambda r: (r / "features/rgb.npy").write_bytes(b"x"), r"rgb\.npy must be a whole \.npy file"),
-    (lambda r: np.save(r / "features/face.npy", np.zeros((3, 2), np.float32)), "must be within the 3 there are"),
-    (lambda r: np.save(r / "features/rgb.npy", np.zeros(55, np.float32)), r"must hold floats, \(total, d\)"),
-    (lambda r: np.save(r / "features/rgb.times.npy", np.zeros(3)), "must have 55 times"),
+    (lambda r: _replace(r / "features/face.npy", np.zeros((3, 2), np.float32)), "must be within the 3 there are"),
+    (lambda r: _replace(r / "features/rgb.npy", np.zeros(55, np.float32)), r"must hold floats, \(total, d\)"),
+    (lambda r: _replace(r / "features/rgb.times.npy", np.zeros(3)), "must have 55 times"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0]}), r"must be \[first row, rows\]; got \[0\]"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [-1, 2]}), "must be within"),
     (_edit("features/rgb.json", "items", lambda v: {**v, "video0": [0, "2"]}), "must be a whole number"),
@@ -288,7 +296,7 @@ def test_a_malformed_csv_is_refused(rows: list[tuple[str, str]], message: str, r
 def test_features_that_are_not_finite_are_refused_when_they_are_used(root: Path) -> None:
     values = np.load(root / "features/rgb.npy")
     values[1] = np.inf
-    np.save(root / "features/rgb.npy", values)
+    _replace(root / "features/rgb.npy", values)
     images = MSRVTT(root, lists="full").split("train").images
     images.take(np.array([0]))
     with pytest.raises(InputError, match=r"rows of 'video1' in .*rgb\.npy must be finite"):

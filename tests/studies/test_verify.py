@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import lossscope
+from lossscope.datasets.conversion.feature_extraction import Extraction
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io.frames import Frame
+from lossscope.registry import build
 from lossscope.studies.verify import verify
 from lossscope.training.offline_candidates import mine_candidates
 
@@ -24,7 +26,7 @@ def _flip(file: Path, place: float = 0.5) -> None:
 
 @pytest.fixture(scope="module")
 def everything(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study, a frame with queries, and mined candidates. Not to be written to."""
+    """A study, a frame with queries, mined candidates and extracted features. Not to be written to."""
     home = tmp_path_factory.mktemp("everything")
     shutil.copytree(tiny_study, home / "study")
     (best, *_) = sorted((home / "study").glob("runs/*/run/best.pt"))
@@ -32,6 +34,8 @@ def everything(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     sweep = Sweep(("ntxent",), probes=("similarity",), batch_size=8, per_query=True)
     sweep.run(embedded, Frame.open(home / "frame", {"name": "test"}))
     mine_candidates(embedded, home / "candidates", top=4)
+    data = "scenes:train=12,val=4,test=4,size=16"
+    Extraction(data, build("datasets", data), build("features", "hog-grid"), home / "features").run()
     return home
 
 
@@ -46,6 +50,8 @@ def test_what_is_whole_is_described(everything: Path) -> None:
     assert frame["parts"] == "1" and "of single queries" in frame["rows"]
     ((_, candidates),) = verify(everything / "candidates")
     assert candidates["captions"] == "4 of each of 24 images"
+    features = [(path.name, facts["images"]) for path, facts in verify(everything / "features")]
+    assert features == [("train_ims.npy", "12"), ("val_ims.npy", "4"), ("test_ims.npy", "4")]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,8 @@ def test_what_is_whole_is_described(everything: Path) -> None:
         "study/runs/*/run/best.pt", "study/runs/*/run/checkpoints/last.pt", "study/runs/*/run/checkpoints/epoch-01.pt",
         "study/runs/*/run/evaluation/rows.parquet", "study/runs/*/run/evaluation/per_query.parquet",
         "study/runs/*/run/evaluation/frame/part-*.parquet", "frame/part-*.parquet", "frame/query-*.parquet",
-        "candidates/*.safetensors",
+        "candidates/*.safetensors", "features/train_ims.npy", "features/val_ims.crc32.npy", "frame/manifest.json",
+        "candidates/manifest.json", "study/runs/*/run/evaluation/manifest.json",
     ],
 )  # fmt: skip
 def test_one_flipped_bit_is_named(pattern: str, everything: Path, tmp_path: Path) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
-from lossscope.io.arrays import open_npy
-from lossscope.io.files import write_atomically, write_text
+from lossscope.io.files import read_safetensors, write_safetensors, write_text
 from lossscope.io.folder_lock import has_content, lock_folder
-from lossscope.io.json_files import expect, read_json
-from lossscope.io.temporary_files import reserve
+from lossscope.io.json_files import expect
+from lossscope.io.manifests import read_manifest, write_manifest
+from lossscope.io.rows_on_disk import write_rows
 
 from ..base import Dataset, Split
 from ..features.base import Backbone, Extract
@@ -26,6 +26,7 @@ from ..formats.redundant_rows import PER_IMAGE
 SCHEMA = "lossscope.features/1"
 PART = 256  # pictures of a part, the most that are done again after an interruption
 _BATCH = 32  # pictures through the backbone at a time
+_ROWS = "features"  # name of the tensor of a part
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,14 @@ class Extraction:
         if not file.is_file():
             if has_content(self.out):
                 raise InputError(f"{self.out} must be new or empty; it is not. Choose another --out")
-            write_text(file, json.dumps({**manifest, "splits": fingerprints}, indent=1) + "\n")
+            write_manifest(file, {**manifest, "splits": fingerprints})
             return
-        existing = read_json(file)
+        existing = read_manifest(file)
         before = expect(existing.pop("splits", {}), dict, f"'splits' of {file}")
         changed = [name for name, value in fingerprints.items() if before.get(name, value) != value]
         if existing != manifest or changed:
             raise InputError(f"{self.out} must be new or of the same extraction; it is another. Choose another --out")
-        write_text(file, json.dumps({**manifest, "splits": {**before, **fingerprints}}, indent=1) + "\n")
+        write_manifest(file, {**manifest, "splits": {**before, **fingerprints}})
 
     def _write_split(self, split: Split, extract: Extract, progress: Progress | None) -> None:
         parts = []
@@ -93,19 +94,19 @@ class Extraction:
             parts.append(self._write_part(split, rows, extract))
             if progress is not None:
                 progress(f"features of {split.name}", int(rows[-1]) + 1, len(split.images))
-        _concatenate(parts, self.out / f"{split.name}_ims.npy", len(split.images))
+        shape = (len(split.images), *_read_part(parts[0]).shape[1:])
+        write_rows(self.out / f"{split.name}_ims.npy", shape, map(_read_part, parts))
         write_text(self.out / f"{split.name}_ids.txt", _lines(split.image_ids))
         write_text(self.out / f"{split.name}_caps.txt", _lines(_captions_in_order(split)))
-        for part in parts:
+        for part in self.out.glob(f"{split.name}_ims.part-*"):
             part.unlink()
 
     def _write_part(self, split: Split, rows: npt.NDArray[np.int64], extract: Extract) -> Path:
         """Write the features of some rows unless their file is there, and return the file."""
-        part = self.out / f"{split.name}_ims.part-{rows[0]:07d}.npy"
+        part = self.out / f"{split.name}_ims.part-{rows[0]:07d}.safetensors"
         if not part.is_file():
             features = [_extract(split, rows[k : k + _BATCH], extract) for k in range(0, len(rows), _BATCH)]
-            with write_atomically(part) as file, open(file, "wb") as stream:
-                np.save(stream, np.concatenate(features))
+            write_safetensors(part, {_ROWS: torch.from_numpy(np.concatenate(features))})
         return part
 
 
@@ -119,15 +120,12 @@ def _extract(split: Split, rows: npt.NDArray[np.int64], extract: Extract) -> npt
     return features
 
 
-def _concatenate(parts: Sequence[Path], file: Path, images: int) -> None:
-    first = open_npy(parts[0])
-    with write_atomically(file) as part:
-        whole = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=(images, *first.shape[1:]))
-        reserve(part)
-        for number, path in enumerate(parts):
-            rows = open_npy(path)
-            whole[number * PART : number * PART + len(rows)] = rows
-        whole.flush()
+def _read_part(file: Path) -> npt.NDArray[np.float32]:
+    """Return the features of a part. Raises InputError when they are not those that were written."""
+    rows = read_safetensors(file, needs_digest=True).get(_ROWS)
+    if rows is None:
+        raise InputError(f"{file} must hold {_ROWS}; it does not. Remove it and run the command again")
+    return np.asarray(rows.numpy(), dtype=np.float32)
 
 
 def _captions_in_order(split: Split) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lossscope.errors import InputError
-from lossscope.io.arrays import open_npy
 from lossscope.io.files import fingerprint_of
+from lossscope.io.rows_on_disk import RowsOnDisk
 from lossscope.io.text_files import read_utf8
 
 from ..base import Split
@@ -27,8 +26,8 @@ _Rows = npt.NDArray[np.int64]
 class FeatureRows:
     """Rows (N, d) or (N, R, d) of a .npy file, left on disk; read as float32 and checked to be finite."""
 
-    def __init__(self, features: npt.NDArray[Any], file: Path) -> None:
-        self._features, self._file = features, file
+    def __init__(self, features: RowsOnDisk) -> None:
+        self._features = features
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,27 +37,30 @@ class FeatureRows:
         return len(self._features)
 
     def take(self, rows: _Rows) -> npt.NDArray[np.float32]:
-        """Return the features of `rows`. Raises InputError naming file and row when one is NaN or infinite."""
+        """Return the features of `rows`.
+
+        Raises InputError naming file and row when one is NaN or infinite, or differs from its checksum.
+        """
         with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
-            features = np.asarray(self._features[rows], dtype=np.float32)
+            features = np.asarray(self._features.take(rows), dtype=np.float32)
         finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
         if not finite.all():
             row = int(np.asarray(rows)[~finite][0])
             raise InputError(
-                f"features of {self._file} must be finite; got NaN or infinity in row {row}: extract again"
+                f"features of {self._features.file} must be finite; got NaN or infinity in row {row}: extract again"
             )
         return features
 
 
-def read_features(file: Path) -> npt.NDArray[Any]:
-    """Open the floats of a .npy file, memory-mapped.
+def read_features(file: Path) -> RowsOnDisk:
+    """Open the floats of a .npy file.
 
     Raises InputError when it is missing, damaged, or of another shape or type.
     """
-    features = open_npy(file)
+    features = RowsOnDisk.open(file)
     if features.dtype.kind != "f":
         raise InputError(f"{file} must hold floats; got {features.dtype}: save the features as float32")
-    if features.ndim not in (2, 3) or 0 in features.shape:
+    if len(features.shape) not in (2, 3) or 0 in features.shape:
         raise InputError(f"{file} must have the shape (N, d) or (N, R, d), N at least 1; got {features.shape}")
     return features
 
@@ -109,7 +111,7 @@ def read_feature_split(
         InputError: a file is missing or damaged, or the numbers of rows, captions and ids do not fit.
     """
     file = stem.with_name(f"{stem.name}_ims.npy")
-    features, notice = merge_rows(read_features(file), len(captions), redundant, file)
+    features, notice = merge_rows(read_features(file), len(captions), redundant)
     per_image = _captions_per_image(len(features), len(captions), file, captions_file)
     ids = _read_ids(stem.with_name(f"{stem.name}_ids.txt"), name, len(features), per_image)
     kept = captions[: first or None]
@@ -118,7 +120,7 @@ def read_feature_split(
     token_texts = [] if tokens is None else [" ".join(map(str, row)) for row in tokens[: len(kept)]]
     return Split(
         name=name,
-        images=FeatureRows(features[:rows], file),
+        images=FeatureRows(features.select(slice(rows))),
         captions=kept,
         caption_image=owners,
         image_ids=ids[:rows],
@@ -161,8 +163,8 @@ def _read_ids(file: Path, name: str, images: int, per_image: int) -> list[str]:
     return ids if len(set(ids)) == images else [f"{id}@{row}" for row, id in enumerate(ids)]
 
 
-def _fingerprint(features: npt.NDArray[Any], name: str, texts: Sequence[str]) -> str:
+def _fingerprint(features: RowsOnDisk, name: str, texts: Sequence[str]) -> str:
     """Return a fingerprint of shape, type, sixteen rows spread over the array, ids and captions: not of 33 GB."""
     rows = np.linspace(0, len(features) - 1, _FINGERPRINT_ROWS).astype(np.int64)
-    sample = np.ascontiguousarray(features[rows]).tobytes()
+    sample = np.ascontiguousarray(features.take(rows)).tobytes()
     return fingerprint_of(name, f"{features.shape} {features.dtype.str}", sample, *texts)

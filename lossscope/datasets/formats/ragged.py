@@ -1,13 +1,13 @@
 """Arrays of one width and different lengths by name, in one memory-mapped file: frames of videos, words of captions.
 
 `{stem}.npy` has all rows, (total, d) float32; `{stem}.json` is the index: the first row and the number of rows of each
-name; `{stem}.times.npy`, if present, has the time in seconds at the middle of each row, NaN where it is not known.
+name; `{stem}.times.npy`, if present, has the time in seconds at the middle of each row, NaN where it is not known. Both
+have checksums of their rows beside them.
 The index is written last: files without one are not complete.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
-from lossscope.io.arrays import open_npy
-from lossscope.io.files import fingerprint_of, write_atomically, write_text
-from lossscope.io.json_files import expect, member, read_json
-from lossscope.io.temporary_files import reserve
+from lossscope.io.files import fingerprint_of
+from lossscope.io.json_files import expect, member
+from lossscope.io.manifests import read_manifest, write_manifest
+from lossscope.io.rows_on_disk import RowsOnDisk, checksum_file, write_rows
 
 SCHEMA = "lossscope.ragged/1"
 Floats = npt.NDArray[np.float32]
@@ -33,8 +33,8 @@ class RaggedArrays:
 
     stem: Path  # beginning of the paths of the files
     items: Mapping[str, tuple[int, int]]  # name -> (first row, number of rows)
-    rows: npt.NDArray[Any]  # (total, d), memory-mapped
-    row_times: npt.NDArray[Any] | None  # (total,) seconds
+    rows: RowsOnDisk  # (total, d)
+    row_times: RowsOnDisk | None  # (total,) seconds
 
     @classmethod
     def open(cls, stem: Path) -> RaggedArrays:
@@ -43,7 +43,7 @@ class RaggedArrays:
         Raises InputError when files are missing, damaged or do not fit.
         """
         index = _path(stem, ".json")
-        document = read_json(index)
+        document = read_manifest(index)
         if document.get("schema") != SCHEMA:
             raise InputError(f"{index} must be an index of {SCHEMA}; got schema {document.get('schema')!r}")
         rows = _open_floats(_path(stem, ".npy"), 2)
@@ -65,10 +65,13 @@ class RaggedArrays:
         return fingerprint_of(f"{self.rows.shape}", *items)
 
     def take(self, name: str) -> Floats:
-        """Return the rows (T, d) of a name, T = 0 when there are none. Raises InputError when one is not finite."""
+        """Return the rows (T, d) of a name, T = 0 when there are none.
+
+        Raises InputError when one is not finite, or not what was written.
+        """
         first, count = self.items.get(name, (0, 0))
         with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
-            rows = np.array(self.rows[first : first + count], dtype=np.float32)
+            rows = np.asarray(self.rows.take(slice(first, first + count)), dtype=np.float32)
         if not np.isfinite(rows).all():
             raise InputError(f"rows of {name!r} in {self.stem}.npy must be finite; got NaN or infinity: extract again")
         return rows
@@ -78,7 +81,7 @@ class RaggedArrays:
         first, count = self.items.get(name, (0, 0))
         if self.row_times is None:
             return np.full(count, np.nan, dtype=np.float32)
-        return np.array(self.row_times[first : first + count], dtype=np.float32)
+        return np.asarray(self.row_times.take(slice(first, first + count)), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,10 @@ def write_ragged(stem: Path, rows: RowsByName, progress: OnStep | None = None) -
     if rows.times is not None:
         _write_rows(_path(stem, ".times.npy"), (total,), rows.lengths, rows.times, None)
     else:
-        _path(stem, ".times.npy").unlink(missing_ok=True)
+        for file in (_path(stem, ".times.npy"), checksum_file(_path(stem, ".times.npy"))):
+            file.unlink(missing_ok=True)
     items = {name: [first, count] for name, first, count in _slices(rows.lengths)}
-    write_text(_path(stem, ".json"), json.dumps({"schema": SCHEMA, "width": rows.width, "items": items}) + "\n")
+    write_manifest(_path(stem, ".json"), {"schema": SCHEMA, "width": rows.width, "items": items})
 
 
 def _write_rows(
@@ -111,17 +115,16 @@ def _write_rows(
     compute: Callable[[str], npt.NDArray[Any]],
     progress: OnStep | None,
 ) -> None:
-    with write_atomically(file) as part:
-        rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
-        reserve(part)
-        for done, (name, first, count) in enumerate(_slices(lengths), 1):
+    def pieces() -> Iterator[npt.NDArray[Any]]:
+        for done, (name, count) in enumerate(lengths.items(), 1):
             values = compute(name)
             if values.shape != (count, *shape[1:]):
                 raise InputError(f"{name!r} of {file} must be {(count, *shape[1:])}; got {values.shape}")
-            rows[first : first + count] = values
+            yield values
             if progress is not None:
                 progress(done, len(lengths))
-        rows.flush()
+
+    write_rows(file, shape, pieces())
 
 
 def _slices(lengths: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
@@ -136,12 +139,12 @@ def _path(stem: Path, suffix: str) -> Path:
     return stem.with_name(stem.name + suffix)  # with_suffix would cut names of experts at a dot
 
 
-def _open_floats(file: Path, axes: int) -> npt.NDArray[Any]:
-    array = open_npy(file)
-    if array.dtype.kind != "f" or array.ndim != axes or (axes == 2 and array.shape[1] < 1):
+def _open_floats(file: Path, axes: int) -> RowsOnDisk:
+    rows = RowsOnDisk.open(file)
+    if rows.dtype.kind != "f" or len(rows.shape) != axes or (axes == 2 and rows.shape[1] < 1):
         shape = "(total, d)" if axes == 2 else "(total,)"
-        raise InputError(f"{file} must hold floats, {shape}; got {array.dtype} {array.shape}")
-    return array
+        raise InputError(f"{file} must hold floats, {shape}; got {rows.dtype} {rows.shape}")
+    return rows
 
 
 def _read_items(document: dict[str, Any], where: str, total: int) -> dict[str, tuple[int, int]]:

@@ -1,0 +1,120 @@
+"""Rows of a .npy file that may be larger than memory, with the CRC-32 of each beside them in `NAME.crc32.npy`."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.errors import InputError
+
+from .arrays import open_npy, read_npy
+from .files import write_atomically
+from .reading import show_path
+from .temporary_files import reserve
+
+_Rows = npt.NDArray[np.int64]
+
+
+class RowsOnDisk:
+    """Rows (N, ...), memory-mapped; each is compared with its checksum when it is read for the first time.
+
+    Args:
+        file: of the rows, for messages.
+        rows: (N, ...), memory-mapped.
+        checksums: (N,) uint32; None for rows that other programs wrote.
+    """
+
+    def __init__(self, file: Path, rows: npt.NDArray[Any], checksums: npt.NDArray[np.uint32] | None) -> None:
+        self.file, self._rows, self._checksums = file, rows, checksums
+        self._compared = np.zeros(len(rows), bool)
+
+    @classmethod
+    def open(cls, file: Path) -> RowsOnDisk:
+        """Open the rows of a file.
+
+        Raises InputError when it is missing or damaged, has no rows, or its checksums are not one for each row.
+        """
+        rows, beside = open_npy(file), checksum_file(file)
+        if rows.ndim < 1:
+            raise InputError(f"{show_path(file)} must be an array of rows; it is one number")
+        if not beside.exists():
+            return cls(file, rows, None)
+        checksums = read_npy(beside)
+        if checksums.shape != (len(rows),) or checksums.dtype != np.uint32:
+            what = f"uint32 ({len(rows)},), one for each row of {file.name}"
+            raise InputError(
+                f"{show_path(beside)} must be {what}; got {checksums.dtype} {checksums.shape}. Copy both again; where "
+                "the rows were replaced on purpose, remove it"
+            )
+        return cls(file, rows, checksums)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._rows.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._rows.dtype
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def select(self, rows: slice) -> RowsOnDisk:
+        """Return some of the rows, still on disk."""
+        return RowsOnDisk(self.file, self._rows[rows], None if self._checksums is None else self._checksums[rows])
+
+    def take(self, rows: _Rows | slice) -> npt.NDArray[Any]:
+        """Return rows in memory. Raises InputError for one that is not what was written."""
+        values = np.array(self._rows[rows])
+        if self._checksums is not None:
+            self._compare(np.arange(len(self))[rows], values)
+        return values
+
+    def _compare(self, rows: _Rows, values: npt.NDArray[Any]) -> None:
+        assert self._checksums is not None
+        for row, value in zip(rows.tolist(), values, strict=True):
+            if not self._compared[row] and _checksum(value) != self._checksums[row]:
+                beside = checksum_file(self.file)
+                raise InputError(
+                    f"rows of {show_path(self.file)} must be what was written; row {row} differs from its checksum in "
+                    f"{beside.name}. Copy both again; where the file was replaced on purpose, remove {beside.name}"
+                )
+        self._compared[rows] = True
+
+
+def write_rows(file: Path, shape: tuple[int, ...], pieces: Iterable[npt.NDArray[Any]]) -> None:
+    """Write rows as float32, atomically, then their checksums.
+
+    Args:
+        file: ending in .npy.
+        shape: of all rows, (N, ...).
+        pieces: (n, ...) rows that follow each other.
+    """
+    checksums = np.zeros(shape[0], np.uint32)
+    checksum_file(file).unlink(missing_ok=True)
+    with write_atomically(file) as part:
+        rows = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=shape)
+        reserve(part)
+        first = 0
+        for piece in pieces:
+            values = np.ascontiguousarray(piece, np.float32)
+            rows[first : first + len(values)] = values
+            checksums[first : first + len(values)] = [_checksum(value) for value in values]
+            first += len(values)
+        rows.flush()
+    with write_atomically(checksum_file(file)) as part, open(part, "wb") as stream:
+        np.save(stream, checksums)
+
+
+def _checksum(row: npt.NDArray[Any]) -> int:
+    return zlib.crc32(np.ascontiguousarray(row).data)
+
+
+def checksum_file(file: Path) -> Path:
+    """Return the path of the checksums of a file's rows."""
+    return file.with_name(f"{file.name.removesuffix('.npy')}.crc32.npy")
