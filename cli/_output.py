@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lossscope.io.reading import show_text
+from lossscope.io.reading import show_path
+from lossscope.visible_text import show_text
 
 from . import _processes
 from ._options import require_choice
@@ -119,6 +120,11 @@ def _write(text: str, out: Path | None) -> None:
         typer.echo(shown.rstrip("\n"))
     else:
         write_text(out, text if text.endswith("\n") else text + "\n")
+
+
+def print_path(path: Path) -> None:
+    """Print a path that was written: as it is to another program, without what steers a terminal to a terminal."""
+    typer.echo(show_path(path) if sys.stdout.isatty() else path)
 
 
 def notice(text: str, quiet: bool = False) -> None:

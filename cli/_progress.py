@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lossscope.io.reading import show_text
+from lossscope.visible_text import show_text
 
 from ._output import notice
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ._options import AcceptOptions, DataSpec, Debug, EncoderOptions, Quiet, VocabularyFile, usage
-from ._output import notice
+from ._output import notice, print_path
 from .app import command
 
 
@@ -57,4 +57,4 @@ def convert(
         notice(f"Note: {text}.", quiet)
     for name, value in describe(checkpoint).items():
         notice(f"{name:<11} {value}", quiet)
-    typer.echo(out)
+    print_path(out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from ._options import SPLITS, Debug, Device, Quiet, complete_names, complete_words, require_choice, resolve_device
-from ._output import notice
+from ._output import notice, print_path
 from ._progress import progress
 from .app import app, command
 
@@ -68,7 +68,7 @@ def features(
         )
         names = work.run(report)
     notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
-    typer.echo(out)
+    print_path(out)
 
 
 @command(group=data)
@@ -93,7 +93,7 @@ def ecir(
         f"{done.images} images, {done.captions} captions; dropped {done.dropped_captions} caption ids without a caption"
     )
     notice(f"{text} and {done.dropped_images} images without any", quiet)
-    typer.echo(out)
+    print_path(out)
 
 
 @command(group=data)
@@ -123,7 +123,7 @@ def msrvtt(
         steps = None if report is None else functools.partial(report, kind)
         written = convert(cast("Kind", kind), source, out, steps)
     notice(f"{written} entries", quiet)
-    typer.echo(out)
+    print_path(out)
 
 
 @command(group=data)
@@ -143,4 +143,4 @@ def similarity(
 
     images, captions = convert(source, out)
     notice(f"{images} images x {captions} captions", quiet)
-    typer.echo(out)
+    print_path(out)

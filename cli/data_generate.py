@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ._options import Debug, Quiet
-from ._output import notice
+from ._output import notice, print_path
 from ._progress import progress
 from .app import command
 from .data import data
@@ -48,7 +48,7 @@ def synthetic_experts(
         experts = SyntheticExperts(models, width, frames, missing, noise, seed=seed)
         experts.write(texts, out, report)
     notice(f"generated features of {len(texts)} videos, from their captions: no measurement of any video", quiet)
-    typer.echo(out)
+    print_path(out)
 
 
 @command("random-words", group=data)
@@ -77,7 +77,7 @@ def random_words(
         step = None if report is None else functools.partial(report, "words")
         write_word_vectors({id: text for pairs in members.values() for id, text in pairs}, out, width, seed, step)
     notice("generated vectors of words, a random direction each: nothing of what they mean", quiet)
-    typer.echo(out)
+    print_path(out)
 
 
 def _members(captions: Path, lists: Lists, annotations: str) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -200,7 +200,23 @@ def _frames(options: DiagramOptions, specs: dict[str, str], everything: bool) ->
         frames["pairs"] = pd.concat([objective_curves(one, low, high, points, medians) for one in each])
     if options.overlay and specs:
         frames["weights"] = weights_of(specs, frames["cloud"])
+    for frame in frames.values():
+        _require_finite_weights(frame)
     return frames
+
+
+def _require_finite_weights(frame: pd.DataFrame) -> None:
+    """Raise InputError for a weight that is infinite, as relative terms that cancel others make it."""
+    import numpy as np
+
+    from lossscope.errors import InputError
+
+    infinite = np.isinf(frame["weight"].to_numpy(float)) if "weight" in frame else np.zeros(0, bool)
+    if infinite.any():
+        label = frame.loc[infinite, "label"].iloc[0]
+        raise InputError(
+            f"weights must be finite to be drawn; those of {label} are not everywhere. Choose other options"
+        )
 
 
 def _clouds(options: DiagramOptions) -> pd.DataFrame:

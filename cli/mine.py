@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ._options import DataSpec, Debug, Device, NoCache, Quiet, SplitName, TrustCode, VocabularyFile
+from ._output import print_path
 from ._progress import progress
 from ._sources import load_source
 from .app import command
@@ -43,4 +44,4 @@ def mine(
     with progress(quiet) as report:
         embedded = load_source(source, report, quiet, device, trust_code=trust_code, **request)
         mine_candidates(embedded, out, top, report)
-    typer.echo(out)
+    print_path(out)

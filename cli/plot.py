@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ._options import Debug, complete_declared, require_declared
+from ._output import print_path
 from ._report_numbers import naming_numbers
 from .app import command
 
@@ -47,4 +48,4 @@ def plot(
     with naming_numbers(rows, name), styles.paper() if style == "paper" else styles.screen():
         drawn = getattr(module, "draw_many", module.draw)(frame)
         path = styles.save(getattr(drawn, "figure", drawn), out or Path(f"{name}.png"), module.alt(frame))
-    typer.echo(path)
+    print_path(path)

@@ -14,7 +14,7 @@ import typer
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._options import Debug, Device, Quiet, TrustCode, complete_names, resolve_device, usage, with_choices
-from ._output import notice
+from ._output import notice, print_path
 from ._processes import writes_results
 from ._progress import progress
 from .app import command
@@ -129,7 +129,7 @@ def train(
             loop.train(
                 recipe, folder, place, save_every, report, on_epoch, schedule, partial(_note, quiet=quiet), _warn
             )
-    typer.echo(folder)
+    print_path(folder)
 
 
 def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, changes: Sequence[str]) -> Recipe:

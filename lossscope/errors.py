@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from .visible_text import show_text
+
+_LONGEST, _END = 1400, 200  # letters of a message, and of its end, where it is cut
+
 
 class InputError(ValueError):
-    """The user's input (a file, a value, a folder) cannot be used. Shown without a traceback."""
+    """The user's input (a file, a value, a folder) cannot be used. Shown without a traceback.
+
+    Args:
+        message: what cannot be seen in it is written out, as names from a file may steer a terminal; one that is
+            longer than anybody reads loses its middle.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        text = show_text(str(message), "\n\t")
+        left_out = len(text) - _LONGEST
+        super().__init__(text if left_out <= 0 else f"{text[: _LONGEST - _END]} [{left_out} letters] {text[-_END:]}")
 
 
 class NoRows(InputError):

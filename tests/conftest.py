@@ -92,17 +92,9 @@ def held() -> Callable[[Path], AbstractContextManager[None]]:
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of two epochs on tiny scenes, finished in a second; not to be written to."""
     from lossscope.training.loop import train
-    from lossscope.training.recipe import Recipe
+    from tests.tiny import RECIPE
 
-    recipe = Recipe(
-        data="scenes:train=60,val=20,test=20,size=16",
-        encoder="vsepp:dim=16,words=8,width=4",
-        objective="ntxent",
-        epochs=2,
-        batch_size=32,
-        lr=0.002,
-    )
-    return train(recipe, tmp_path_factory.mktemp("tiny") / "run").path
+    return train(RECIPE, tmp_path_factory.mktemp("tiny") / "run").path
 
 
 @pytest.fixture(scope="session")
@@ -111,41 +103,9 @@ def tiny_checkpoint(tiny_run: Path) -> Path:
     return tiny_run / "best.pt"
 
 
-STUDY = """
-name = "tiny"
-seeds = [0, 1]
-[recipe]
-epochs = 1
-batch_size = 16
-lr = 0.01
-[[data]]
-name = "scenes"
-spec = "scenes:train=24,val=8,test=10,size=16"
-[[encoders]]
-name = "VSE++"
-spec = "vsepp:width=4,dim=8,words=8"
-[[objectives]]
-name = "NT-Xent"
-spec = "ntxent"
-[[objectives]]
-name = "Triplet"
-spec = "triplet"
-[examine]
-probes = ["cocos:eps=0.01,curve=true", "weight_mass", "similarity", "hubness"]
-what_if = "ntxent:tau=0.05..0.2/3"
-"""
-
-
 @pytest.fixture(scope="session")
 def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study of two losses and two seeds in a few seconds; beside it tiny.toml. Not to be written to."""
-    from lossscope.studies.study import Study
-    from lossscope.studies.study_file import read_study_file
-    from lossscope.studies.worker import work
+    from tests.tiny import run_study
 
-    home = tmp_path_factory.mktemp("tiny-study")
-    (home / "tiny.toml").write_text(STUDY, encoding="utf-8")
-    study = Study.begin(home / "study", read_study_file(home / "tiny.toml"))
-    for run in study.grid.runs:
-        work(study.path, run.key)
-    return study.path
+    return run_study(tmp_path_factory.mktemp("tiny-study")).path

@@ -18,11 +18,11 @@ from lossscope.registry import KINDS, names
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
 LAYERS = (
-    "errors spec io core plugins registry declarations text objectives probes engine encoders datasets sources "
-    "retrieval stats plots tables report training conformance audit doctor live studies diagnosis lossscope"
+    "visible_text errors spec io core plugins registry declarations text objectives probes engine encoders datasets "
+    "sources retrieval stats plots tables report training conformance audit doctor live studies diagnosis lossscope"
 ).split()  # a file imports its own package, or one to the left
 DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch
-DRAWS_IMPORT = (*DRAWS, "errors", "spec", "io", "declarations")
+DRAWS_IMPORT = (*DRAWS, "visible_text", "errors", "spec", "io", "declarations")
 WORDS = "lossscope.core.types"  # names of directions and conventions: imports nothing, so everybody may
 FILES = sorted(LIBRARY.rglob("*.py"))
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}

@@ -20,7 +20,7 @@ from .zip_members import require_plain_members
 
 _KINDS = "biufcSU"  # booleans, numbers and texts
 _MAX_DIMENSIONS = 32
-_LAST_LETTER = 0x10FFFF  # of Unicode
+_LAST_LETTER, _HALVES = 0x10FFFF, (0xD800, 0xDFFF)  # of Unicode, and halves of surrogate pairs
 _CHUNK = 1 << 20  # bytes
 
 
@@ -117,7 +117,7 @@ def _require_letters(array: npt.NDArray[Any], where: str) -> None:
     if array.dtype.kind != "U" or not array.size:
         return
     letters = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    wrong = letters > _LAST_LETTER
+    wrong = (letters > _LAST_LETTER) | ((letters >= _HALVES[0]) & (letters <= _HALVES[1]))
     if bool(wrong.any()):
         raise InputError(
             f"texts of {where} must be of letters of Unicode; it holds the number {int(letters[wrong][0])}"

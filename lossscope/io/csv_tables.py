@@ -11,12 +11,14 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.visible_text import show_text
 
 from .column_types import ColumnType, require_types
-from .reading import reading, show_path, show_text
+from .reading import reading, show_path
 from .text_files import read_utf8
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spreadsheets run, after any apostrophes
+_MAX_COLUMNS = 1000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?inf", re.IGNORECASE)
 
 
@@ -83,6 +85,8 @@ def _require_rectangle(text: str, where: str) -> None:
     header = next(rows, [])
     if not header:
         raise InputError(f"{where} must be a whole CSV table; it has no header")
+    if len(header) > _MAX_COLUMNS:
+        raise InputError(f"{where} must have at most {_MAX_COLUMNS} columns; got {len(header)}")
     if len(set(header)) < len(header):
         double = next(name for name in header if header.count(name) > 1)
         raise InputError(f"columns of {where} must have different names; got {double!r} twice")

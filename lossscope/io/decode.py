@@ -92,7 +92,8 @@ def _validate(kind: Any, value: object, where: str) -> Any:
         first = next((one for one in every if one["type"] in _UNKNOWN), every[0])  # it explains what is missing
         cause = first.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
-            raise cause from None
+            said = str(cause)
+            raise type(cause)(said if where in said else f"{where} must be of values that fit; {said}") from None
         raise InputError(_message(kind, first, where)) from None
 
 

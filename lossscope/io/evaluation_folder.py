@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,15 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .column_types import require_types, types_of
+from .frames import TEXTS
 from .json_files import expect, member
 from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
+from .reading import show_path
 
 SCHEMA = "lossscope.evaluation/3"
+_COMPLETE = ("source", "direction", "statistic", "query", "image", "rank")  # columns without missing values
 _ADVICE = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
 
 
@@ -68,7 +73,7 @@ def write_evaluation(run: Path, frames: Mapping[str, pd.DataFrame], manifest: Ma
 def frames_of(run: Path) -> dict[str, str]:
     """Return name -> SHA-256 of the frames of a run's evaluation. Raises InputError when there is none."""
     file = _manifest_file(run)
-    if not file.is_file():
+    if not os.path.lexists(file):
         raise InputError(f"{run} must be a run that was evaluated; it was not. `lossscope report` evaluates it")
     files = member(read_manifest(file), "files", dict, str(file))
     return {expect(name, str, f"'files' of {file}"): member(files, name, str, str(file)) for name in files}
@@ -82,7 +87,11 @@ def read_frame(run: Path, name: str) -> pd.DataFrame | None:
     files = frames_of(run)
     if name not in files:
         return None
-    return read_parquet(run / "evaluation" / f"{name}.parquet", advice=_ADVICE, sha256=files[name])
+    file = run / "evaluation" / f"{name}.parquet"
+    rows = read_parquet(file, complete=_COMPLETE, advice=_ADVICE, sha256=files[name])
+    texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image"}
+    require_types(rows, types_of(rows, texts | {"query"} if name == "retrieval" else texts), show_path(file))
+    return rows
 
 
 def _manifest_file(run: Path) -> Path:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from lossscope.errors import InputError
 
 from .digests import digests_of
-from .reading import explain_failure, lacks_memory, show_path
+from .reading import explain_failure, lacks_memory, naming, show_path
 from .temporary_files import sync_file, sync_folder, temporary_file
-from .torch_checks import checked_torch_file, require_ordinary
+from .torch_checks import checked_torch_file, require_ordinary, require_ordinary_numbers
 from .write_errors import explain_write_errors
 from .zip_members import DamagedMember
 
@@ -67,7 +67,7 @@ def fingerprint_of(*parts: bytes | str) -> str:
     """Return the SHA-256 over parts, each preceded by its length, so that moving a boundary changes it."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
     return digest.hexdigest()
@@ -95,6 +95,7 @@ def read_torch(path: Path | str, inert: Sequence[tuple[type, str]] = ()) -> Any:
             warnings.catch_warnings(action="ignore"),
             torch.serialization.safe_globals(list(inert)),
             checked_torch_file(path),
+            torch.sparse.check_sparse_tensor_invariants(True),  # type: ignore[no-untyped-call]  # damaged ones could crash
         ):
             content = torch.load(path, map_location="cpu", weights_only=True)
         require_ordinary(content)
@@ -182,6 +183,8 @@ def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, 
         raise InputError(f"{path} must be a whole safetensors file; {error}") from error
     except Exception as error:  # too little memory, an unreadable disk, a dtype that torch lacks
         raise InputError(explain_failure(path, "a whole safetensors file", error, "Copy it again")) from error
+    with naming(path, "a whole safetensors file"):
+        require_ordinary_numbers(tensors.values())
     if needs_digest and digest is None:
         raise InputError(f"{path} must state the digest of its tensors; it does not. Remove it and have it made again")
     if digest is not None and digest != digests_of({"": tensors})[""]:

@@ -21,10 +21,10 @@ from pathlib import Path
 import filelock
 
 from lossscope.errors import InputError
+from lossscope.visible_text import show_text
 
 from .decode import decode
 from .json_files import read_json
-from .reading import show_text
 from .temporary_files import remove_leftovers
 from .write_errors import explain_write_errors
 

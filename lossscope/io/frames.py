@@ -16,13 +16,13 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .batch_groups import BatchGroup
-from .column_types import ColumnType
+from .column_types import ColumnType, require_types, types_of
 from .csv_tables import read_csv
 from .folder_lock import has_content, lock_folder
 from .json_files import member, shorten
 from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
-from .reading import naming
+from .reading import naming, show_path
 
 SCHEMA = "lossscope.frame/5"
 _SCHEMAS = ("lossscope.frame/4", SCHEMA)  # that are read; the first has no digests of its parts
@@ -42,6 +42,8 @@ SUMMARY_TYPES: Mapping[str, ColumnType] = {
     ),
 }
 """Column of summary rows -> its type; a value may be missing."""
+TEXTS = frozenset({name for name, kind in SUMMARY_TYPES.items() if kind == "text"} | {"statistics"})
+"""Columns of texts among those of parts and summary rows; all others are numbers."""
 _NUMBERS = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
 KEYS = (
     "source", "objective", "direction", "probe", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
@@ -140,6 +142,7 @@ class Frame:
 
 def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:
     rows = read_parquet(file, advice="Remove the folder and run the command again", sha256=part.get(kind))
+    require_types(rows, types_of(rows, TEXTS), show_path(file))
     stated = part.get("rows" if kind == "part" else "queries", len(rows))
     if len(rows) != stated:
         raise InputError(f"{file} must have the {stated} rows that manifest.json states; it has {len(rows)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from .reading import show_path
 from .text_files import read_utf8
 
 T = TypeVar("T")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # of a surrogate pair, as JSON writes it
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -47,7 +49,18 @@ def parse_json(text: str, where: str) -> object:
     except RecursionError:
         raise InputError(f"{where} must be JSON of ordinary depth; got thousands of nested levels") from None
     require_shallow(value, where)
+    if _HALF.search(text):
+        _require_letters(value, where)
     return value
+
+
+def _require_letters(value: object, where: str) -> None:
+    """Raise InputError for a text with half of a surrogate pair, which no file of text can hold."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        half = ascii(problem.object[problem.start])[1:-1]
+        raise InputError(f"texts of {where} must be of letters of Unicode; got {half}, half of a pair") from None
 
 
 class _DoubledKey(ValueError):

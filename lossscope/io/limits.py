@@ -8,7 +8,7 @@ from typing import Any
 from lossscope.errors import InputError
 
 MAX_DEPTH = 100  # levels of containers in containers
-MAX_TEXT_BYTES = 4 << 30  # of a text file that is read as a whole
+MAX_TEXT_BYTES = 1 << 28  # of a text file that is read as a whole
 TOO_DEEP = f"it holds a container in itself, or more than {MAX_DEPTH} levels deep"
 _FREE_SIZE = 1 << 20  # values of containers, shared ones counted at each place, that any file may have
 _MAX_EXPANSION = 8  # times its own number of values that a larger one may have
@@ -40,6 +40,8 @@ def require_shallow(value: object, where: str) -> None:
 def require_bounded(value: object) -> None:
     """Raise InputError when containers are nested too deep, in themselves, or share their parts again and again.
 
+    Texts in them must be letters of Unicode: pickles can hold halves of surrogate pairs, which no other file can.
+
     A value of shared parts is as large as it becomes when each place gets a copy: 60 lists that hold the next one twice
     are 2^60 values. Each container is looked at once.
     """
@@ -53,6 +55,8 @@ def require_bounded(value: object) -> None:
             distinct += 1
             if not _is_container(part):
                 visit.size += 1
+                if isinstance(part, str) and not part.isascii():
+                    _require_letters(part)
             elif id(part) in measures:
                 visit.add(*measures[id(part)])
             elif id(part) in open_ids or len(path) >= MAX_DEPTH:
@@ -73,6 +77,14 @@ def _require_small(size: int, distinct: int) -> None:
     """Raise InputError when a value is far larger, with a copy at each place, than the values that it is made of."""
     if size > _FREE_SIZE + _MAX_EXPANSION * distinct:
         raise InputError(f"it holds {distinct} values that expand to more than {size - 1}; no data need that")
+
+
+def _require_letters(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        half = ascii(text[problem.start])[1:-1]
+        raise InputError(f"its texts must be of letters of Unicode; got {half}, half of a pair") from None
 
 
 class _Visit:

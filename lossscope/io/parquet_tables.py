@@ -51,12 +51,25 @@ def read_parquet(
         _require_size(file)
         table: pd.DataFrame = pd.read_parquet(file, page_checksum_verification=True)
         name = show_path(file)
+        _require_letters(table, name)
         require_types(table, types or {}, name)
         for column in complete:
             if column in table and bool(table[column].isna().any()):
                 row = int(table[column].isna().to_numpy().argmax())
                 raise InputError(f"column {column} of {name} must have a value in every row; row {row} has none")
         return table
+
+
+def _require_letters(table: pd.DataFrame, name: str) -> None:
+    """Raise InputError for a column with texts that are no UTF-8, which are decoded only when they are used."""
+    import pyarrow
+
+    for column, values in table.items():
+        if isinstance(values.dtype, pd.StringDtype):
+            try:
+                pyarrow.array(values).validate(full=True)
+            except pyarrow.ArrowInvalid as error:
+                raise InputError(f"texts of column {column} of {name} must be UTF-8; they are not") from error
 
 
 def _require_size(file: Path) -> None:

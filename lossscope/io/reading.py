@@ -5,15 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 from lossscope.errors import InputError, Interrupted
+from lossscope.visible_text import show_text
 
 _LONGEST = 300  # letters of a library's own message
-_JOINERS = "\u200c\u200d"  # within words of Persian and of Indian languages
-_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 @contextlib.contextmanager
@@ -86,27 +84,3 @@ def lacks_memory(error: BaseException) -> bool:
 def show_path(path: Path | str) -> str:
     """Return a path as text that any terminal and file can hold: what cannot be printed is written as \\xNN."""
     return show_text(str(path))
-
-
-def show_text(text: str, keep: str = "") -> str:
-    r"""Return a text of any origin with what cannot be printed as \xNN or \uNNNN: it can steer no terminal or page.
-
-    Escape sequences, other control characters, marks of the writing direction and halves of surrogate pairs are
-    written so; letters of any language, blanks and the joiners between letters stay as they are.
-
-    Args:
-        text: a name, a caption, a message.
-        keep: control characters that stay, such as those between the lines of a message.
-
-    >>> print(show_text("café \x1b[31mred\u202e"))
-    café \x1b[31mred\u202e
-    """
-    if text.isprintable():
-        return text
-    plain = _HALVES.sub(lambda half: ascii(half[0])[1:-1], text)  # those that stand for no byte of a file name
-    plain = plain.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(letter if _is_plain(letter) or letter in keep else ascii(letter)[1:-1] for letter in plain)
-
-
-def _is_plain(letter: str) -> bool:
-    return letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs"

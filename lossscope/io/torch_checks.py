@@ -7,7 +7,7 @@ import mmap
 import pickle
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,10 @@ _ZIP = b"PK\x03\x04"
 _MAX_RATIO = 16  # of the sizes of all members to the size of the file; torch writes them as they are
 _MAX_PICKLE = 1 << 30  # bytes of the pickle in a zip, whose numbers lie beside it
 _LEGACY_PICKLES = 5  # at the beginning of a file that is no zip: magic number, protocol, system, object, keys
+_ORDINARY = frozenset({
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+})  # fmt: skip
 _MAX_STRETCHED = 1 << 26  # numbers of all tensors that have more numbers than their storage holds
 
 
@@ -50,9 +54,18 @@ def require_ordinary(content: Any) -> None:
     import torch
 
     require_bounded(content)
-    stretched = sum(_stretched_numbers(leaf) for leaf in walk_leaves(content) if isinstance(leaf, torch.Tensor))
+    tensors = [leaf for leaf in walk_leaves(content) if isinstance(leaf, torch.Tensor)]
+    require_ordinary_numbers(tensors)
+    stretched = sum(map(_stretched_numbers, tensors))
     if stretched > _MAX_STRETCHED:
         raise InputError(f"its tensors state {stretched} numbers that the file does not hold")
+
+
+def require_ordinary_numbers(tensors: Iterable[Tensor]) -> None:
+    """Raise InputError for a type with which torch cannot count, such as floats of eight bits."""
+    for tensor in tensors:
+        if str(tensor.dtype).removeprefix("torch.") not in _ORDINARY:
+            raise InputError(f"its tensors must be of ordinary numbers; one is {tensor.dtype}. Save it as float32")
 
 
 def _stretched_numbers(tensor: Tensor) -> int:

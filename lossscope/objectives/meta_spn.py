@@ -85,8 +85,11 @@ class MetaSPN(Loss):
             for parameter in net[1].parameters():
                 parameter.zero_()
         if self.net is not None:
+            weights = _read_network(self.net)
             try:
-                net.load_state_dict(_read_network(self.net))
+                if not all(weight.is_floating_point() and bool(weight.isfinite().all()) for weight in weights.values()):
+                    raise TypeError("its numbers must be finite floats")
+                net.load_state_dict(weights)
             except (RuntimeError, AttributeError, TypeError) as error:
                 raise InputError(f"{self.net} must hold a net of hidden={self.hidden}; {error}") from error
         return net

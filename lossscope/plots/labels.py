@@ -8,8 +8,8 @@ from pathlib import PurePath
 from types import MappingProxyType
 
 from lossscope.errors import InputError
-from lossscope.io.reading import show_text
 from lossscope.spec import Spec
+from lossscope.visible_text import show_text
 
 NAMES = MappingProxyType(
     {

@@ -20,7 +20,7 @@ from matplotlib.ticker import MaxNLocator
 from lossscope.errors import InputError
 from lossscope.io import frames
 from lossscope.io.files import write_atomically
-from lossscope.io.reading import show_text
+from lossscope.visible_text import show_text
 
 from .palette import COLOURS as COLOURS
 from .palette import PALETTE as PALETTE

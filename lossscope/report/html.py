@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 from PIL import Image
 
-from lossscope.io.reading import show_text
+from lossscope.visible_text import show_text
 
 from .bars import BarChart
 from .html_tables import PageTable, page_table

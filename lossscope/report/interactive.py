@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lossscope.errors import InputError
-from lossscope.io.reading import show_text
+from lossscope.visible_text import show_text
 
 _DIGITS = 5  # significant digits of a number on the page
 

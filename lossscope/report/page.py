@@ -13,9 +13,9 @@ from lossscope.io import files
 from lossscope.io.folder_lock import lock_folder
 from lossscope.io.json_files import read_json
 from lossscope.io.parquet_tables import write_parquet
-from lossscope.io.reading import show_text
 from lossscope.plots import style
 from lossscope.tables.base import Table
+from lossscope.visible_text import show_text
 
 from .html import html
 from .latex import latex

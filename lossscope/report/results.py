@@ -12,9 +12,9 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import frames_of, read_frame
 from lossscope.io.frames import SUMMARY
-from lossscope.io.reading import show_text
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
+from lossscope.visible_text import show_text
 
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
 FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from lossscope.errors import InputError
 from lossscope.io.arrays import open_npy, read_npy, read_npz
+from lossscope.io.column_types import ColumnType
 from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
 from lossscope.io.manifests import read_manifest, write_manifest
 from lossscope.io.parquet_tables import read_parquet
@@ -21,6 +23,7 @@ from lossscope.io.text_files import read_utf8
 
 NAMES = ("images", "captions", "similarity")
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
+_TABLE_TYPES: Mapping[str, ColumnType] = {"caption_image": "number", "caption": "text"}
 _INDICES = (".faiss", ".index")
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
 _SHA = "rows"  # entry of the manifest of concatenated shards: SHA-256 of their file
@@ -69,7 +72,7 @@ def _read_folder(path: Path, cache: Path | None) -> tuple[dict[str, Any], str]:
             files_read += files
     table = path / "metadata.parquet"
     if table.exists():
-        columns = read_parquet(table, complete=_TABLE, advice="Write it again")
+        columns = read_parquet(table, _TABLE_TYPES, complete=_TABLE, advice="Write it again")
         arrays.update({name: columns[name].to_numpy() for name in _TABLE if name in columns})
         files_read.append(table)
     return arrays, fingerprint_of(*(fingerprint(file) for file in files_read))

@@ -63,7 +63,7 @@ def embed_checkpoint(
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
     cached = cache_folder() / f"{key}.safetensors" if request.cache else None
-    vectors, scorer = read_cache(cached), None
+    vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
     load_model = partial(_load_model, checkpoint, path, split, request)
     if vectors is None:
         model, captions = load_model()

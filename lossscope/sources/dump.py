@@ -130,6 +130,8 @@ def _matrix(array: Any, what: str) -> Tensor:
     matrix = array if isinstance(array, Tensor) else _tensor(np.asarray(array), what)
     if matrix.ndim != 2 or not matrix.is_floating_point():
         raise InputError(f"{what} must be a matrix of floats; got {tuple(matrix.shape)} of {matrix.dtype}")
+    if not matrix.numel():
+        raise InputError(f"{what} must hold numbers; got {tuple(matrix.shape)}, which has none")
     return matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
 
 

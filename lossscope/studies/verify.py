@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from lossscope.datasets.precomp import Precomp
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import frames_of, read_frame
 from lossscope.io.frames import Frame
@@ -78,7 +78,7 @@ def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
                 "rows": f"{(curves['split'] == 'train').sum()} steps, {len(run.epochs())} epochs",
             },
         )
-    if (path / "evaluation" / "manifest.json").is_file():
+    if os.path.lexists(path / "evaluation" / "manifest.json"):
         frames = {name: read_frame(path, name) for name in frames_of(path)}
         rows = ", ".join(f"{name} {len(frame)}" for name, frame in frames.items() if frame is not None)
         yield path / "evaluation", {"kind": "evaluation", "rows": rows}
@@ -88,7 +88,7 @@ def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
 
 def _verify_features(path: Path) -> Iterator[tuple[Path, Facts]]:
     """Every row of features of each split, and its captions."""
-    data = Precomp(path)
+    data = load("datasets", "precomp")(path)
     for name in data.splits():
         split, step = data.split(name), _FEATURE_ROWS
         for start in range(0, len(split.images), step):

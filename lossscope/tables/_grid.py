@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 
-from lossscope.io.reading import show_text
+from lossscope.visible_text import show_text
 
 from .cells import Cell
 

@@ -18,7 +18,7 @@ from lossscope.io.text_files import read_utf8
 from .byte_pairs import MERGES_FILE, build_from_folder, build_from_merges
 from .caption_cleaning import CLEANINGS, clean
 from .clip_captions import SPECIAL_WORDS, encode_special_words, prepare_for_clip
-from .tokeniser_folder import find_cleaning, read_settings
+from .tokeniser_folder import find_case, find_cleaning, find_length, read_settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 TOKENISER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
 _CLIP_LENGTH = 77
-_MAX_MODEL_LENGTH = 1_000_000  # configurations without a limit have a model_max_length far above
 
 
 @contextlib.contextmanager
@@ -72,17 +71,14 @@ class Subwords:
         """
         folder = Path(path).expanduser()
         settings = read_settings(folder)
-        stored_length = settings.get("model_max_length")
-        default_length = (
-            stored_length if isinstance(stored_length, int) and 2 < stored_length < _MAX_MODEL_LENGTH else None
-        )
+        default_length = find_length(settings, folder)
         if (folder / "tokenizer.json").exists():
             content = read_utf8(folder / "tokenizer.json")
             with naming(folder / "tokenizer.json"):
                 return cls(content, max_length or default_length, find_cleaning(settings, folder))
         if (folder / "vocab.txt").exists():
             rows = read_utf8(folder / "vocab.txt").rstrip("\n").split("\n")
-            lower_case = lower if lower is not None else settings.get("do_lower_case", True) is True
+            lower_case = lower if lower is not None else find_case(settings, folder)
             with naming(folder / "vocab.txt"):
                 content = _build_wordpiece({word: row for row, word in enumerate(rows)}, lower_case)
                 return cls(content, max_length or default_length or 512)
@@ -123,8 +119,11 @@ class Subwords:
         """Return the tokeniser that `to_json` wrote. Raises InputError for anything else."""
         try:
             stored: Any = parse_json(text, "a stored tokeniser")
+        except InputError as error:
+            raise InputError(f"{error}; it must have tokeniser and max_length") from error
+        try:
             content, max_length, cleaning = stored["tokeniser"], stored["max_length"], stored.get("cleaning", "")
-        except (InputError, TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError) as error:
             raise InputError(f"a stored tokeniser must be JSON with tokeniser and max_length; got {error!r}") from error
         if not isinstance(content, str) or not (max_length is None or type(max_length) is int):
             raise InputError("a stored tokeniser must hold text, and a whole number or null as max_length")

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import read_json_value
+from lossscope.io.json_files import expect, read_json_value
 
+_SETTINGS = "tokenizer_config.json"
 _SIGLIP = ("SiglipTokenizer", "SiglipTokenizerFast")
 _USUAL_PADDING = {**dict.fromkeys(_SIGLIP, "</s>"), **dict.fromkeys(("GemmaTokenizer", "GemmaTokenizerFast"), "<pad>")}
 
+_MAX_MODEL_LENGTH = 1_000_000  # configurations without a limit have a model_max_length far above
 
-def read_settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, Any]:
+
+def read_settings(folder: Path, name: str = _SETTINGS) -> dict[str, Any]:
     """Return a JSON file of a folder, {} when it has none. Raises InputError for a damaged one."""
     path = folder / name
     if not path.exists():
@@ -26,8 +29,28 @@ def find_cleaning(settings: dict[str, Any], folder: Path) -> str:
     if settings.get("tokenizer_class") not in _SIGLIP:
         return ""
     if settings.get("do_lower_case", True) is not True:
-        raise InputError(f"do_lower_case of {folder / 'tokenizer_config.json'} must be true to be read; it is not")
+        raise InputError(f"do_lower_case of {folder / _SETTINGS} must be true to be read; it is not")
     return "siglip"
+
+
+def find_length(settings: dict[str, Any], folder: Path) -> int | None:
+    """Return the greatest number of ids of a caption; None where it is not stated, or stands for any number.
+
+    Raises InputError when it is no number.
+    """
+    length = settings.get("model_max_length")
+    if length is None or (isinstance(length, float) and length >= _MAX_MODEL_LENGTH):
+        return None
+    whole = expect(length, int, f"'model_max_length' of {folder / _SETTINGS}")
+    return whole if 2 < whole < _MAX_MODEL_LENGTH else None
+
+
+def find_case(settings: dict[str, Any], folder: Path) -> bool:
+    """Return whether captions are lower-cased: do_lower_case, True where it is not stated.
+
+    Raises InputError when it is neither true nor false.
+    """
+    return expect(settings.get("do_lower_case", True), bool, f"'do_lower_case' of {folder / _SETTINGS}")
 
 
 def find_padding(folder: Path) -> int | None:

@@ -53,7 +53,7 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
                 f"{name} of {recipe.info} must be {len(split.captions)} finite numbers, one for each training caption; "
                 f"got {column.dtype} {column.shape}"
             )
-    return {name: torch.from_numpy(column).float() for name, column in columns.items()}
+    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in columns.items()}
 
 
 def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:

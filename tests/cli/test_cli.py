@@ -27,10 +27,10 @@ from typer.testing import CliRunner
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import names
+from tests.tiny import ENCODER
 
 COMMANDS = ["check", "cocos", "demo", "diagram", "eval", "list", "mine", "train", "trajectory", "verify"]
 DATA = "scenes:train=30,val=10,test=10,size=16"
-ENCODER = "vsepp:dim=16,words=8,width=4"
 TRAIN = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--batch-size", "32"]
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.offline_candidates import HardCandidates
+from tests.tiny import ENCODER, SCENES
 
-DATA = "scenes:train=60,val=20,test=20,size=16"
-TRAIN = f"train --data {DATA} --encoder vsepp:dim=16,words=8,width=4 --epochs 1 --batch-size 32"
+TRAIN = f"train --data {SCENES} --encoder {ENCODER} --epochs 1 --batch-size 32"
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from lossscope_cli import app
 from typer.testing import CliRunner
 
 from lossscope.io import folder_lock
+from tests.tiny import ENCODER, SCENES, STUDY_OF_ONE_RUN
 
-DATA = "scenes:train=60,val=20,test=20,size=16"
-TRAIN = ["--data", DATA, "--encoder", "vsepp:dim=16,words=8,width=4", "--objective", "ntxent", "--epochs", "1"]
+TRAIN = ["--data", SCENES, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1"]
 COMMANDS = {
     "train": ["train", *TRAIN, "--out", "OUT"],
     "cocos": ["cocos", "CHECKPOINT", "--out", "OUT"],
@@ -21,18 +21,9 @@ COMMANDS = {
     "mine": ["mine", "CHECKPOINT", "--top", "3", "--out", "OUT"],
     "eval": ["eval", "CHECKPOINT", "--run-files", "OUT"],
     "study": ["study", "run", "STUDY", "--out", "OUT"],
-    "features": ["data", "features", "--data", DATA, "--out", "OUT"],
+    "features": ["data", "features", "--data", SCENES, "--out", "OUT"],
     "report": ["report", "RUNS", "--no-published", "--resamples", "99", "--out", "OUT"],
 }
-STUDY = """
-name = "tiny"
-[[data]]
-spec = "scenes:train=16,val=8,test=8,size=16"
-[[encoders]]
-spec = "vsepp:width=4,dim=8,words=8"
-[[objectives]]
-spec = "ntxent"
-"""
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "report" else n for n in COMMANDS])
@@ -40,7 +31,7 @@ def test_the_second_command_is_refused_and_writes_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, held: Callable[..., Any]
 ) -> None:
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
-    (tmp_path / "tiny.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(STUDY_OF_ONE_RUN, encoding="utf-8")
     out, words = tmp_path / "out", {"OUT": str(tmp_path / "out"), "STUDY": str(tmp_path / "tiny.toml")}
     if "CHECKPOINT" in COMMANDS[name]:
         words["CHECKPOINT"] = str(request.getfixturevalue("tiny_checkpoint"))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.core.parent_process import PARENT, end_with_parent, is_alive
+from tests.waiting import wait_until
 
 CHILD = """
 import sys, time
@@ -31,10 +32,7 @@ time.sleep(60)
 
 
 def ends(process: int, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while is_alive(process) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not is_alive(process)
+    return wait_until(lambda: not is_alive(process), seconds, 0.02)
 
 
 @pytest.mark.slow

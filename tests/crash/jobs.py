@@ -9,33 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.tiny import ENCODER, study_text
+
 RECIPE = [
-    "--data", "scenes:train=40,val=10,test=10,size=16", "--encoder", "vsepp:dim=16,words=8,width=4",
+    "--data", "scenes:train=40,val=10,test=10,size=16", "--encoder", ENCODER,
     "--objective", "ntxent", "--batch-size", "16", "--lr", "0.002", "--device", "cpu", "--quiet",
 ]  # fmt: skip
-STUDY = """
-name = "tiny"
-seeds = [0]
-[recipe]
-epochs = 2
-batch_size = 16
-lr = 0.01
-[[data]]
-name = "scenes"
-spec = "scenes:train=40,val=8,test=10,size=16"
-[[encoders]]
-name = "VSE++"
-spec = "vsepp:width=4,dim=8,words=8"
-[[objectives]]
-name = "NT-Xent"
-spec = "ntxent"
-[[objectives]]
-name = "Triplet"
-spec = "triplet"
-[examine]
-probes = ["cocos:eps=0.01,curve=true", "similarity"]
-what_if = "ntxent:tau=0.05..0.2/3"
-"""
+STUDY = study_text(seeds=(0,), epochs=2, train=40)
 
 
 @dataclass(frozen=True)

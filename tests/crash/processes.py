@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import wait_until
+
 from .jobs import Job, command
 
 _LONGEST = 180  # seconds that any command may take
@@ -61,9 +63,7 @@ def wait(setting: Setting, process: subprocess.Popen[str]) -> None:
         time.sleep(setting.rng.uniform(0, setting.before))
         return
     known = _names(setting.folder)
-    deadline = time.monotonic() + _LONGEST
-    while process.poll() is None and _names(setting.folder) == known and time.monotonic() < deadline:
-        time.sleep(0.002)
+    wait_until(lambda: process.poll() is not None or _names(setting.folder) != known, _LONGEST, 0.002)
     time.sleep(setting.rng.uniform(0, setting.seconds))
 
 
@@ -83,9 +83,7 @@ def finish(*processes: subprocess.Popen[str]) -> Outcome:
 
 def wait_for_orphans(folder: Path) -> None:
     """Wait until no process works in a folder: workers end some seconds after the command that started them."""
-    deadline = time.monotonic() + _LONGEST
-    while time.monotonic() < deadline and any(_works_in(path, folder) for path in Path("/proc").glob("[0-9]*/cwd")):
-        time.sleep(0.05)
+    wait_until(lambda: not any(_works_in(path, folder) for path in Path("/proc").glob("[0-9]*/cwd")), _LONGEST)
 
 
 def _works_in(link: Path, folder: Path) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.random import Generator
 
+from .odd_values import draw_object
+
 _TYPES = ("f2", "f8", "i1", "i8", "u2", "c8", "?", "U3", "S3", "M8[s]", ">f4")
 _NUMBERS = (float("nan"), float("inf"), float("-inf"), 1e308, -1.0, 0.0, 1e18, 2.0**31, -(2.0**63))
 
@@ -38,6 +40,18 @@ def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
         return torch.from_numpy(np.ascontiguousarray(changed))
     except (TypeError, ValueError):  # texts, times and numbers of the other byte order
         return changed.tolist()
+
+
+def odd_entry(value: Any, rng: Generator, own: type, odd: Callable[[Any, Generator], Any]) -> Any:
+    """Return what may stand in the place of an entry of a file: any object.
+
+    Args:
+        value: of the entry.
+        rng: of the case.
+        own: type of the entries that are mostly made odd ones of their type.
+        odd: makes an odd one of such an entry.
+    """
+    return odd(value, rng) if isinstance(value, own) and rng.random() < 0.8 else draw_object(rng)
 
 
 def _with_number(array: Any, rng: Generator) -> Any:

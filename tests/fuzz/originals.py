@@ -20,12 +20,12 @@ def original_of(kind: str, home: Path) -> Path:
     return made_once(home, f"kinds/{kind}", load_kind(kind).make)
 
 
-def shared(name: str, make: Callable[[Path], None]) -> Path:
+def shared(name: str, make: Callable[[Path], object]) -> Path:
     """Return a folder that several kinds copy from, made at first use."""
     return made_once(Path(os.environ.get(HOME, tempfile.gettempdir())), f"shared/{name}", make)
 
 
-def made_once(home: Path, name: str, make: Callable[[Path], None]) -> Path:
+def made_once(home: Path, name: str, make: Callable[[Path], object]) -> Path:
     """Return HOME/VERSION/NAME, filled by `make` where it is not there; half of one is never kept."""
     folder = home / version_of_code() / name
     if not folder.is_dir():
@@ -42,7 +42,7 @@ def made_once(home: Path, name: str, make: Callable[[Path], None]) -> Path:
 def version_of_code() -> str:
     """Return a hash of the files that write what is damaged."""
     whole = hashlib.sha256()
-    for package in ("lossscope", "tests/fuzz"):
-        for file in sorted((ROOT / package).rglob("*.py")):
+    for pattern in ("lossscope/**/*.py", "tests/fuzz/**/*.py", "tests/tiny.py"):
+        for file in sorted(ROOT.glob(pattern)):
             whole.update(file.read_bytes())
     return whole.hexdigest()[:12]

@@ -27,8 +27,18 @@ def vocabulary(size: int) -> dict[str, object]:
 
 def open_vsepp(folder: Path, old_pickle: bool = False) -> object:
     """Convert it and build its model."""
-    checkpoint, notices = open_released(
-        folder / "model_best.pth.tar", folder / "words.json", "precomp:root=nowhere", old_pickle
-    )
+    return open_model(folder / "model_best.pth.tar", folder / "words.json", "precomp:root=nowhere", old_pickle)
+
+
+def open_model(path: Path, vocabulary: Path | None, data: str, old_pickle: bool = False) -> object:
+    """Return everything that opening a released file or folder says, after its model was built once.
+
+    Args:
+        path: of the file or folder.
+        vocabulary: of the model; None where it has its own.
+        data: spec of a data set.
+        old_pickle: read pickles of Python 2 too.
+    """
+    checkpoint, notices = open_released(path, vocabulary, data, old_pickle)
     checkpoint.model()
     return checkpoint, notices, describe(checkpoint)

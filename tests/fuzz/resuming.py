@@ -10,10 +10,10 @@ from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.monitor import ProbeSchedule
+from tests.tiny import RECIPE
 
 from .originals import shared
 from .results import tables_of
-from .trained import RECIPE
 
 _SHORT = replace(RECIPE, data="scenes:train=24,val=8,test=8,size=16", epochs=1, batch_size=8)
 
@@ -23,8 +23,8 @@ def copy_stopped(folder: Path) -> None:
     shutil.copytree(shared("stopped", _train) / "run", folder / "run")
 
 
-def resumed(folder: Path) -> object:
-    """Resume it and return its tables and weights."""
+def resume_and_read(folder: Path) -> object:
+    """Resume the run and return its tables and weights."""
     run = resume(folder / "run", epochs=2)
     probes = run.probes.read_text(encoding="utf-8")
     return tables_of(run), probes, Checkpoint.load(Run(run.path).best).weights, Checkpoint.load(run.last).optimiser

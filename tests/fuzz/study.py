@@ -5,21 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from lossscope.studies.study import Study
-from lossscope.studies.study_file import read_study_file
-from lossscope.studies.worker import work
-from tests.conftest import STUDY
+from tests.tiny import run_study
 
 from .originals import shared
 
 
 def copy_study(folder: Path) -> None:
     """Copy the study."""
-    shutil.copytree(shared("study", _run) / "study", folder / "study")
-
-
-def _run(folder: Path) -> None:
-    (folder / "tiny.toml").write_text(STUDY, encoding="utf-8")
-    study = Study.begin(folder / "study", read_study_file(folder / "tiny.toml"))
-    for run in study.grid.runs:
-        work(study.path, run.key)
+    shutil.copytree(shared("study", run_study) / "study", folder / "study")

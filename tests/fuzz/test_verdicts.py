@@ -78,8 +78,7 @@ def plant(folder: Path) -> object:
     [
         (refuse("rows of file.bin must be numbers; got text"), "refused"),
         (refuse("rows must be numbers; got text"), "no file"),
-        (refuse("file.bin must be \x1b[31mred"), "unclear"),
-        (refuse("file.bin " * 1000), "unclear"),
+        (refuse(""), "unclear"),
         (lambda _: 1, "equal"),
         (lambda _: 2, "silent"),
         (lambda _: [][3], "traceback"),

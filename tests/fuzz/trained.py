@@ -9,19 +9,10 @@ from typing import Any
 import torch
 
 from lossscope.training.loop import train
-from lossscope.training.recipe import Recipe
+from tests.tiny import RECIPE
 
 from .commands import run_command
 from .originals import shared
-
-RECIPE = Recipe(
-    data="scenes:train=60,val=20,test=20,size=16",
-    encoder="vsepp:dim=16,words=8,width=4",
-    objective="ntxent",
-    epochs=2,
-    batch_size=32,
-    lr=0.002,
-)
 
 
 def tiny_run() -> Path:

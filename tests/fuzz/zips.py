@@ -20,12 +20,15 @@ class Member:
 
 
 def read_members(path: Path) -> list[Member]:
-    """Return the members of an archive. Raises Inapplicable where it cannot be read."""
+    """Return the members of an archive. Raises Inapplicable where it cannot be read or has none."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return [Member(info.filename, archive.read(info), info.compress_type) for info in archive.infolist()]
+            members = [Member(info.filename, archive.read(info), info.compress_type) for info in archive.infolist()]
     except Exception as error:
         raise Inapplicable("no zip") from error
+    if not members:
+        raise Inapplicable("no members")
+    return members
 
 
 def write_members(path: Path, members: list[Member]) -> None:

@@ -128,3 +128,11 @@ def test_texts_whose_numbers_are_no_letters_are_refused(tmp_path: Path) -> None:
     for read, name in ((read_npz, "a.npz"), (read_npy, "a.npy")):
         with pytest.raises(InputError, match="must be of letters of Unicode; it holds the number 2147483647"):
             read(tmp_path / name)
+
+
+@pytest.mark.parametrize("letter", [0xD800, 0xDFFF])
+def test_halves_of_surrogate_pairs_are_refused(letter: int, tmp_path: Path) -> None:
+    """`verify` said good, and run files ended in UnicodeEncodeError."""
+    np.savez(tmp_path / "a.npz", image_id=np.array(["a", f"b{chr(letter)}"]))
+    with pytest.raises(InputError, match=f"must be of letters of Unicode; it holds the number {letter}"):
+        read_npz(tmp_path / "a.npz")

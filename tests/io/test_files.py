@@ -132,6 +132,15 @@ def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
             read_torch(path)
 
 
+def test_tensors_without_all_their_numbers_are_refused(tmp_path: Path) -> None:
+    """A sparse tensor of 80 bytes states any shape."""
+    huge = torch.sparse_coo_tensor(torch.tensor([[1]]), torch.tensor([1.0]), (10**10,))
+    for number, tensor in enumerate((huge, torch.zeros(2, device="meta"))):
+        torch.save({"a": tensor}, tmp_path / f"{number}.pt")
+        with pytest.raises(InputError, match=rf"{number}\.pt must hold plain data; its tensors must hold all their"):
+            read_torch(tmp_path / f"{number}.pt")
+
+
 @pytest.mark.parametrize("write", [zipped, legacy])
 def test_foreign_objects_are_refused_by_name(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
@@ -173,3 +182,14 @@ def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -
     assert fingerprint(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert fingerprint_of("ab", "c") != fingerprint_of("a", "bc") != fingerprint_of("abc")
     assert fingerprint_of("ab", b"c") == fingerprint_of(b"ab", "c")
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2])
+def test_tensors_with_which_torch_cannot_count_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
+    """isfinite of them is NotImplementedError."""
+    tensor = torch.zeros(4, dtype=torch.uint8).view(dtype)
+    torch.save({"a": tensor}, tmp_path / "a.pt")
+    safetensors.torch.save_file({"a": tensor}, tmp_path / "a.safetensors")
+    for name in ("a.pt", "a.safetensors"):
+        with pytest.raises(InputError, match=rf"{name} must .*; its tensors must be of ordinary numbers; one is torch"):
+            read_tensors(tmp_path / name)

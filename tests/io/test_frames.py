@@ -116,6 +116,17 @@ def test_a_part_of_another_frame_is_refused(tmp_path: Path) -> None:
             frame.read(kind)
 
 
+@pytest.mark.parametrize(("column", "value"), [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
+def test_a_part_with_columns_of_other_types_is_refused(column: str, value: object, tmp_path: Path) -> None:
+    """A column of texts ended in ValueError in the summary."""
+    frame = Frame.open(tmp_path, COMMAND)
+    table = rows([1.0])
+    table[column] = pd.Series([value])
+    frame.append(table, "pairs-0")
+    with pytest.raises(InputError, match=rf"column {column} of .*part-00000\.parquet must be of"):
+        frame.read()
+
+
 def test_a_frame_of_before_digests_is_read_and_its_rows_are_counted(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, COMMAND)
     frame.append(rows([1.0, 2.0]), "pairs-0")

@@ -54,3 +54,10 @@ def test_a_container_in_itself_is_refused() -> None:
     value.append({"a": value})
     with pytest.raises(InputError, match="a container in itself"):
         require_bounded(value)
+
+
+@pytest.mark.parametrize("value", ["\ud800", ["a\udfff"], {"\ud800": 1}, ({"a": "\udc80 b"},)])
+def test_halves_of_surrogate_pairs_are_refused(value: Any) -> None:
+    with pytest.raises(InputError, match="its texts must be of letters of Unicode; got "):
+        require_bounded([value])
+    require_bounded(["\U0001f600 \u00e9"])

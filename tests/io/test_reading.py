@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lossscope.errors import InputError, Interrupted
-from lossscope.io.reading import naming, reading, show_path, show_text
+from lossscope.io.reading import naming, reading, show_path
+from lossscope.visible_text import show_text
 
 
 @pytest.mark.parametrize(

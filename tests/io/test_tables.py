@@ -91,3 +91,12 @@ def test_summary_rows_of_other_types_are_refused(column: str, tmp_path: Path) ->
     pd.DataFrame({column: ["x"], "statistic": ["recall"]}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match=rf"column {column} of .*a\.parquet must be of numbers"):
         read_rows(tmp_path / "a.parquet")
+
+
+def test_texts_of_parquet_that_are_no_utf8_are_refused(tmp_path: Path) -> None:
+    """They were decoded, and ended in ArrowException, only when they were used."""
+    raw = pa.array([b"ok", b"\xff\xfe"])
+    texts = pa.StringArray.from_buffers(2, raw.buffers()[1], raw.buffers()[2])
+    pq.write_table(pa.table({"caption": texts}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"texts of column caption of .*a\.parquet must be UTF-8"):
+        read_parquet(tmp_path / "a.parquet")

@@ -49,13 +49,19 @@ def test_a_name_with_a_nul_byte_is_refused() -> None:
         (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
         (b'{"a": 1', "must be whole JSON"),
         (b"[]", "must be an object"),
+        (rb'{"a": ["\ud83d x"]}', r"must be of letters of Unicode; got \\ud83d, half of a pair"),
+        (rb'{"\udcFF": 1}', r"got \\udcff, half of a pair"),
     ],
-    ids=["endless", "deep", "double", "digits", "cut", "list"],
+    ids=["endless", "deep", "double", "digits", "cut", "list", "half", "half of a key"],
 )
 def test_json_is_read_strictly(content: bytes, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says) as problem:
         read_json(write(tmp_path / "a.json", content))
     assert "a.json" in str(problem.value)
+
+
+def test_a_pair_of_halves_is_a_letter(tmp_path: Path) -> None:
+    assert read_json(write(tmp_path / "a.json", rb'{"a": "\ud83d\ude00"}')) == {"a": "\U0001f600"}
 
 
 def test_nan_is_read_as_json_writes_it(tmp_path: Path) -> None:

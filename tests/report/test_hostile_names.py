@@ -14,15 +14,13 @@ import pandas as pd
 import pytest
 
 from lossscope.io.csv_tables import read_csv
-from lossscope.io.reading import show_text
 from lossscope.report.build import write_report
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.studies.report import diagrams, read_runs
 from lossscope.studies.report import report as write_study_report
-from lossscope.studies.study import Study
-from lossscope.studies.study_file import read_study_file
-from lossscope.studies.worker import work
+from lossscope.visible_text import show_text
 from tests.hostile_names import CONTROLS, HOSTILE
+from tests.tiny import run_study
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")]
@@ -134,9 +132,5 @@ def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tm
 
 def test_names_in_a_study_are_no_specs(tmp_path: Path) -> None:
     """`VSE++: ours` was read as a spec, and the report ended as for a wrong one."""
-    (tmp_path / "named.toml").write_text(NAMED, encoding="utf-8")
-    study = Study.begin(tmp_path / "study", read_study_file(tmp_path / "named.toml"))
-    for run in study.grid.runs:
-        work(study.path, run.key)
-    page = write_study_report([study.path], tmp_path / "report", resamples=99)
+    page = write_study_report([run_study(tmp_path, NAMED).path], tmp_path / "report", resamples=99)
     assert "VSE++: ours" in page.read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.io.reading import show_text
 from lossscope.report.interactive import FieldPanel, HeatmapChart, Series, SliderChart, library
+from lossscope.visible_text import show_text
 
 LABEL = '</script><b>NT & "Xent" \' </b><!--'
 X = (0.01, 0.1, 1.0)

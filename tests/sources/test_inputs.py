@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources._inputs import caption_keys, image_keys, input_keys
 from lossscope.sources.base import load
+from tests.tiny import SCENES
 
 UNIT = np.eye(3, dtype=np.float32)
 
@@ -83,7 +84,7 @@ def test_token_ids_of_the_data_set_take_precedence_over_its_texts() -> None:
 
 def test_a_checkpoint_has_keys_of_its_inputs(tiny_checkpoint: Path) -> None:
     embedded = load(tiny_checkpoint, split="val")
-    scenes = build("datasets", "scenes:train=60,val=20,test=20,size=16").split("val")
+    scenes = build("datasets", SCENES).split("val")
     texts = [" ".join(caption.lower().replace(".", " ").replace(",", " ").split()) for caption in scenes.captions]
     images, captions = embedded.input_keys
     assert images is not None

@@ -119,7 +119,7 @@ def test_an_entry_with_other_numbers_is_computed_again(tiny_checkpoint: Path) ->
 def test_a_cache_that_cannot_be_written_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     write_cache(tmp_path / "file" / "entry.safetensors", torch.ones(1, 2), torch.ones(1, 2))
-    assert read_cache(tmp_path / "file" / "entry.safetensors") is None
+    assert read_cache(tmp_path / "file" / "entry.safetensors", 2, 2) is None
 
 
 def test_a_run_folder_without_a_best_checkpoint_is_no_source(tiny_run: Path, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.examine import SCHEMA, examine, is_current
 from lossscope.studies.study_file import ExamineConfig
 from lossscope.training.recipe_files import read_recipe, write_recipe
+from tests.tiny import SCENES
 
 CONFIG = ExamineConfig(
     probes=("cocos:eps=0.01,curve=true", "similarity"),
@@ -28,6 +29,7 @@ CONFIG = ExamineConfig(
     what_if="ntxent:tau=0.1..0.2/2",
     singles=("similarity",),
 )
+
 FILES = {
     "rows.parquet", "retrieval.parquet", "curves.parquet", "what_if.parquet", "per_query.parquet", "manifest.json"
 }  # fmt: skip
@@ -101,7 +103,7 @@ def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> Non
 
 def test_truth_is_recorded_only_where_the_data_have_it(run: Run, evaluated: Run) -> None:
     assert "truth" not in set(rows_of(evaluated)["probe"])  # the pictures are not named
-    examine(run, COCOS, pictures="scenes:train=60,val=20,test=20,size=16")
+    examine(run, COCOS, pictures=SCENES)
     (truth,) = rows_of(run)[rows_of(run)["probe"] == "truth"].to_dict("records")
     assert truth["statistic"] == "true_negatives" and truth["unit"] == "%" and 0 <= truth["mean"] < 100
     assert truth["n"] == 60 * 5 * 59 and truth["split"] == "train"

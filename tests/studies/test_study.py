@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,31 +21,21 @@ from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import data_of, prepare, work
+from tests.tiny import PROBES, begin_study, study_text
+from tests.waiting import wait_until
 
-TINY = """
-name = "tiny"
-seeds = [0, 1]
-[recipe]
-epochs = 1
-batch_size = 16
-lr = 0.01
-[[data]]
-name = "scenes"
-spec = "scenes:train=24,val=8,test=10,size=16"
-[[encoders]]
-name = "VSE++"
-spec = "vsepp:width=4,dim=8,words=8"
-[[objectives]]
-name = "NT-Xent"
-spec = "ntxent"
-[[objectives]]
-name = "Triplet"
-spec = "triplet"
-[examine]
-probes = ["cocos:eps=0.01,curve=true", "similarity"]
-what_if = "ntxent:tau=0.05..0.2/3"
-"""
-BROKEN = TINY.replace('name = "Triplet"\nspec = "triplet"', 'name = "Off"\nspec = "aoq"')  # aoq without its lists
+TINY = study_text()
+VSEPP = 'name = "VSE++"\nspec = "vsepp:width=4,dim=8,words=8"'
+VSRN = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-grid:rows=2,columns=2,cell=16"'
+
+
+def replace_once(text: str, old: str, new: str) -> str:
+    """Return a text with another part; there must be one such part."""
+    assert text.count(old) == 1
+    return text.replace(old, new)
+
+
+BROKEN = replace_once(TINY, 'name = "Triplet"\nspec = "triplet"', 'name = "Off"\nspec = "aoq"')  # aoq without its lists
 
 
 @dataclass
@@ -87,9 +76,7 @@ class InProcess:
 
 
 def begin(tmp_path: Path, text: str = TINY) -> Study:
-    file = tmp_path / "tiny.toml"
-    file.write_text(text, encoding="utf-8")
-    return Study.begin(tmp_path / "study", read_study_file(file))
+    return begin_study(tmp_path, text)
 
 
 def test_every_run_is_run_once_seed_after_seed(tmp_path: Path) -> None:
@@ -117,17 +104,17 @@ def test_every_run_is_run_once_seed_after_seed(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_study_may_gain_seeds_and_probes_but_not_change_the_choices_of_its_runs(tmp_path: Path) -> None:
     begin(tmp_path).run(InProcess())
-    more, launcher = begin(tmp_path, TINY.replace("[0, 1]", "[0, 1, 2]")), InProcess()
+    more, launcher = begin(tmp_path, study_text(seeds=(0, 1, 2))), InProcess()
     more.run(launcher)
     assert [key[-5:] for key in launcher.started] == ["seed2", "seed2"]
-    extended = begin(tmp_path, TINY.replace('"similarity"]', '"similarity", "hubness"]'))
+    extended = begin(tmp_path, study_text(probes=(*PROBES, "hubness")))
     assert {status.status for status in extended.statuses()} == {"waiting"}
     before = {path: path.stat().st_mtime_ns for path in extended.path.glob("runs/*/run/best.pt")}
     extended.run(InProcess())
     assert before and {path: path.stat().st_mtime_ns for path in before} == before  # evaluated, not trained again
     assert "hub_max_count" in set(read_runs([extended.path]).rows["statistic"])
     with pytest.raises(InputError, match="must keep the choices it began with; got another lr"):
-        begin(tmp_path, TINY.replace("lr = 0.01", "lr = 0.02"))
+        begin(tmp_path, replace_once(TINY, "lr = 0.01", "lr = 0.02"))
 
 
 @pytest.mark.slow
@@ -179,8 +166,7 @@ def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
 
 
 def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
-    regions = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-grid:rows=2,columns=2,cell=16"'
-    study = begin(tmp_path, TINY.replace('name = "VSE++"\nspec = "vsepp:width=4,dim=8,words=8"', regions))
+    study = begin(tmp_path, replace_once(TINY, VSEPP, VSRN))
     prepare(study)
     run = study.grid.runs[0]
     assert data_of(run, study.path).startswith('precomp:root="') and run.recipe.data.startswith("scenes:")
@@ -192,14 +178,13 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_study_that_was_moved_is_evaluated_again_in_its_new_place(tmp_path: Path) -> None:
-    regions = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-grid:rows=2,columns=2,cell=16"'
-    text = TINY.replace('name = "VSE++"\nspec = "vsepp:width=4,dim=8,words=8"', regions).replace("[0, 1]", "[0]")
-    study = begin(tmp_path, text)
+    study = begin(tmp_path, replace_once(study_text(seeds=(0,)), VSEPP, VSRN))
     prepare(study)
     study.run(InProcess())
     study.path.rename(tmp_path / "elsewhere")
     file = tmp_path / "tiny.toml"
-    file.write_text(text.replace('"similarity"]', '"similarity", "hubness"]'), encoding="utf-8")
+    more = study_text(seeds=(0,), probes=(*PROBES, "hubness"))
+    file.write_text(replace_once(more, VSEPP, VSRN), encoding="utf-8")
     statuses = Study.begin(tmp_path / "elsewhere", read_study_file(file)).run(InProcess())
     assert [status.status for status in statuses] == ["done"] * 2
     assert "hub_max_count" in set(read_runs([tmp_path / "elsewhere"]).rows["statistic"])
@@ -234,16 +219,14 @@ def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_study_killed_in_the_middle_is_resumed_to_the_same_numbers(tmp_path: Path) -> None:
-    text = TINY.replace("epochs = 1", "epochs = 3").replace("train=24", "train=120")
-    whole = begin(tmp_path, text)
+    whole = begin(tmp_path, study_text(epochs=3, train=120))
     whole.run(InProcess())
     command = [sys.executable, "-m", "lossscope_cli", "study", "run", str(tmp_path / "tiny.toml")]
     command += ["--out", str(tmp_path / "killed"), "--launcher", "local:jobs=2", "--device", "cpu"]
+    one_is_done = "killed/runs/*/status.json"
     first = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("killed/runs/*/status.json")):
-        assert time.monotonic() < deadline and first.poll() is None, first.communicate()
-        time.sleep(0.05)
+    wait_until(lambda: any(tmp_path.glob(one_is_done)) or first.poll() is not None, 120)
+    assert any(tmp_path.glob(one_is_done)), first.communicate()
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
     half = Study.open(tmp_path / "killed")

@@ -15,11 +15,11 @@ import pytest
 
 from lossscope.io.csv_tables import format_csv, read_csv
 from lossscope.io.frames import summary_document
-from lossscope.io.reading import show_text
 from lossscope.report.html_tables import page_table
 from lossscope.report.notes import Notes
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from lossscope.visible_text import show_text
 from tests.hostile_names import CONTROLS, HOSTILE, IN_FRAMES
 
 MADE = {"div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p"}

@@ -123,7 +123,7 @@ def test_a_stored_tokeniser_is_read_back(bert: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fragment"),
     [
-        ("no json", "must be JSON with tokeniser and max_length"),
+        ("no json", "a stored tokeniser must be whole JSON; .*; it must have tokeniser and max_length"),
         ('{"tokeniser": "x"}', "must be JSON with tokeniser and max_length"),
         ("[]", "must be JSON with tokeniser and max_length"),
         ('{"tokeniser": 3, "max_length": 4}', "must hold text, and a whole number or null"),

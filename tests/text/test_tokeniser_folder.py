@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lossscope.text.tokeniser_folder import find_padding
+from lossscope.errors import InputError
+from lossscope.text.tokeniser_folder import find_case, find_length, find_padding
 
 ADDED = {"added_tokens": [{"id": 7, "content": "<pad>"}]}
 UNIGRAMS = {"model": {"vocab": [["<unk>", 0.0], ["</s>", 0.0], ["a", -1.0]]}}
@@ -45,3 +47,26 @@ def test_an_older_map_names_it_too(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_tokeniser_has_none(tmp_path: Path) -> None:
     assert find_padding(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("find", "key", "value"),
+    [
+        (find_case, "do_lower_case", "true"),
+        (find_case, "do_lower_case", 1),
+        (find_length, "model_max_length", "64"),
+        (find_length, "model_max_length", True),
+    ],
+)
+def test_settings_of_other_types_are_refused(
+    find: Callable[[dict[str, Any], Path], object], key: str, value: object, tmp_path: Path
+) -> None:
+    """A text for true was read as false, and gave other ids."""
+    with pytest.raises(InputError, match=rf"'{key}' of .*tokenizer_config\.json must be"):
+        find({key: value}, tmp_path)
+
+
+@pytest.mark.parametrize("length", [None, 10**30, 1e30, 0])
+def test_a_length_that_stands_for_any_number_is_none(length: float | None, tmp_path: Path) -> None:
+    assert find_length({"model_max_length": length}, tmp_path) is None
+    assert find_length({"model_max_length": 64}, tmp_path) == 64

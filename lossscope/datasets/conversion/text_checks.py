@@ -10,13 +10,9 @@ _LONGEST = 200  # bytes of a file name; with the suffix of a temporary file it m
 
 
 def require_text(value: object, where: str) -> str:
-    """Return the text. Raises InputError when it is no text, or has no UTF-8 form (half of a surrogate pair)."""
+    """Return the text. Raises InputError when it is no text."""
     if not isinstance(value, str):
         raise InputError(f"{where} must be text; got {shorten(value)}")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as problem:
-        raise InputError(f"{where} must be text that UTF-8 can write; got {shorten(value)}") from problem
     return value
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
 
 from ..base import Split
@@ -163,7 +164,7 @@ def _describe_files(items: Iterable[CaptionedPicture]) -> list[str]:
 def _require_unique(what: str, split: str, ids: Sequence[str]) -> None:
     for value, count in Counter(ids).most_common(1):
         if count > 1:
-            raise InputError(f"{what} of {split!r} must be unique; got {value!r} {count} times")
+            raise InputError(f"{what} of {split!r} must be unique; got {shorten(value)} {count} times")
 
 
 def split_by_hash(id: str) -> str:

@@ -20,6 +20,7 @@ SPLITS = ("train", "dev", "val", "test", "testall")
 ALIASES = {"val": "dev", "dev": "val"}  # two names of one split
 _FINGERPRINT_ROWS = 16
 _DEV_CAPTIONS = 5000
+_MAX_LINES = 1 << 24
 _Rows = npt.NDArray[np.int64]
 
 
@@ -66,8 +67,13 @@ def read_features(file: Path) -> RowsOnDisk:
 
 
 def read_lines(file: Path) -> list[str]:
-    """Read the lines of a text file, stripped. Raises InputError when it is missing or not UTF-8."""
+    """Read the lines of a text file, stripped.
+
+    Raises InputError when it is missing, not UTF-8, or has more lines than captions of any data set fit into memory.
+    """
     text = read_utf8(file)
+    if text.count("\n") > _MAX_LINES:
+        raise InputError(f"{file} must have at most {_MAX_LINES} lines; got {text.count(chr(10))}")
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
-from lossscope.io.json_files import expect, member, read_json
+from lossscope.io.json_files import expect, member, read_json, shorten
 from lossscope.io.reading import reading
 
 from .feature_rows import read_lines
@@ -165,7 +165,7 @@ def _read_csv(file: Path, captions: Mapping[str, CaptionPairs]) -> dict[str, Cap
         video, text = record.get("video_id"), record.get("sentence")
         if not video or not text or video in test or None in record:
             form = "key;vid_key;video_id;sentence, of a new video"
-            raise InputError(f"line {row} of {file} must be {form}; got {list(record.values())}")
+            raise InputError(f"line {row} of {file} must be {form}; got {shorten(list(record.values()))}")
         same = next((id for id, other in captions.get(video, ()) if other == text), f"{video}#csv")
         test[video] = ((same, text),)
     if not test:

@@ -18,6 +18,8 @@ _READ = (PICKLE, "data/", "byteorder")  # what is read of a container; its progr
 
 def is_torchscript(path: Path) -> bool:
     """Return whether a file is what torch.jit.save writes: a zip with constants.pkl or code/ in its folder."""
+    if not path.is_file():  # opening a pipe would wait for its writer
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             parts = [name.split("/") for name in archive.namelist()]

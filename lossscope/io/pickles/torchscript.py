@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from lossscope.errors import InputError
+from lossscope.io.files import require_file
 from lossscope.io.json_files import shorten
 
 from .allow_list import SCRIPT_PROGRAM, script_globals
@@ -28,6 +29,7 @@ def read_torchscript(path: Path) -> dict[str, Tensor]:
     The program is not read: objects of its classes are kept as their attributes. Raises InputError when the archive is
     damaged, or holds anything but modules, tensors and plain values.
     """
+    path = require_file(path)
     try:
         with open(path, "rb") as file, open_torch_zip(file) as container:
             return _read(container)

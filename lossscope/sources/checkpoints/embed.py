@@ -53,13 +53,24 @@ def embed(
     return image_vectors.clone(), caption_vectors.clone()
 
 
-def read_cache(path: Path | None) -> tuple[Tensor, Tensor] | None:
-    """Read the embeddings cached at `path`; None when there are none, or when they are damaged (then removed)."""
+def read_cache(path: Path | None, images: int, captions: int) -> tuple[Tensor, Tensor] | None:
+    """Read the embeddings cached at `path`; None when there are none, or when they are damaged (then removed).
+
+    Args:
+        path: of the file; None: there is none.
+        images: vectors that there must be of images.
+        captions: and of captions.
+    """
     if path is None or not path.is_file():
         return None
     try:
         vectors = read_safetensors(path, needs_digest=True)
-        return vectors["images"], vectors["captions"]
+        pair = vectors["images"], vectors["captions"]
+        if [tuple(rows.shape[:-1]) for rows in pair] != [(images,), (captions,)]:
+            raise InputError(f"{path} must be vectors of {images} images and {captions} captions")
+        if pair[0].shape[-1] != pair[1].shape[-1] or not all(rows.dtype == torch.float32 for rows in pair):
+            raise InputError(f"{path} must be float32 vectors of one width")
+        return pair
     except (InputError, KeyError):
         with contextlib.suppress(OSError):  # of a cache that others may only read
             path.unlink()

@@ -85,7 +85,9 @@ def _require_counts(path: Path | str, content: dict[str, Any]) -> None:
             raise InputError(f"{name} of {path} must be a whole number of at least 0; got {shorten(value)}")
     shape = content["item_shape"]
     for sizes in shape.values() if isinstance(shape, dict) else [shape]:
-        if not all(type(size) is int and -1 <= size < _MAX_COUNT for size in sizes):
+        if not isinstance(sizes, list | tuple) or not all(
+            type(size) is int and -1 <= size < _MAX_COUNT for size in sizes
+        ):
             raise InputError(f"item_shape of {path} must be whole numbers; got {shorten(sizes)}")
 
 

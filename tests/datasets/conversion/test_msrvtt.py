@@ -85,8 +85,8 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
         ("chosen", {"a": True}, "must be the number of a caption"),
         ("chosen", {"a": 10**5000}, "it holds an integer of 2077 bytes"),
         ("expert", {"a": np.full((2, 3), 1e300)}, "must be finite and of 32 bits"),
-        ("expert", {"a\ud800": np.ones((2, 3))}, "must be text that UTF-8 can write"),
-        ("captions", {"a": ["x\ud800"]}, "must be text that UTF-8 can write"),
+        ("expert", {"a\ud800": np.ones((2, 3))}, "texts must be of letters of Unicode"),
+        ("captions", {"a": ["x\ud800"]}, "texts must be of letters of Unicode"),
     ],
 )
 def test_malformed_pickles_are_refused(kind: Kind, content: Any, message: str, tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from lossscope.sources.checkpoints.checkpoint import Checkpoint, verify
-from tests.fuzz.trained import tiny_run, without_digests
+from tests.fuzz.kinds import checkpoint_pt
+from tests.fuzz.trained import without_digests
 
 FILES = {"model.pt": "torch_zip"}
 CHECKSUMMED = ("model.pt",)  # by the zip
@@ -14,11 +13,10 @@ CHECKSUMMED = ("model.pt",)  # by the zip
 
 def make(folder: Path) -> None:
     """Copy the best checkpoint of a short training."""
-    shutil.copy(tiny_run() / "best.pt", folder / "model.pt")
+    checkpoint_pt.make(folder)
     without_digests(folder / "model.pt")
 
 
 def read(folder: Path) -> object:
     """Verify the file, and load it as every command does."""
-    path = folder / "model.pt"
-    return verify(path), Checkpoint.load(path)
+    return checkpoint_pt.read(folder)

@@ -8,7 +8,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint, verify
 from tests.fuzz.trained import tiny_run
 
 FILES = {"model.safetensors": "safetensors", "model.json": "json"}
-CHECKSUMMED = ("model.safetensors",)
+CHECKSUMMED = ("model.safetensors", "model.json")
 
 
 def make(folder: Path) -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 from tests.datasets.test_msrvtt import annotate, arrays, csv
 from tests.fuzz.results import rows_of
 
-FILES = {"*videodatainfo.json": "json", "*.csv": "csv", "features/*": "npy", "features": "folder"}
-CHECKSUMMED = ()
+FILES = {
+    "*videodatainfo.json": "json",
+    "*.csv": "csv",
+    "features/*.npy": "npy",
+    "features/*.json": "json",
+    "features": "folder",
+}
+CHECKSUMMED = ("features/*.npy", "features/*.json")
 
 
 def make(folder: Path) -> None:

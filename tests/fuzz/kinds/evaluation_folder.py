@@ -9,7 +9,7 @@ from lossscope.studies.report import read_runs
 from tests.fuzz.study import copy_study
 
 FILES = {"study/runs/*/run/evaluation/manifest.json": "json", "study/runs/*/run/evaluation/*.parquet": "parquet"}
-CHECKSUMMED = ("study/runs/*/run/evaluation/*.parquet",)
+CHECKSUMMED = tuple(FILES)
 SHARE = 0.5  # of the cases of other kinds: each reads four runs
 
 

@@ -10,7 +10,7 @@ from tests.fuzz.results import rows_of
 
 DATA = "scenes:train=12,val=4,test=4,size=16"
 FILES = {"out/manifest.json": "json", "out/*.npy": "npy", "out/*.txt": "text", "out": "folder"}
-CHECKSUMMED = ()
+CHECKSUMMED = ("out/manifest.json", "out/*.npy")
 
 
 def make(folder: Path) -> None:

@@ -12,7 +12,7 @@ from tests.fuzz.commands import run_command
 from tests.fuzz.trained import tiny_run
 
 FILES = {"frame/manifest.json": "json", "frame/*.parquet": "parquet", "frame": "folder"}
-CHECKSUMMED = ("frame/*.parquet",)
+CHECKSUMMED = ("frame/manifest.json", "frame/*.parquet")
 SHARE = 0.5  # of the cases of other kinds: each sweeps
 COMMAND = ("cocos", "model.pt", "--batch-size", "16", "--out", "frame", "--no-cache", "--quiet", "--format", "csv")
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from lossscope.training.offline_candidates import mine_candidates
+from tests.fuzz.kinds import offline_candidates
 from tests.fuzz.vectors import embedded
 
 FILES = {"mined/manifest.json": "json", "mined/*.safetensors": "safetensors", "mined": "folder"}
-CHECKSUMMED = ("mined/*.safetensors",)
+CHECKSUMMED = ("mined/manifest.json", "mined/*.safetensors")
 
 
 def make(folder: Path) -> None:
     """Mine, and remove the last part."""
-    mine_candidates(embedded(), folder / "mined", 5)
+    offline_candidates.make(folder)
     max((folder / "mined").glob("*.safetensors")).unlink()
 
 

@@ -8,7 +8,7 @@ from lossscope.training.offline_candidates import HardCandidates, mine_candidate
 from tests.fuzz.vectors import embedded
 
 FILES = {"mined/manifest.json": "json", "mined/*.safetensors": "safetensors", "mined": "folder"}
-CHECKSUMMED = ("mined/*.safetensors",)
+CHECKSUMMED = ("mined/manifest.json", "mined/*.safetensors")
 
 
 def make(folder: Path) -> None:

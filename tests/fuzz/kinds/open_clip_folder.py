@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lossscope.sources.checkpoints.conversion import describe, open_released
 from tests.authors.clip_files import write_merges
 from tests.authors.test_open_clip import write_folder
+from tests.fuzz.released import open_model
 
 FILES = {"clip/open_clip_config.json": "json", "clip/open_clip_pytorch_model.bin": "torch_zip"}
 CHECKSUMMED = ("clip/open_clip_pytorch_model.bin",)
@@ -20,6 +20,4 @@ def make(folder: Path) -> None:
 
 def read(folder: Path) -> object:
     """Open it, and build its model."""
-    checkpoint, notices = open_released(folder / "clip", folder / "merges.txt.gz", "scenes:size=64")
-    checkpoint.model()
-    return checkpoint, notices, describe(checkpoint)
+    return open_model(folder / "clip", folder / "merges.txt.gz", "scenes:size=64")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lossscope.training.components import resolve
 from lossscope.training.recipe_files import read_recipe, write_recipe
-from tests.fuzz.trained import RECIPE
+from tests.tiny import RECIPE
 
 FILES = {"recipe.toml": "toml"}
 CHECKSUMMED = ()

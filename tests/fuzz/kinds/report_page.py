@@ -13,7 +13,7 @@ FILES = {
     "study/runs/*/run/evaluation/*.parquet": "parquet", "study/runs/*/run/evaluation/manifest.json": "json",
     "study/study.json": "json", "study/runs/*/run/metrics.csv": "csv",
 }  # fmt: skip
-CHECKSUMMED = ("study/runs/*/run/evaluation/*.parquet",)
+CHECKSUMMED = ("study/runs/*/run/evaluation/*.parquet", "study/runs/*/run/evaluation/manifest.json")
 SHARE = 0.1  # of the cases of other kinds: each takes seconds
 
 

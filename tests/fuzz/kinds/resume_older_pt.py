@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.fuzz.resuming import copy_stopped, resumed
+from tests.fuzz.resuming import copy_stopped, resume_and_read
 from tests.fuzz.trained import without_digests
 
 FILES = {"run/checkpoints/last.pt": "torch_zip"}
@@ -20,4 +20,4 @@ def make(folder: Path) -> None:
 
 def read(folder: Path) -> object:
     """Resume it."""
-    return resumed(folder)
+    return resume_and_read(folder)

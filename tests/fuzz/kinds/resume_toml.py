@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tests.fuzz.resuming import copy_stopped, resumed
+from tests.fuzz.resuming import copy_stopped, resume_and_read
 
 FILES = {"run/config.toml": "toml", "run/probes.toml": "toml"}
 CHECKSUMMED = ()
 SHARE = 0.4  # of the cases of other kinds: each trains
 
-
-def make(folder: Path) -> None:
-    """Copy a run that was stopped."""
-    copy_stopped(folder)
-
-
-def read(folder: Path) -> object:
-    """Resume it."""
-    return resumed(folder)
+make, read = copy_stopped, resume_and_read

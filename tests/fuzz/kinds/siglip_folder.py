@@ -7,8 +7,8 @@ from pathlib import Path
 
 import transformers
 
-from lossscope.sources.checkpoints.conversion import describe, open_released
 from tests.authors.test_hugging_face import TEXT, VISION, write_model, write_tokeniser
+from tests.fuzz.released import open_model
 
 FILES = {
     "siglip/config.json": "json",
@@ -29,6 +29,4 @@ def make(folder: Path) -> None:
 
 def read(folder: Path) -> object:
     """Open it, and build its model."""
-    checkpoint, notices = open_released(folder / "siglip", data="scenes:size=64")
-    checkpoint.model()
-    return checkpoint, notices, describe(checkpoint)
+    return open_model(folder / "siglip", None, "scenes:size=64")

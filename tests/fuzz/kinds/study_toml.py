@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lossscope.studies.study_file import read_study_file
-from tests.conftest import STUDY
+from tests.tiny import STUDY
 
 FILES = {"study.toml": "toml"}
 CHECKSUMMED = ()

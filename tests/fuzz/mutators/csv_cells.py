@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from ..families import Inapplicable
 from ..odd_values import draw_json, draw_text
-from .json_values import read_text
+from ..texts import read_text, write_text
 
 _ODD = ("", "nan", "inf", "-inf", "1e999", "True", "1,5", '"', "0x10", "1_000", "9" * 400, "-1", "1e18", "0.5", "12a")
 
@@ -44,4 +44,4 @@ def write_cells(path: Path, rows: list[list[str]]) -> None:
     """Write cells as CSV, unquoted wherever a quote is not needed."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
-    path.write_text(buffer.getvalue(), encoding="utf-8", errors="surrogatepass", newline="")
+    write_text(path, buffer.getvalue())

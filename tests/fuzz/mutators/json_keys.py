@@ -10,8 +10,8 @@ from numpy.random import Generator
 
 from ..families import Inapplicable
 from ..odd_values import draw_json, draw_text
+from ..texts import read_text, write_text
 from ..trees import places_of
-from .json_values import read_text
 
 
 def mutate(path: Path, rng: Generator) -> str:
@@ -35,7 +35,7 @@ def mutate(path: Path, rng: Generator) -> str:
         container["@double@"] = 0
         other = f", {json.dumps(key)}: {draw_json(rng)}" if action == "double" else ""
         text = json.dumps(tree, indent=1).replace('"@double@": 0', own + other)
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    write_text(path, text)
     return f"{action} {str(key)[:40]!r}"
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from numpy.random import Generator
 
 from ..families import Inapplicable
-from .json_values import edited_text, read_text
+from ..texts import read_text, write_text
+from .json_values import edited_text
 
 
 def mutate(path: Path, rng: Generator) -> str:
@@ -18,5 +19,5 @@ def mutate(path: Path, rng: Generator) -> str:
     place = int(rng.integers(len(lines)))
     text, what = edited_text(lines[place], rng)
     lines[place] = " ".join(text.splitlines())
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
+    write_text(path, "\n".join(lines) + "\n")
     return f"line {place + 1}: {what}"

@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from ..families import Inapplicable
 from ..odd_values import draw_json
+from ..texts import read_text, write_text
 from ..trees import edit
 
 _MARK = "@literal@"
@@ -18,16 +19,8 @@ _MARK = "@literal@"
 def mutate(path: Path, rng: Generator) -> str:
     """Edit the file and return what was edited."""
     text, what = edited_text(read_text(path), rng)
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    write_text(path, text)
     return what
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file. Raises Inapplicable where it is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise Inapplicable(str(path)) from error
 
 
 def edited_text(text: str, rng: Generator) -> tuple[str, str]:

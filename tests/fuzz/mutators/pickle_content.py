@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from ..families import Inapplicable
-from ..odd_arrays import odd_array
-from ..odd_values import draw_object
+from ..odd_arrays import odd_array, odd_entry
 from ..trees import edit
 
 
@@ -19,14 +17,8 @@ def mutate(path: Path, rng: Generator) -> str:
     """Write the pickle anew and return what was changed."""
     try:
         content = pickle.loads(path.read_bytes(), encoding="latin1")
-        tree, what = edit(content, rng, lambda value: _draw(value, rng))
+        tree, what = edit(content, rng, lambda value: odd_entry(value, rng, np.ndarray, odd_array))
         path.write_bytes(pickle.dumps(tree, protocol=int(rng.integers(6))))
     except Exception as error:
         raise Inapplicable("no pickle of plain content") from error
     return what
-
-
-def _draw(value: Any, rng: Generator) -> Any:
-    if isinstance(value, np.ndarray) and rng.random() < 0.8:
-        return odd_array(value, rng)
-    return draw_object(rng)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from numpy.random import Generator
 
-from .json_values import read_text
+from ..texts import read_text
 
 _CODECS = ("utf-16", "utf-32", "utf-8-sig", "utf-7")
 _STRANGE = (

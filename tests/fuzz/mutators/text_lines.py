@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from ..families import Inapplicable
 from ..odd_values import draw_json, draw_text
-from .json_values import read_text
+from ..texts import read_text, write_text
 
 _ACTIONS = ("remove", "double", "move", "join", "blow up", "word", "word", "word", "only")
 
@@ -26,7 +26,7 @@ def mutate(path: Path, rng: Generator) -> str:
     }[action]  # fmt: skip
     rest = [] if action == "only" else [*lines[:place], *replaced, *lines[place + 1 :]]
     rest = replaced if action == "only" else [*rest, own] if action == "move" else rest
-    path.write_text("".join(rest), encoding="utf-8", errors="surrogatepass", newline="")
+    write_text(path, "".join(rest))
     return f"{action} line {place + 1} of {len(lines)}"
 
 

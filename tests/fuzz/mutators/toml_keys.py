@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from ..families import Inapplicable
 from ..odd_values import draw_text, draw_toml
-from .json_values import read_text
+from ..texts import read_text, write_text
 
 _ACTIONS = ("remove", "rename", "double", "other table", "new key", "array table", "deep key")
 
@@ -29,5 +29,5 @@ def mutate(path: Path, rng: Generator) -> str:
         "array table": [own, f"[[{key.strip().strip('[]')}]]"], "deep key": [own, "a." * 3000 + "b = 1"],
     }[action]  # fmt: skip
     text = "\n".join([*lines[:place], *replaced, *lines[place + 1 :]]) + "\n"
-    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    write_text(path, text)
     return f"{action} {own[:40]!r}"

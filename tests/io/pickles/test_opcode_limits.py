@@ -118,10 +118,10 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_bombs_are_refused_at_once(bomb: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.p").write_bytes(bomb)
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(InputError, match=r"a\.p must"):
         read_pickle(tmp_path / "a.p")
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 2  # the processor's: others may use it, too
 
 
 @pytest.mark.parametrize("bomb", [nested_tuples(400_000), doubled_tuples(60)], ids=["deep", "doubled"])

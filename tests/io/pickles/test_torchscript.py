@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 import zipfile
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lossscope.encoders.released.containers import read_container
 from lossscope.errors import InputError
 from lossscope.io.pickles import torchscript
 from lossscope.io.pickles.torch_zip import is_torchscript
@@ -203,3 +205,12 @@ def test_an_archive_without_a_pickle_is_refused_by_name(tmp_path: Path) -> None:
     assert is_torchscript(tmp_path / "a.pt")
     with pytest.raises(InputError, match=r"it must have a folder with data\.pkl; it has none"):
         read_torchscript(tmp_path / "a.pt")
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    """It waited for a writer."""
+    os.mkfifo(tmp_path / "model_best.pth.tar")
+    assert not is_torchscript(tmp_path / "model_best.pth.tar")
+    for read in (read_torchscript, read_container):
+        with pytest.raises(InputError, match=r"model_best\.pth\.tar must be an ordinary file; it is a pipe"):
+            read(tmp_path / "model_best.pth.tar")

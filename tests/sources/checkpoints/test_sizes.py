@@ -33,10 +33,10 @@ def test_sizes_that_are_those_of_the_weights_pass_and_no_random_number_is_drawn(
 )
 def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_allocated(sizes: str) -> None:
     spec = encoder_spec(_changed(sizes))
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(InputError, match=r"sizes of the encoder|weights must be those of|must be \("):
         require_possible_sizes(spec, SHAPE, WORDS, {}, weights_of(SPEC))
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 def _changed(sizes: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,30 +9,8 @@ import pytest
 from lossscope.errors import InputError, SpecError
 from lossscope.registry import build, names
 from lossscope.studies.launchers.base import Launcher
-from lossscope.studies.study import Study
-from lossscope.studies.study_file import read_study_file
-
-TINY = """
-name = "tiny"
-[recipe]
-epochs = 1
-batch_size = 8
-[[data]]
-spec = "scenes:train=16,val=8,test=8,size=16"
-[[encoders]]
-spec = "vsepp:width=4,dim=8,words=8"
-[[objectives]]
-spec = "ntxent"
-[examine]
-what_if = ""
-singles = []
-"""
-
-
-def begin(tmp_path: Path) -> Study:
-    file = tmp_path / "tiny.toml"
-    file.write_text(TINY, encoding="utf-8")
-    return Study.begin(tmp_path / "study", read_study_file(file))
+from tests.tiny import STUDY_OF_ONE_RUN, begin_study
+from tests.waiting import wait_until
 
 
 def test_names_of_the_launchers() -> None:
@@ -49,7 +26,7 @@ def test_names_of_the_launchers() -> None:
 def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
     if spec.startswith("slurm"):
         pytest.importorskip("submitit")
-    study, launcher = begin(tmp_path), build("launchers", spec)
+    study, launcher = begin_study(tmp_path, STUDY_OF_ONE_RUN), build("launchers", spec)
     assert isinstance(launcher.at_once, int)
     (status,) = study.run(launcher)
     log = study.folder(status.run) / "log.txt"
@@ -60,13 +37,10 @@ def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
 @pytest.mark.slow
 def test_a_job_that_is_stopped_ends(tmp_path: Path) -> None:
     launcher: Launcher = build("launchers", "local:jobs=1")
-    study = begin(tmp_path)
+    study = begin_study(tmp_path, STUDY_OF_ONE_RUN)
     job = launcher.start(["study", "worker", str(study.path), study.grid.runs[0].key], tmp_path / "log.txt")
     job.stop()
-    deadline = time.monotonic() + 60
-    while job.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert job.poll() not in (None, 0)
+    assert wait_until(lambda: job.poll() is not None, 60) and job.poll() != 0
     assert study.statuses()[0].status == "waiting"
 
 
