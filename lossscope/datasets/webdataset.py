@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import expect, parse_json
+from lossscope.io.limits import MAX_TEXT_BYTES
 from lossscope.io.text_files import decode_utf8
 
 from .formats.captioned import (
@@ -115,6 +116,8 @@ def _read_captions(picture: TarMember, parts: Mapping[str, TarMember]) -> list[s
 
 
 def _read_text(item: TarMember) -> str:
+    if item.size > MAX_TEXT_BYTES:
+        raise InputError(f"{item} must be of at most {MAX_TEXT_BYTES} bytes; it is of {item.size}")
     try:
         content = item.read()
     except (OSError, EOFError) as problem:

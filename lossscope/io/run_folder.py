@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from .frames import require_columns
 from .json_files import expect, member, parse_json
 from .run_tables import RunTable
 from .temporary_files import sync_folder
+from .text_files import require_text_file
 from .write_errors import explain_write_errors
 
 _SIMILARITIES = tuple(f"{side}_{q}" for side in ("pos", "neg") for q in ("mean", "q10", "q50", "q90"))
@@ -109,14 +111,14 @@ class Run:
             return
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         path = self.path / "events.jsonl"
-        incomplete = path.is_file() and not path.read_bytes().endswith(b"\n")  # killed while a line was written
+        incomplete = path.is_file() and not _ends_in_line(path)  # killed while a line was written
         with explain_write_errors(path), open(path, "a", encoding="utf-8") as file:
             file.write(("\n" if incomplete else "") + json.dumps({"time": now, "event": what, **details}) + "\n")
 
     def events(self) -> list[dict[str, Any]]:
         """Return all events, in order; a line that was cut off by a kill is left out."""
         path, events = self.path / "events.jsonl", []
-        text = path.read_bytes().decode("utf-8", "replace") if path.is_file() else ""
+        text = require_text_file(path).read_bytes().decode("utf-8", "replace") if path.is_file() else ""
         for line in text.splitlines():
             with contextlib.suppress(InputError):
                 events.append(expect(parse_json(line, str(path)), dict, str(path)))
@@ -250,3 +252,11 @@ def _read_table(path: Path, *required: str) -> pd.DataFrame:
     if bool((places.isna() | (places % 1 != 0)).any(axis=None)):
         raise InputError(f"{' and '.join(required)} of {path} must be whole numbers in every row; they are not")
     return table
+
+
+def _ends_in_line(path: Path) -> bool:
+    """Return whether a file is empty or ends with the end of a line."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        return file.read(1) in (b"", b"\n")

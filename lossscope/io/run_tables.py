@@ -14,6 +14,7 @@ from lossscope.errors import InputError
 
 from .files import write_text
 from .temporary_files import sync_file
+from .text_files import read_utf8
 from .write_errors import explain_write_errors
 
 Place = tuple[int, ...]  # of a row: (epoch, step), or (epoch,)
@@ -74,7 +75,7 @@ class RunTable:
     def _read(self) -> tuple[list[str], list[dict[str, str]]]:
         """Return the columns and the rows of whole lines. Raises InputError for a damaged table."""
         try:
-            text = self.path.read_bytes().decode("utf-8")
+            text = read_utf8(self.path)
             lines = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""), strict=True)
             names, *rows = list(lines) or [[]]
         except (ValueError, csv.Error) as error:

@@ -19,12 +19,18 @@ def read_utf8(path: Path | str) -> str:
     Raises InputError when it is missing, no ordinary file, larger than 256 MiB, not UTF-8, or holds a NUL byte.
     """
     with reading(path, "readable text"):
-        file = require_file(path)
-        size = file.stat().st_size
-        if size > MAX_TEXT_BYTES:
-            raise InputError(f"{show_path(file)} must be of at most {MAX_TEXT_BYTES} bytes; got {size}")
+        file = require_text_file(path)
         _require_no_nul(file)
         return decode_utf8(file.read_bytes(), show_path(file))
+
+
+def require_text_file(path: Path | str, most: int = MAX_TEXT_BYTES) -> Path:
+    """Return the path of an ordinary file of at most `most` bytes. Raises InputError for any other."""
+    file = require_file(path)
+    size = file.stat().st_size
+    if size > most:
+        raise InputError(f"{show_path(file)} must be of at most {most} bytes; got {size}")
+    return file
 
 
 def _require_no_nul(file: Path) -> None:

@@ -28,6 +28,7 @@ _ORDINARY = frozenset({
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 })  # fmt: skip
+_MAX_EMPTY = 1 << 26  # rows of a tensor without numbers
 _MAX_STRETCHED = 1 << 26  # numbers of all tensors that have more numbers than their storage holds
 
 
@@ -62,8 +63,13 @@ def require_ordinary(content: Any) -> None:
 
 
 def require_ordinary_numbers(tensors: Iterable[Tensor]) -> None:
-    """Raise InputError for a type with which torch cannot count, such as floats of eight bits."""
+    """Raise InputError for a type with which torch cannot count, such as floats of eight bits, and endless shapes.
+
+    A shape of 2^60 rows of nothing needs no byte of a file, and more memory than there is wherever rows are numbered.
+    """
     for tensor in tensors:
+        if not tensor.numel() and max(tensor.shape, default=0) > _MAX_EMPTY:
+            raise InputError(f"its tensors must hold numbers; one is of shape {tuple(tensor.shape)[:8]}, of none")
         if str(tensor.dtype).removeprefix("torch.") not in _ORDINARY:
             raise InputError(f"its tensors must be of ordinary numbers; one is {tensor.dtype}. Save it as float32")
 

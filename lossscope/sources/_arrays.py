@@ -25,6 +25,7 @@ NAMES = ("images", "captions", "similarity")
 _TABLE = ("caption_image", "image_id", "caption_id", "caption")  # columns of metadata.parquet that are read
 _TABLE_TYPES: Mapping[str, ColumnType] = {"caption_image": "number", "caption": "text"}
 _INDICES = (".faiss", ".index")
+_INDEX_HEADER = 256  # bytes that a flat index has beside its vectors, at most
 _FLAT = (b"IxFI", b"IxF2", b"IxFl")  # first bytes of flat indices, then d and the number of vectors
 _SHA = "rows"  # entry of the manifest of concatenated shards: SHA-256 of their file
 _LARGE = 1 << 30  # bytes from which shards are concatenated on disk instead of in memory
@@ -142,12 +143,13 @@ def _read_flat_index(path: Path) -> npt.NDArray[np.float32]:
 
 
 def _require_flat_size(path: Path) -> None:
-    """Raise InputError when a flat index states more vectors than its file holds."""
+    """Raise InputError when a flat index states more vectors, or fewer, than its file holds."""
     with open(require_file(path), "rb") as file:
         head = file.read(16)
     if head[:4] not in _FLAT:
         return
     width, vectors = struct.unpack("<iq", head[4:].ljust(12, b"\0"))
-    if width < 1 or vectors < 0 or 4 * width * vectors > path.stat().st_size:
+    more = path.stat().st_size - 4 * width * vectors
+    if width < 1 or vectors < 0 or not 0 <= more <= _INDEX_HEADER:
         stated = f"{vectors} vectors of {width} numbers"
-        raise InputError(f"{path} must be a whole FAISS index; it states {stated}, which it does not hold")
+        raise InputError(f"{path} must be a whole FAISS index; it states {stated}, and holds others")

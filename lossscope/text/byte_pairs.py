@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lossscope.errors import InputError
-from lossscope.io.files import require_file
-from lossscope.io.text_files import read_utf8
+from lossscope.io.text_files import read_utf8, require_text_file
 
 MERGES_FILE = "bpe_simple_vocab_16e6.txt.gz"
 _ENDS = ("<|startoftext|>", "<|endoftext|>")
@@ -47,7 +46,7 @@ def build_from_merges(path: Path, library: Any) -> str:
         library: tokenizers.
     """
     try:
-        with gzip.open(require_file(path)) as file:
+        with gzip.open(require_text_file(path, _MAX_BYTES)) as file:
             lines = file.read(_MAX_BYTES).decode("utf-8").split("\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"{path} must be packed UTF-8 text, a merge a line; {error}") from error

@@ -19,6 +19,7 @@ from lossscope.io.limits import require_bounded
 from lossscope.io.pickles.allow_list import vocabulary_globals
 from lossscope.io.pickles.unpickler import read_stream
 from lossscope.io.reading import reading
+from lossscope.io.text_files import read_utf8
 
 from .word_tokenisers import WORD_TOKENISERS, WordTokeniser, require_word_tokeniser, tokenise
 
@@ -127,8 +128,8 @@ def read_vocabulary(path: Path | str) -> Vocabulary:
 def is_vocabulary(path: Path) -> bool:
     """Return whether a `.json` file names word2idx, as those of words do and those of byte pairs do not."""
     try:
-        return path.suffix == ".json" and b'"word2idx"' in path.read_bytes()
-    except OSError:
+        return path.suffix == ".json" and '"word2idx"' in read_utf8(path)
+    except InputError:
         return False
 
 

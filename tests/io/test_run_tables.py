@@ -51,7 +51,7 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
         (b"epoch,step\n1,-1\n", "without whole numbers"),
         (b"epoch,step\n1," + b"9" * 5000 + b"\n", "without whole numbers"),
         (b"a,b\n1,2\n", "without whole numbers"),
-        (b"epoch,step\n1,\xff\n", "can't decode byte"),
+        (b"epoch,step\n1,\xff\n", "foreign byte"),
         (b'epoch,step\n1,"2\n', "unexpected end of data"),
     ],
 )

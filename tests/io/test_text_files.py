@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,11 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.io.decode import read_toml
 from lossscope.io.json_files import read_json, read_json_value
+from lossscope.io.run_folder import Run
+from lossscope.io.run_tables import RunTable
 from lossscope.io.text_files import read_utf8
+from lossscope.text.subwords import Subwords
+from lossscope.text.vocabulary import is_vocabulary
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -72,3 +77,29 @@ def test_nan_is_read_as_json_writes_it(tmp_path: Path) -> None:
 def test_toml_beyond_the_limits_is_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.toml must be a readable TOML file"):
         read_toml(write(tmp_path / "a.toml", content))
+
+
+def test_a_file_of_holes_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    """Texts of 3 GB were read as a whole; the zeros behind a packed file were skipped one by one, for 25 seconds."""
+    for name in ("a.txt", "merges.txt.gz"):
+        with open(tmp_path / name, "wb") as file:
+            file.truncate(3 << 30)
+    (tmp_path / "events.jsonl").symlink_to(tmp_path / "a.txt")
+    (tmp_path / "probes.csv").symlink_to(tmp_path / "a.txt")
+    readers: dict[str, Callable[[Path], object]] = {
+        "a.txt": read_utf8,
+        "merges.txt.gz": Subwords.from_merges,
+        "events.jsonl": lambda path: Run(path.parent).events(),
+        "probes.csv": lambda path: RunTable(path).require([], path),
+    }
+    for name, read in readers.items():
+        with pytest.raises(InputError, match=rf"{name} must be of at most \d+ bytes; got 3221225472"):
+            read(tmp_path / name)
+    assert not is_vocabulary(tmp_path / "a.txt")
+
+
+def test_a_text_of_zeros_is_refused_at_the_first(tmp_path: Path) -> None:
+    with open(tmp_path / "a.txt", "wb") as file:
+        file.truncate(200 << 20)
+    with pytest.raises(InputError, match="got a NUL byte at 0"):
+        read_utf8(tmp_path / "a.txt")

@@ -329,5 +329,5 @@ def test_matrices_without_numbers_are_refused(tmp_path: Path) -> None:
     header = {"dtype": "F32", "shape": [2**60, 0], "data_offsets": [0, 0]}
     text = json.dumps({"images": header, "captions": header}).encode()
     (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
-    with pytest.raises(InputError, match=r"images of .* must hold numbers; got \(1152921504606846976, 0\)"):
+    with pytest.raises(InputError, match=r"a\.safetensors must .* hold numbers; one is of shape \(1152921504606846976"):
         load(tmp_path / "a.safetensors")

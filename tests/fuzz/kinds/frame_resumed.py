@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
 
 from lossscope.io.frames import Frame
+from lossscope.io.manifests import read_manifest, write_manifest
 from tests.fuzz.commands import run_command
 from tests.fuzz.trained import tiny_run
 
@@ -26,8 +26,8 @@ def make(folder: Path) -> None:
         run_command(*COMMAND)
     finally:
         os.chdir(here)
-    manifest = json.loads((folder / "frame" / "manifest.json").read_text(encoding="utf-8"))
-    (folder / "frame" / "manifest.json").write_text(json.dumps({**manifest, "done": False}), encoding="utf-8")
+    manifest = folder / "frame" / "manifest.json"
+    write_manifest(manifest, {**read_manifest(manifest), "done": False})
 
 
 def read(folder: Path) -> object:
