@@ -12,11 +12,11 @@ export NO_MKDOCS_2_WARNING := 1
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
-test: lint types site ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+test: lint types site ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term
+coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
-quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
 
 crash: $(VENV)/.dev ; $(BIN)/python -m tests.crash --moments 20 --jobs 2
 
