@@ -22,7 +22,7 @@ def odd_array(array: Any, rng: Generator) -> Any:
 
 def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
     """Return a tensor made from a valid one, of kinds that numpy does not know among them."""
-    choice = rng.integers(12)
+    choice = rng.integers(14)
     if choice == 0:
         return torch.zeros(1).expand(10**6, 10**6)  # a file of four bytes
     if choice == 1:
@@ -35,6 +35,11 @@ def odd_tensor(tensor: torch.Tensor, rng: Generator) -> Any:
         return tensor.clone().requires_grad_() if tensor.is_floating_point() else tensor[None]
     if choice == 5:
         return torch.zeros(2, 3, device="meta")
+    if choice == 6:
+        narrow = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2)[rng.integers(3)]
+        return torch.zeros(tensor.shape, dtype=torch.uint8).view(narrow)
+    if choice == 7:
+        return torch.zeros(0, 2**60)
     changed = odd_array(tensor.detach().float().numpy(), rng)
     try:
         return torch.from_numpy(np.ascontiguousarray(changed))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from numpy.random import Generator
 
 from ..families import Inapplicable
@@ -39,6 +40,12 @@ def _with_value(table: Any, column: str, rng: Generator) -> Any:
     return table.assign(**{column: pd.Series(values, index=table.index)})
 
 
+def _foreign_texts(rows: int) -> Any:
+    """Texts whose bytes are no UTF-8, in a column that says it is of texts."""
+    raw = pa.array([b"\xff\xfe"] * rows, pa.binary())
+    return pd.array(pa.StringArray.from_buffers(rows, *raw.buffers()[1:]), dtype=pd.ArrowDtype(pa.string()))
+
+
 _CHANGES: dict[str, Callable[[Any, str, Generator], Any]] = {
     "value": _with_value,
     "value of every row": lambda table, column, rng: table.assign(**{column: _VALUES[rng.integers(len(_VALUES))]}),
@@ -46,6 +53,7 @@ _CHANGES: dict[str, Callable[[Any, str, Generator], Any]] = {
     "renamed": lambda table, column, rng: table.rename(columns={column: draw_text(rng)[:1000]}),
     "text": lambda table, column, _: table.assign(**{column: table[column].astype(str)}),
     "odd text": lambda table, column, rng: table.assign(**{column: draw_text(rng)}),
+    "no UTF-8": lambda table, column, _: table.assign(**{column: _foreign_texts(len(table))}),
     "whole numbers": lambda table, column, _: table.assign(**{column: range(len(table))}),
     "lists": lambda table, column, _: table.assign(**{column: [[1, 2]] * len(table)}),
     "objects": lambda table, column, _: table.assign(**{column: [{"a": 1}] * len(table)}),
