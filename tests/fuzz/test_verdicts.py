@@ -35,6 +35,12 @@ def kind_of(read: Callable[[Path], object], checksummed: bool = True) -> Kind:
     return cast("Kind", SimpleNamespace(FILES={"file.bin": "text"}, CHECKSUMMED=patterns, read=read))
 
 
+@pytest.fixture(autouse=True)
+def _same_folder_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers are called in the folder of the case, where the tests after them must not be."""
+    monkeypatch.chdir(ROOT)
+
+
 def verdict_of(
     read: Callable[[Path], object], folder: Path, done: Damage = BY_BYTES, checksummed: bool = True
 ) -> Verdict:

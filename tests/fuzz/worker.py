@@ -1,10 +1,8 @@
-"""Judge many cases of one kind in this process; every verdict is a line of a file, so that a crash loses one case.
-
-`python -m tests.fuzz.worker KIND ORIGINAL HOME SEED...`
-"""
+"""Judge many cases of one kind in this process; every verdict is a line of a file, so that a crash loses one case."""
 
 from __future__ import annotations
 
+import faulthandler
 import fnmatch
 import json
 import os
@@ -21,7 +19,35 @@ from .case import Damage, damage, fresh_copy, random_of
 from .equality import digest
 from .kind import Kind, load_kind
 from .limits import SECONDS, limits
+from .originals import HOME, ROOT
 from .verdict import Outcome, Verdict, outcome_of_error
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "COLUMNS": "1000", "TERM": "dumb", "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
+PRELOADED = (
+    "torch", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "safetensors.torch", "scipy.stats", "lossscope_cli",
+    "lossscope.training.loop", "lossscope.studies.report", "typer.testing", "tests.fuzz.worker",
+)  # fmt: skip
+"""Modules that most kinds need, which are imported once for all processes."""
+
+
+def judge_alone(name: str, original: Path, home: Path, seeds: list[int], originals: str) -> None:
+    """Judge cases as judge_cases does, in a process made for it, whose output goes to HOME/log.
+
+    Args:
+        name: of the kind.
+        original: folder of valid files.
+        home: folder of the worker.
+        seeds: of the cases.
+        originals: folder of the valid files of all kinds.
+    """
+    log = os.open(home / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(log, stream.fileno())
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(ROOT)
+    os.environ.update({**ENVIRONMENT, HOME: originals})
+    faulthandler.enable()
+    judge_cases(name, original, home, seeds)
 
 
 def judge_cases(name: str, original: Path, home: Path, seeds: Iterable[int], seconds: float = SECONDS) -> None:
@@ -106,7 +132,3 @@ def _read(kind: Kind, folder: Path) -> str:
 def _write(lines: IO[str], value: object) -> None:
     lines.write(json.dumps(value) + "\n")
     lines.flush()
-
-
-if __name__ == "__main__":
-    judge_cases(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), map(int, sys.argv[4:]))
