@@ -12,7 +12,9 @@ export NO_MKDOCS_2_WARNING := 1
 
 demo: $(VENV)/.run ; $(BIN)/lossscope demo
 
-test: $(VENV)/.dev ; $(MAKE) --jobs 2 --output-sync --no-print-directory lint types site && OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+test: $(VENV)/.dev
+	$(MAKE) --jobs 2 --output-sync --no-print-directory lint types site
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
