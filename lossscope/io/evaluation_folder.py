@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .column_types import require_types, types_of
-from .frames import TEXTS
+from .frames import OPTIONAL, SUMMARY, TEXTS, require_columns
 from .json_files import expect, member
 from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
@@ -20,6 +20,16 @@ from .reading import show_path
 
 SCHEMA = "lossscope.evaluation/3"
 _COMPLETE = ("source", "direction", "statistic", "query", "image", "rank")  # columns without missing values
+_SUMMARY = tuple(name for name in SUMMARY if name not in OPTIONAL)
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "rows": _SUMMARY,
+    "what_if": _SUMMARY,
+    "curves": ("source", "objective", "direction", "eps", "mean", "std", "n"),
+    "retrieval": ("direction", "query", "image", "rank", "ap5", "relevant"),
+    "per_query": ("objective", "direction", "probe", "query"),
+    "hardest_negative_counts": ("label", "candidate", "count", "direction"),
+}
+"""Columns that each frame must have."""
 _ADVICE = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
 
 
@@ -89,6 +99,8 @@ def read_frame(run: Path, name: str) -> pd.DataFrame | None:
         return None
     file = run / "evaluation" / f"{name}.parquet"
     rows = read_parquet(file, complete=_COMPLETE, advice=_ADVICE, sha256=files[name])
+    if len(rows):
+        require_columns(rows, _COLUMNS.get(name, ()), show_path(file))
     texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image"}
     require_types(rows, types_of(rows, texts | {"query"} if name == "retrieval" else texts), show_path(file))
     return rows

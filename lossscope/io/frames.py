@@ -142,6 +142,8 @@ class Frame:
 
 def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:
     rows = read_parquet(file, advice="Remove the folder and run the command again", sha256=part.get(kind))
+    if kind == "part":
+        require_columns(rows, (*KEYS, "statistics"), show_path(file))
     require_types(rows, types_of(rows, TEXTS), show_path(file))
     stated = part.get("rows" if kind == "part" else "queries", len(rows))
     if len(rows) != stated:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lossscope.io.frames import Frame
+from lossscope.io.frames import KEYS, TEXTS, Frame
 from lossscope.io.manifests import read_manifest
 from lossscope.io.rows_on_disk import RowsOnDisk, write_rows
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
@@ -23,10 +23,12 @@ def sha(file: Path) -> str:
 
 def test_a_signed_part_and_its_manifest_are_read(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, {"name": "test"})
-    frame.append(pd.DataFrame({"source": ["a"], "mean": [1.0]}), "a")
+    row = {**dict.fromkeys(KEYS, 1), "source": "a", "statistics": "mean"}
+    texts = dict.fromkeys(TEXTS & row.keys(), "a")
+    frame.append(pd.DataFrame([{**row, **texts, "mean": 1.0}]), "a")
     part = tmp_path / "part-00000.parquet"
     before = sha(part)
-    pd.DataFrame({"source": ["a"], "mean": [2.0]}).to_parquet(part, index=False)
+    pd.DataFrame([{**row, **texts, "mean": 2.0}]).to_parquet(part, index=False)
     assert sign(part, before) and frame.read()["mean"].tolist() == [2.0]
     manifest = tmp_path / "manifest.json"
     content = json.loads(manifest.read_text())

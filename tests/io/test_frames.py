@@ -127,6 +127,14 @@ def test_a_part_with_columns_of_other_types_is_refused(column: str, value: objec
         frame.read()
 
 
+def test_a_part_without_a_column_of_keys_is_refused(tmp_path: Path) -> None:
+    """It ended in KeyError in the summary."""
+    frame = Frame.open(tmp_path, COMMAND)
+    frame.append(rows([1.0]).drop(columns="seed"), "pairs-0")
+    with pytest.raises(InputError, match=r"part-00000\.parquet must have the columns .*\. Add seed"):
+        frame.read()
+
+
 def test_a_frame_of_before_digests_is_read_and_its_rows_are_counted(tmp_path: Path) -> None:
     frame = Frame.open(tmp_path, COMMAND)
     frame.append(rows([1.0, 2.0]), "pairs-0")

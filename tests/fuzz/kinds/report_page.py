@@ -14,7 +14,7 @@ FILES = {
     "study/study.json": "json", "study/runs/*/run/metrics.csv": "csv",
 }  # fmt: skip
 CHECKSUMMED = ("study/runs/*/run/evaluation/*.parquet", "study/runs/*/run/evaluation/manifest.json")
-SHARE = 0.1  # of the cases of other kinds: each takes seconds
+SHARE = 0.05  # of the cases of other kinds: each takes seconds
 
 
 def make(folder: Path) -> None:

@@ -21,6 +21,6 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Make the table in every format."""
-    formats = ("csv", "markdown", "latex")
+    """Make the table for programs and for papers."""
+    formats = ("csv", "latex")
     return [run_command("table", "retrieval", "rows.parquet", "--format", name) for name in formats]

@@ -18,6 +18,6 @@ def make(folder: Path) -> None:
 
 
 def read(folder: Path) -> object:
-    """Make the table in every format."""
-    formats = ("csv", "latex", "table")
+    """Make the table for programs and for papers."""
+    formats = ("csv", "latex")
     return [run_command("table", "cocos_softmax", "rows.csv", "--format", name) for name in formats]

@@ -10,7 +10,7 @@ from tests.fuzz.trained import tiny_run
 
 FILES = {"run/metrics.csv": "csv", "run/trajectory.csv": "csv", "run/config.toml": "toml"}
 CHECKSUMMED = ()
-SHARE = 0.5  # of the cases of other kinds: each draws
+SHARE = 0.3  # of the cases of other kinds: each draws
 
 
 def make(folder: Path) -> None:
