@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -29,8 +30,12 @@ def main() -> int:
     faults = [options.fault] * options.moments if options.fault else []
     results = run_campaign(jobs, options.moments, options.seed, folder, options.jobs, faults, _report)
     _write(tally(results))
-    _write(f"{len(results)} cases in {time.monotonic() - begun:.0f} s; what is wrong is kept in {folder}")
-    return int(any(result.findings for result in results))
+    wrong = any(result.findings for result in results)
+    kept = f"; what is wrong is kept in {folder}" if wrong else ""
+    _write(f"{len(results)} cases in {time.monotonic() - begun:.0f} s{kept}")
+    if not wrong:
+        shutil.rmtree(folder)
+    return int(wrong)
 
 
 def _report(result: CaseResult) -> None:
