@@ -50,10 +50,16 @@ def environment(folder: Path) -> dict[str, str]:
 def start(setting: Setting, prepare: Callable[[], None] | None = None) -> subprocess.Popen[str]:
     """Start the command of a setting; `prepare` is called in its process."""
     arguments = setting.job.again(setting.folder)
+
+    def begin() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which a campaign in the background ignores, and hands on
+        if prepare is not None:
+            prepare()
+
     return subprocess.Popen(
         command(arguments), cwd=setting.folder, env=environment(setting.folder), stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        preexec_fn=prepare,
+        preexec_fn=begin,
     )  # fmt: skip
 
 
