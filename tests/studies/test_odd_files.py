@@ -1,0 +1,76 @@
+"""Files that an outside tester made, each of which ended in a traceback or was believed: all are named and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.errors import InputError
+from lossscope.io.csv_tables import read_csv
+from lossscope.io.evaluation_folder import SCHEMA, frames_of, write_evaluation
+from lossscope.io.files import write_safetensors
+from lossscope.registry import build
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.embed import read_cache
+
+
+def test_an_item_shape_of_single_numbers_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    content = torch.load(tiny_checkpoint, weights_only=True)
+    del content["digests"]
+    torch.save({**content, "version": 2, "item_shape": {"a": 3}}, tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"item_shape of .*a\.pt must be whole numbers; got 3"):
+        Checkpoint.load(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), 1j], ids=["nan", "inf", "complex"])
+def test_a_network_of_other_numbers_is_refused(odd: complex, tmp_path: Path) -> None:
+    shapes = {"0.weight": (4, 2), "0.bias": (4,), "1.weight": (2, 4), "1.bias": (2,)}
+    net = {name: torch.full(shape, odd) for name, shape in shapes.items()}
+    write_safetensors(tmp_path / "net.safetensors", net)
+    objective = build("objectives", f"meta_spn:hidden=4,net={tmp_path / 'net.safetensors'}")
+    with pytest.raises(InputError, match=r"net\.safetensors must hold a net .* must be finite floats"):
+        objective.network()
+
+
+@pytest.mark.parametrize("change", [lambda x: x[:0], lambda x: x[:, :2], lambda x: x.double()])
+def test_a_cache_of_another_shape_is_made_again(change: object, tmp_path: Path) -> None:
+    images, captions = torch.ones(3, 4), torch.ones(6, 4)
+    write_safetensors(tmp_path / "a.safetensors", {"images": images, "captions": captions})
+    assert read_cache(tmp_path / "a.safetensors", 3, 6) is not None
+    write_safetensors(tmp_path / "a.safetensors", {"images": change(images), "captions": captions})  # type: ignore[operator]
+    assert read_cache(tmp_path / "a.safetensors", 3, 6) is None
+
+
+def test_an_evaluation_whose_manifest_is_a_folder_is_refused(tmp_path: Path) -> None:
+    write_evaluation(tmp_path, {"more": pd.DataFrame({"mean": [1.0]})}, {"schema": SCHEMA})
+    manifest = tmp_path / "evaluation" / "manifest.json"
+    manifest.unlink()
+    manifest.mkdir()
+    with pytest.raises(InputError, match=r"manifest\.json must be a file; it is a folder"):
+        frames_of(tmp_path)
+
+
+def test_a_table_of_thousands_of_columns_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",".join(map(str, range(3000))) + "\n")
+    with pytest.raises(InputError, match=r"a\.csv must have at most 1000 columns; got 3000"):
+        read_csv(tmp_path / "a.csv")
+
+
+def test_weights_that_are_infinite_are_not_drawn(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["diagram", "--m", "-1", "--out", str(tmp_path / "a.png")])
+    assert result.exit_code == 1 and "must be finite to be drawn" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns_of_the_other_byte_order_are_numbers(tmp_path: Path) -> None:
+    from lossscope.io.arrays import read_npz
+
+    np.savez(tmp_path / "info.npz", label=np.arange(3.0).astype(">f8"))
+    column = read_npz(tmp_path / "info.npz")["label"]
+    assert torch.from_numpy(column.astype(np.float32)).tolist() == [0, 1, 2]
