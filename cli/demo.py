@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ._options import Debug, Device, Quiet, Seed, resolve_device
-from ._output import notice
+from ._output import notice, print_path
 from ._progress import progress
 from .app import command
 
@@ -55,4 +55,4 @@ def demo(
         notice("Drawing the report", quiet)
         page = report([study.path], out / "report", "What four losses do to the same model", progress=bar)
     notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
-    typer.echo(page)
+    print_path(page)

@@ -25,7 +25,7 @@ from ._options import (
     usage,
     with_options,
 )
-from ._output import print_csv
+from ._output import print_csv, print_path
 from ._progress import progress
 from ._sources import load_source
 from .app import command
@@ -211,12 +211,11 @@ def _require_finite_weights(frame: pd.DataFrame) -> None:
 
     from lossscope.errors import InputError
 
-    infinite = np.isinf(frame["weight"].to_numpy(float)) if "weight" in frame else np.zeros(0, bool)
+    weights = frame[frame.columns.intersection(["weight", "w_pos", "w_neg"])].to_numpy(float)
+    infinite = np.isinf(weights).any(axis=1)
     if infinite.any():
-        label = frame.loc[infinite, "label"].iloc[0]
-        raise InputError(
-            f"weights must be finite to be drawn; those of {label} are not everywhere. Choose other options"
-        )
+        name = frame.loc[infinite, "label" if "label" in frame else "objective"].iloc[0]
+        raise InputError(f"weights must be finite to be drawn; those of {name} are not. Choose other options")
 
 
 def _clouds(options: DiagramOptions) -> pd.DataFrame:
@@ -270,7 +269,7 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
         out = options.out or Path(f"{_default_stem(options)}.png")
         for place, (name, figure, alt) in enumerate(pictures):
             path = out.with_name(f"{out.stem}-{name}{out.suffix}") if place else out
-            typer.echo(style.save(figure, path, alt))
+            print_path(style.save(figure, path, alt))
 
 
 def _default_stem(options: DiagramOptions) -> str:

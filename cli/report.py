@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ._options import SPLITS, Debug, Device, Quiet, TrustCode, Verbose, complete_words, resolve_device
-from ._output import notice
+from ._output import notice, print_path
 from ._progress import progress
 from .app import command
 
@@ -71,4 +71,4 @@ def report(
             paths, out, title, config, resolve_device(device), bar, trust_code, resamples, tuple(label or ()), choice
         )
     notice("Open the page in a browser:", quiet)
-    typer.echo(page)
+    print_path(page)

@@ -10,7 +10,7 @@ import typer
 from lossscope.io.shipped import find_shipped, shipped_files
 
 from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
-from ._output import notice, print_csv, print_results, print_tables
+from ._output import notice, print_csv, print_path, print_results, print_tables
 from ._progress import progress
 from .app import app, command
 
@@ -98,7 +98,7 @@ def run(
     failed = [one for one in statuses if one.status == "failed"]
     for one in failed:
         notice(f"Failed: {one.run.key}: {one.reason}")
-    typer.echo(work.path)
+    print_path(work.path)
     if failed:
         notice(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
     stopped = [one for one in statuses if one.status not in ("done", "failed")]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lossscope.errors import InputError
 
-from .limits import require_shallow
+from .limits import require_letters, require_shallow
 from .reading import show_path
 from .text_files import read_utf8
 
@@ -50,17 +50,8 @@ def parse_json(text: str, where: str) -> object:
         raise InputError(f"{where} must be JSON of ordinary depth; got thousands of nested levels") from None
     require_shallow(value, where)
     if _HALF.search(text):
-        _require_letters(value, where)
+        require_letters(json.dumps(value, ensure_ascii=False), f"texts of {where}")
     return value
-
-
-def _require_letters(value: object, where: str) -> None:
-    """Raise InputError for a text with half of a surrogate pair, which no file of text can hold."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as problem:
-        half = ascii(problem.object[problem.start])[1:-1]
-        raise InputError(f"texts of {where} must be of letters of Unicode; got {half}, half of a pair") from None
 
 
 class _DoubledKey(ValueError):

@@ -56,7 +56,7 @@ def require_bounded(value: object) -> None:
             if not _is_container(part):
                 visit.size += 1
                 if isinstance(part, str) and not part.isascii():
-                    _require_letters(part)
+                    require_letters(part, "its texts")
             elif id(part) in measures:
                 visit.add(*measures[id(part)])
             elif id(part) in open_ids or len(path) >= MAX_DEPTH:
@@ -79,12 +79,13 @@ def _require_small(size: int, distinct: int) -> None:
         raise InputError(f"it holds {distinct} values that expand to more than {size - 1}; no data need that")
 
 
-def _require_letters(text: str) -> None:
+def require_letters(text: str, where: str) -> None:
+    """Raise InputError, naming `where`, for half of a surrogate pair, which no file of text can hold."""
     try:
         text.encode()
     except UnicodeEncodeError as problem:
         half = ascii(text[problem.start])[1:-1]
-        raise InputError(f"its texts must be of letters of Unicode; got {half}, half of a pair") from None
+        raise InputError(f"{where} must be of letters of Unicode; got {half}, half of a pair") from None
 
 
 class _Visit:

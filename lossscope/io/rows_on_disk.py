@@ -70,15 +70,17 @@ class RowsOnDisk:
 
     def take(self, rows: _Rows | slice) -> npt.NDArray[Any]:
         """Return rows in memory. Raises InputError for one that is not what was written."""
-        values = np.array(self._rows[rows])
+        numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+        values = np.array(self._rows[rows]) if isinstance(rows, slice) else np.asarray(self._rows[numbers])
         if self._checksums is not None:
-            self._compare(np.arange(len(self))[rows], values)
+            new = np.flatnonzero(~self._compared[numbers])
+            self._compare(numbers[new], values[new], self._checksums)
         return values
 
-    def _compare(self, rows: _Rows, values: npt.NDArray[Any]) -> None:
-        assert self._checksums is not None
+    def _compare(self, rows: _Rows, values: npt.NDArray[Any], checksums: npt.NDArray[np.uint32]) -> None:
+        """Raise InputError for the first row that is not what was written."""
         for row, value in zip(rows.tolist(), values, strict=True):
-            if not self._compared[row] and _checksum(value) != self._checksums[row]:
+            if _checksum(value) != checksums[row]:
                 beside = checksum_file(self.file)
                 raise InputError(
                     f"rows of {show_path(self.file)} must be what was written; row {row} differs from its checksum in "

@@ -10,8 +10,6 @@ from .files import require_file
 from .limits import MAX_TEXT_BYTES
 from .reading import reading, show_path
 
-_CHUNK = 1 << 24  # bytes
-
 
 def read_utf8(path: Path | str) -> str:
     """Return the text of a file, byte order mark included.
@@ -20,7 +18,6 @@ def read_utf8(path: Path | str) -> str:
     """
     with reading(path, "readable text"):
         file = require_text_file(path)
-        _require_no_nul(file)
         return decode_utf8(file.read_bytes(), show_path(file))
 
 
@@ -31,17 +28,6 @@ def require_text_file(path: Path | str, most: int = MAX_TEXT_BYTES) -> Path:
     if size > most:
         raise InputError(f"{show_path(file)} must be of at most {most} bytes; got {size}")
     return file
-
-
-def _require_no_nul(file: Path) -> None:
-    """Raise InputError at the first NUL byte, before a file of holes fills the memory."""
-    with open(file, "rb") as stream:
-        start = 0
-        while part := stream.read(_CHUNK):
-            if b"\0" in part:
-                place = start + part.index(0)
-                raise InputError(f"{show_path(file)} must be text; got a NUL byte at {place}: it is damaged or binary")
-            start += len(part)
 
 
 def decode_utf8(content: bytes, where: str) -> str:

@@ -56,6 +56,8 @@ def require_ordinary(content: Any) -> None:
 
     require_bounded(content)
     tensors = [leaf for leaf in walk_leaves(content) if isinstance(leaf, torch.Tensor)]
+    for tensor in tensors:
+        _require_dense(tensor)
     require_ordinary_numbers(tensors)
     stretched = sum(map(_stretched_numbers, tensors))
     if stretched > _MAX_STRETCHED:
@@ -74,16 +76,17 @@ def require_ordinary_numbers(tensors: Iterable[Tensor]) -> None:
             raise InputError(f"its tensors must be of ordinary numbers; one is {tensor.dtype}. Save it as float32")
 
 
-def _stretched_numbers(tensor: Tensor) -> int:
-    """Return the numbers of a tensor that repeats those of its storage, 0 for any other.
-
-    Raises InputError for a tensor that states a shape and holds no number for each place: sparse, nested, without data.
-    """
+def _require_dense(tensor: Tensor) -> None:
+    """Raise InputError for a tensor that does not hold a number for each place: sparse, nested, without data."""
     import torch
 
     if tensor.layout is not torch.strided or tensor.device.type != "cpu" or tensor.is_quantized or tensor.is_nested:
         kind = "quantised" if tensor.is_quantized else "nested" if tensor.is_nested else str(tensor.layout)
         raise InputError(f"its tensors must hold all their numbers; one is {kind} on {tensor.device}. Save it dense")
+
+
+def _stretched_numbers(tensor: Tensor) -> int:
+    """Return the numbers of a tensor that repeats those of its storage, 0 for any other."""
     held = tensor.untyped_storage().nbytes() // tensor.element_size()
     return tensor.numel() if tensor.numel() > held else 0
 

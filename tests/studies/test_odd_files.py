@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from lossscope.io.files import write_safetensors
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.embed import read_cache
+from lossscope.training.inputs import read_info
+from tests.tiny import RECIPE
 
 
 def test_an_item_shape_of_single_numbers_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
@@ -69,8 +72,9 @@ def test_weights_that_are_infinite_are_not_drawn(tmp_path: Path) -> None:
 
 
 def test_columns_of_the_other_byte_order_are_numbers(tmp_path: Path) -> None:
-    from lossscope.io.arrays import read_npz
-
-    np.savez(tmp_path / "info.npz", label=np.arange(3.0).astype(">f8"))
-    column = read_npz(tmp_path / "info.npz")["label"]
-    assert torch.from_numpy(column.astype(np.float32)).tolist() == [0, 1, 2]
+    split = build("datasets", "scenes:train=4,val=2,test=2,size=16").split("train")
+    labels = np.arange(len(split.captions), dtype=np.float64) / 100
+    np.savez(tmp_path / "info.npz", label=labels.astype(">f8"))
+    recipe = replace(RECIPE, info=str(tmp_path / "info.npz"))
+    info = read_info(recipe, build("objectives", "ncr"), "pairs", split)
+    assert torch.equal(info["label"], torch.from_numpy(labels).float())

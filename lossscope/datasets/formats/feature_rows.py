@@ -72,8 +72,9 @@ def read_lines(file: Path) -> list[str]:
     Raises InputError when it is missing, not UTF-8, or has more lines than captions of any data set fit into memory.
     """
     text = read_utf8(file)
-    if text.count("\n") > _MAX_LINES:
-        raise InputError(f"{file} must have at most {_MAX_LINES} lines; got {text.count(chr(10))}")
+    lines = text.count("\n")
+    if lines > _MAX_LINES:
+        raise InputError(f"{file} must have at most {_MAX_LINES} lines; got {lines}")
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 

@@ -37,7 +37,7 @@ def read_container(path: Path | str, old_pickle: bool = False) -> ReleasedFile:
     if weights is not None:
         config = _read_options(path if path.is_dir() else path.parent, _OPEN_CLIP_CONFIG)
         return replace(read_released(weights, old_pickle), path=path, options=config)
-    if not path.is_dir() and is_torchscript(require_file(path)):
+    if is_torchscript(path):
         return ReleasedFile(path, (read_torchscript(path),))
     released = read_released(path, old_pickle)
     if not path.is_dir():
