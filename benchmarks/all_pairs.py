@@ -34,7 +34,7 @@ def write_shards(embedded: SplitEmbeddings, folder: Path) -> None:
         assert vectors is not None
         for number, shard in enumerate(torch.split(vectors, SHARD)):
             np.save(folder / f"{name}-{number:03d}.npy", shard.numpy())
-    pd.DataFrame({"caption_image": embedded.caption_image}).to_parquet(folder / "metadata.parquet")
+    pd.DataFrame({"caption_image": embedded.relations.caption_image}).to_parquet(folder / "metadata.parquet")
 
 
 def run_command(folder: Path, device: str) -> tuple[float, float, list[dict[str, object]]]:

@@ -33,9 +33,9 @@ class Case:
 
     def __init__(self, embedded: SplitEmbeddings, name: str) -> None:
         self.objectives = [] if name == "extremes" else [build("objectives", name)]
-        self.batch = next(Sampling("pairs", None).batches(embedded.caption_image))
+        self.batch = next(Sampling("pairs", None).batches(embedded.relations))
         self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
-        self.mask = SparseMask.of(self.batch, embedded.caption_image, "keep")
+        self.mask = SparseMask.of(self.batch, embedded.relations.caption_image, "keep")
 
     def run(self, precision: Literal["float32", "bf16"]) -> Pair[TiledRows]:
         """Return the rows of S in both directions, after a pass over all tiles."""

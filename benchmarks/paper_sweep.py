@@ -41,7 +41,7 @@ class Case:
 
     def bare_by_batch(self) -> None:
         """Gather the rows of each batch and multiply them."""
-        for batch in Sampling("pairs", SIZE).batches(self.embedded.caption_image):
+        for batch in Sampling("pairs", SIZE).batches(self.embedded.relations):
             images, captions = (torch.from_numpy(x).to(self.images.device) for x in (batch.images, batch.captions))
             torch.mm(self.images[images], self.captions[captions].T)
 
@@ -50,7 +50,7 @@ class Case:
         d = self.images.shape[1]
         v, t = (self.images.new_empty(STACK * SIZE, d) for _ in "vt")
         S = self.images.new_empty(STACK, SIZE, SIZE)
-        batches = list(Sampling("pairs", SIZE).batches(self.embedded.caption_image))
+        batches = list(Sampling("pairs", SIZE).batches(self.embedded.relations))
         full = [batch for batch in batches if len(batch.images) == SIZE]
         for start in range(0, len(full), STACK):
             stack = full[start : start + STACK]
@@ -88,7 +88,7 @@ def plain_summary(
 ) -> dict[Key, tuple[float, float]]:
     """Sweep in plain torch, into a file."""
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-        pairs, file = len(embedded.caption_image), Path(folder) / "numbers.parquet"
+        pairs, file = len(embedded.relations.caption_image), Path(folder) / "numbers.parquet"
         return summary(plain_sweep(embedded, objectives, all_probes), pairs, SIZE, file)
 
 

@@ -38,7 +38,7 @@ def sweep(
     """
     assert embedded.images is not None and embedded.captions is not None
     results: dict[Key, list[float]] = defaultdict(list)
-    for batch in Sampling("pairs", batch_size).batches(embedded.caption_image):
+    for batch in Sampling("pairs", batch_size).batches(embedded.relations):
         V = embedded.images[torch.from_numpy(batch.images)]
         T = embedded.captions[torch.from_numpy(batch.captions)]
         S_i2t = V @ T.T

@@ -41,7 +41,7 @@ class Case:
         """Return 0-based ranks of images and of captions, and how many candidates tie with the positive of each."""
         image_rows, caption_rows = (np.arange(len(x)) for x in (self.images, self.captions))
         matrix = TiledMatrix(self.embedded, image_rows, caption_rows)
-        i2t, t2i = retrieve_by_tiles(matrix, self.embedded.caption_image)
+        i2t, t2i = retrieve_by_tiles(matrix, self.embedded.relations.caption_image)
         return i2t.ranks, t2i.ranks, i2t.ties, t2i.ties
 
     def by_sorting(self) -> tuple[Ranks, Ranks]:

@@ -31,9 +31,9 @@ class Case:
     def __init__(self, embedded: SplitEmbeddings, spec: str) -> None:
         self.objective = build("objectives", spec)
         mode: SamplingMode = "images" if self.objective.positives == "many" else "pairs"
-        self.batch = next(Sampling(mode, None).batches(embedded.caption_image))
+        self.batch = next(Sampling(mode, None).batches(embedded.relations))
         self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
-        self.mask = SparseMask.of(self.batch, embedded.caption_image, "keep")
+        self.mask = SparseMask.of(self.batch, embedded.relations.caption_image, "keep")
         n, m = self.matrix.shape
         assert self.matrix.images is not None
         self.buffer = torch.empty(min(512, n), m, device=self.matrix.images.device)

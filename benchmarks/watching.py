@@ -38,7 +38,7 @@ def training_step(folder: Path) -> Callable[[], object]:
     task = prepare_task(resolve(recipe), folder, "cpu")
     state = new_state(task)
     state.model.train()
-    batch = next(epoch_batches(task.sampling, task.train.caption_image, 0, 0, 0))
+    batch = next(epoch_batches(task.sampling, task.train.relations.caption_image, 0, 0, 0))
     return lambda: train_step(task, state, task.objective_of(1), batch, folder)
 
 

@@ -127,6 +127,14 @@ CaptionImage = Annotated[
         rich_help_panel=SOURCE,
     ),
 ]
+SidesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sides",
+        help="What the two sides of a dump are called, as user/item; one name for one labelled set.",
+        rich_help_panel=SOURCE,
+    ),
+]
 TrustCode = Annotated[
     bool,
     typer.Option("--trust-code", help="Import Python files that a file names.", rich_help_panel=SOURCE),
@@ -173,6 +181,18 @@ def parse_batch_size(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 2:
         raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
     return int(text)
+
+
+def parse_dims(text: str | None) -> tuple[int | None, ...]:
+    """Read --dims: widths with commas, `full` as None; without it the full width alone."""
+    if text is None:
+        return (None,)
+    words = [word.strip() for word in text.split(",")]
+    if not all(word == "full" or (word.isdecimal() and int(word) >= 1) for word in words) or len(set(words)) < len(
+        words
+    ):
+        raise usage(f"--dims must be different widths with commas, as 64,128,full; got {text!r}")
+    return tuple(None if word == "full" else int(word) for word in words)
 
 
 def require_choice(value: str, choices: Sequence[str], option: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,7 +106,7 @@ def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embed
         "source": str(source),
         "origin": embedded.fingerprint,
         "split": embedded.split,
-        **asdict(sweep),
+        **sweep.record(),
         **plugins_entry(plugin_fingerprints((*sweep.objectives, *sweep.probes))),
     }
     return Frame.open(folder, command)

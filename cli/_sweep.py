@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lossscope.core.types import MinedNegatives
+
 from . import _processes
 from ._options import (
     OUTPUT,
+    SOURCE,
     AcceptOptions,
     CaptionImage,
     DataSpec,
@@ -23,12 +26,15 @@ from ._options import (
     Objectives,
     Quiet,
     Seed,
+    SidesOption,
     Sources,
     SplitName,
     TrustCode,
     Verbose,
     VocabularyFile,
+    complete_names,
     parse_batch_size,
+    parse_dims,
     usage,
 )
 from ._output import notice, print_results
@@ -38,6 +44,8 @@ from ._sources import load_source, objectives_for, open_frame
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lossscope.core.embedded import SplitEmbeddings
+    from lossscope.core.types import Progress
     from lossscope.engine.selection import Selection
 
 _ACROSS = 10  # statistics of one probe that stand side by side
@@ -56,11 +64,59 @@ class SweepArguments:
         "128"
     )
     sampling: Annotated[
-        Literal["pairs", "images"] | None,
-        typer.Option(help="What a batch is made of.", show_default="what objectives need", rich_help_panel=_BATCHES),
+        Literal["pairs", "images", "groups", "classes", "views"] | None,
+        typer.Option(
+            help="What a batch is made of: pairs; images, or groups of any two sides, with all their positives; P "
+            "classes x K items of a labelled set; both views of pairs, each a query.",
+            show_default="what objectives need",
+            rich_help_panel=_BATCHES,
+        ),
+    ] = None
+    negatives: Annotated[
+        MinedNegatives,
+        typer.Option(
+            help="Mined negatives are candidates of the whole batch, of their own query alone, or left out.",
+            rich_help_panel=_BATCHES,
+        ),
+    ] = "batch"
+    mined: Annotated[
+        int | None,
+        typer.Option(help="Mined negatives of a query.", min=1, show_default="all", rich_help_panel=_BATCHES),
+    ] = None
+    per_class: Annotated[
+        int | None,
+        typer.Option(
+            help="K items of a class in a batch of classes.", min=2, show_default="2 or 4", rich_help_panel=_BATCHES
+        ),
+    ] = None
+    mask: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Rule that leaves out negatives which are probably relevant: same-item, same-text, above:margin=0.1, "
+            "percent:share=0.95, gist; repeat for several.",
+            autocompletion=complete_names("masks"),
+            rich_help_panel=_BATCHES,
+        ),
+    ] = None
+    guide: Annotated[
+        Path | None,
+        typer.Option(help="Source of the same items whose similarities the rule gist reads.", rich_help_panel=_BATCHES),
+    ] = None
+    terms: Annotated[
+        str | None,
+        typer.Option(
+            help="Further candidates of each query of a softmax loss, with commas: q2q, d2q, d2d, p2p (query and "
+            "document, of its positive).",
+            rich_help_panel=_BATCHES,
+        ),
+    ] = None
+    dims: Annotated[
+        str | None,
+        typer.Option(help="First dimensions of embeddings, with commas, as 64,128,full.", rich_help_panel=SOURCE),
     ] = None
     captions: Annotated[
-        Literal["all", "first"], typer.Option(help="All, or the first of each image.", rich_help_panel=_BATCHES)
+        Literal["all", "first"],
+        typer.Option(help="All, or the first of each image.", rich_help_panel=_BATCHES),
     ] = "all"
     keep_last: Annotated[
         bool, typer.Option("--keep-last/--drop-last", help="The last, shorter batch.", rich_help_panel=_BATCHES)
@@ -70,7 +126,10 @@ class SweepArguments:
     ] = True
     same_image: Annotated[
         Literal["keep", "mask"],
-        typer.Option(help="Another caption of the image: a negative, or left out.", rich_help_panel=_BATCHES),
+        typer.Option(
+            help="Another caption of the image, another positive of the query: a negative, or left out.",
+            rich_help_panel=_BATCHES,
+        ),
     ] = "keep"
     precision: Annotated[
         Literal["float32", "bf16"],
@@ -92,6 +151,7 @@ class SweepArguments:
     no_cache: NoCache = False
     vocabulary: VocabularyFile = None
     caption_image: CaptionImage = None
+    sides: SidesOption = None
     encoder_option: EncoderOptions = None
     accept_option: AcceptOptions = None
     trust_code: TrustCode = False
@@ -107,13 +167,16 @@ class SweepArguments:
             "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self.batch_size),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
             "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
+            "negatives": self.negatives, "mined": self.mined, "per_class": self.per_class,
+            "masks": tuple(self.mask or ()), "terms": tuple((self.terms or "").split(",")) if self.terms else (),
+            "guide": None if self.guide is None else str(self.guide),
         }  # fmt: skip
 
     def request(self) -> dict[str, Any]:
         """Return the fields of a Request to a source."""
         return {
             "data": self.data, "split": self.split, "cache": not self.no_cache, "trust_code": self.trust_code,
-            "vocabulary": self.vocabulary, "caption_image": self.caption_image,
+            "vocabulary": self.vocabulary, "caption_image": self.caption_image, "sides": self.sides,
             "encoder": tuple(self.encoder_option or ()), "accepted_options": tuple(self.accept_option or ()),
         }  # fmt: skip
 
@@ -132,28 +195,49 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     shared = options.sweep_options(selection.required)
     if options.objective:  # refuse what cannot work before anything is encoded
         _ = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared).plan
-    results = []
+    results: list[Any] = []
+    dims = parse_dims(options.dims)
     with progress(options.quiet, options.verbose) as report:
         for place, source in enumerate(options.sources):
-            embedded = load_source(source, report, options.quiet, options.device, **options.request())
+            whole = load_source(source, report, options.quiet, options.device, **options.request())
             silent = options.quiet or not selection.needs_objective
-            specs = _objectives(options, embedded.objective, source, silent)
-            sweep, left_out = selection.fit(Sweep(objectives=specs, **shared), embedded)
-            for reason in left_out:
-                notice(f"Note: {reason}.", options.quiet)
-            if sweep.precision == "bf16" and not sweep.uses_tiles(embedded):
-                notice(
-                    "Note: --precision bf16 is for large batches, computed in tiles; these are computed in float32.",
-                    options.quiet,
-                )
-            folder = options.out
-            if folder is not None and len(options.sources) > 1:
-                folder = folder / f"{place:02d}-{source.stem}"
-            writes = _processes.writes_results()
-            frame = open_frame(folder, name, source, sweep, embedded) if writes else None
-            results.append(sweep.run(embedded, frame, report, process_group()))
+            specs = _objectives(options, whole.objective, source, silent)
+            guide = _load_guide(options, report)
+            for width in dims:
+                embedded = whole if width is None else whole.prefix(width)
+                sweep, left_out = selection.fit(Sweep(objectives=specs, **shared), embedded)
+                for reason in left_out:
+                    notice(f"Note: {reason}.", options.quiet)
+                if sweep.precision == "bf16" and not sweep.uses_tiles(embedded):
+                    notice(
+                        "Note: --precision bf16 is for large batches, computed in tiles; these are computed in "
+                        "float32.",
+                        options.quiet,
+                    )
+                folder = _frame_folder(options, place, source, width if len(dims) > 1 else None)
+                writes = _processes.writes_results()
+                frame = open_frame(folder, name, source, sweep, embedded) if writes else None
+                results.append(sweep.run(embedded, frame, report, process_group(), guide))
     summary = join(one.summary for one in results)
     return summary, pd.concat([one.batches for one in results], ignore_index=True)
+
+
+def _frame_folder(options: SweepArguments, place: int, source: Path, width: int | None) -> Path | None:
+    """Return the folder of one frame: that of --out, or one in it where there are several."""
+    folder = options.out
+    if folder is None:
+        return None
+    if len(options.sources) > 1:
+        folder = folder / f"{place:02d}-{source.stem}"
+    return folder if options.dims is None else folder / f"dims-{width or 'full'}"
+
+
+def _load_guide(options: SweepArguments, report: Progress | None) -> SplitEmbeddings | None:
+    """Return the embeddings of --guide, of the split that the sources are of; None without one."""
+    if options.guide is None:
+        return None
+    request = {name: value for name, value in options.request().items() if name not in ("encoder", "accepted_options")}
+    return load_source(options.guide, report, True, options.device, **request)
 
 
 def print_summary(options: SweepArguments, rows: pd.DataFrame, command: Mapping[str, Any]) -> None:

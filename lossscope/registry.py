@@ -33,6 +33,7 @@ KINDS = {
     "features": "datasets.features",
     "sources": "sources",
     "launchers": "studies.launchers",
+    "masks": "core.masks",
 }
 """Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
 KNOWN_AS = {

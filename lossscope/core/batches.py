@@ -1,4 +1,4 @@
-"""Which images and captions form a batch: a function of (seed, epoch) alone, so that any batch can be rebuilt."""
+"""Which items form a batch: a function of (seed, epoch) alone, so that any batch can be rebuilt."""
 
 from __future__ import annotations
 
@@ -11,105 +11,247 @@ import torch
 
 from lossscope.errors import InputError
 
-from .similarity import Mask, group_mask, pair_mask
-from .types import Rows, SameImage, SamplingMode
+from .class_batches import class_rounds, fill_batches
+from .relations import Relations, as_relations, equal_places
+from .shuffles import random_words, shuffle_rows
+from .sides import plural
+from .similarity import Mask, pair_mask
+from .types import MINED_NEGATIVES, MinedNegatives, Rows, SameImage, SamplingMode
 
-
-def shuffle_rows(n: int, seed: int, epoch: int) -> Rows:
-    """Return a permutation of 0..n-1 from the counter-based stream of (seed, epoch); the same on any machine."""
-    keys = np.random.Philox(key=np.array([seed & 0xFFFFFFFFFFFFFFFF, epoch], dtype=np.uint64)).random_raw(n)
-    return np.argsort(keys, kind="stable").astype(np.int64)
+_ONE_SET_MODES = ("classes", "views")
+_GROUPED_MODES = ("images", "groups")
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of the images and captions of one batch."""
+    """The rows of both sides of one batch: of images and captions, of queries and documents, of the items of one set.
 
-    images: Rows  # (b,)
-    captions: Rows  # (m,); in mode `pairs` caption i belongs to image i and m = b
+    In mode `views` both sides are the rows of a split whose two sides are put together (SplitEmbeddings.joined).
+    """
+
+    images: Rows  # (b,) of the first side
+    captions: Rows  # (m,) of the second; in mode `pairs` caption i belongs to image i, mined negatives follow
     mode: SamplingMode
+    negative_of: Rows | None = None  # (m - b,) place in `images` of the query that each mined negative belongs to
+    own_negatives: bool = False  # whether a query sees its own mined negatives only, beside the positives of the batch
 
-    def mask(self, caption_image: Rows, same_image: SameImage = "keep") -> Mask:
-        """Return the i2t mask of the batch.
+    @property
+    def is_one_set(self) -> bool:
+        """Whether both sides are the same items, so that there is one direction."""
+        return self.mode in _ONE_SET_MODES
+
+    def mask(self, related: Relations | Rows, same_image: SameImage = "keep") -> Mask:
+        """Return the mask of the first direction.
 
         Args:
-            caption_image: image row of every caption of the split.
-            same_image: what another caption of the same image is, see `pair_mask`; only for pairs.
+            related: positives of the split, or the image row of every caption.
+            same_image: what another positive of the same item is, `keep`: a negative, as in every published loader
+                (E7), or `mask`: not valid; where a query has one positive, as in pairs and views.
         """
-        if self.mode != "images":
+        if self.mode in ("pairs", "single") and self.negative_of is None and isinstance(related, np.ndarray):
             return pair_mask(torch.from_numpy(self.images), same_image)
-        return group_mask(torch.from_numpy(self.images), torch.from_numpy(caption_image[self.captions]))
+        relations = as_relations(related)
+        if self.mode in _GROUPED_MODES:
+            match = torch.from_numpy(relations.is_positive(self.images, self.captions))
+            return Mask(match, torch.ones_like(match))
+        if self.is_one_set:
+            return self._one_set_mask(relations, same_image)
+        match = torch.eye(len(self.images), len(self.captions), dtype=torch.bool)
+        valid = self._in_sight()
+        if same_image == "mask":
+            valid &= match | torch.from_numpy(~relations.is_positive(self.images, self.captions))
+        return Mask(match, valid)
+
+    def partners(self) -> Rows:
+        """Return the place (2b,) of the other view of each item, of mode `views`."""
+        half = len(self.images) // 2
+        return np.concatenate([np.arange(half, 2 * half), np.arange(half)])
+
+    def view_relations(self, relations: Relations) -> tuple[Rows, Rows]:
+        """Return the places of pairs of items of mode `views` that are known to be one thing, other than partners."""
+        half, n = len(self.images) // 2, relations.first
+        first, second = self.images[:half], self.images[half:] - n
+        rows, columns = relations.entries(first, second)
+        i, j = _equal_pairs(second)
+        pairs = [(rows, columns + half), (columns + half, rows), _equal_pairs(first), (i + half, j + half)]
+        every = np.unique(np.concatenate([np.stack(pair, 1) for pair in pairs]), axis=0)
+        other = every[every[:, 1] != self.partners()[every[:, 0]]]
+        return other[:, 0], other[:, 1]
+
+    def _in_sight(self) -> torch.Tensor:
+        """(b, m) bool: all candidates, or without the mined negatives of other queries."""
+        b, m = len(self.images), len(self.captions)
+        valid = torch.ones(b, m, dtype=torch.bool)
+        if self.own_negatives and self.negative_of is not None:
+            valid[:, b:] = torch.arange(b)[:, None] == torch.from_numpy(self.negative_of)[None, :]
+        return valid
+
+    def _one_set_mask(self, relations: Relations, same_image: SameImage) -> Mask:
+        """Every item is a query, and all but itself are its candidates."""
+        b = len(self.images)
+        valid = ~torch.eye(b, dtype=torch.bool)
+        if self.mode == "classes":
+            return Mask(torch.from_numpy(relations.is_positive(self.images, self.images)), valid)
+        match = torch.zeros(b, b, dtype=torch.bool)
+        match[torch.arange(b), torch.from_numpy(self.partners())] = True
+        if same_image == "mask":
+            valid[tuple(torch.from_numpy(place) for place in self.view_relations(relations))] = False
+        return Mask(match, valid)
 
 
 @dataclass(frozen=True)
 class Sampling:
     """How a split is cut into batches. Raises InputError for a batch size below 2.
 
-    Modes: `pairs` has one caption a row, all pairs shuffled once an epoch. `single` has each image once an epoch, with
-    one of its captions drawn anew, as the loaders of video models do. `images` has an image with all its captions.
+    Modes: `pairs` has one pair a row, all pairs shuffled once an epoch, and the mined negatives of its queries, where
+    there are any. `single` has each image once an epoch, with one of its captions drawn anew, as the loaders of video
+    models do. `images` has an image with all its captions; `groups` is its name for any two sides. `classes` has P
+    classes of one labelled set with `per_class` items each. `views` has pairs, both of whose items are queries.
     """
 
     mode: SamplingMode = "pairs"
-    batch_size: int | None = 128  # rows; of `images`: images; None: everything in one batch, in file order
+    batch_size: int | None = 128  # rows; of `images`: images; of `classes`: items; None: everything in one batch
     seed: int = 0
     shuffle: bool = True
     drop_last: bool = False  # leave out a last batch that is not full
     captions: Literal["all", "first"] = "all"  # all captions, or the first one of each image
     min_batch_size: int = 1  # leave out a last batch that is smaller; a single pair has no negative
+    negatives: MinedNegatives = "batch"  # what mined negatives are candidates of
+    mined: int | None = None  # mined negatives of a query that are taken, the first ones; None: all
+    per_class: int = 4  # items of a class in a batch of mode `classes`
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
             raise InputError(f"batch size must be at least 2 (a query needs a negative); got {self.batch_size}")
+        if self.negatives not in MINED_NEGATIVES:
+            raise InputError(f"negatives must be one of {', '.join(MINED_NEGATIVES)}; got {self.negatives!r}")
+        if self.mined is not None and self.mined < 1:
+            raise InputError(f"mined negatives of a query must be at least 1; got {self.mined}. Leave them out: none")
+        if self.mode == "classes":
+            self._require_classes()
 
-    def caption_rows(self, caption_image: Rows) -> Rows:
-        """Return the rows of the captions to sample from, in file order."""
+    def caption_rows(self, related: Relations | Rows) -> Rows:
+        """Return the pairs to sample from, in file order; of images and captions, the rows of captions."""
+        relations = as_relations(related)
         if self.captions == "all":
-            return np.arange(len(caption_image), dtype=np.int64)
-        return np.sort(np.unique(caption_image, return_index=True)[1]).astype(np.int64)
+            return np.arange(len(relations.positives), dtype=np.int64)
+        return np.sort(np.unique(relations.positives[:, 0], return_index=True)[1]).astype(np.int64)
 
-    def count(self, caption_image: Rows) -> int:
+    def count(self, related: Relations | Rows) -> int:
         """Return the number of batches of one epoch."""
-        n, size = self._number_of_items(caption_image), self._full_size(caption_image)
+        relations = self._fitting(related)
+        if self.mode == "classes" and self.batch_size is not None:
+            return sum(1 for _ in self._class_batches(relations, 0))
+        n, size = self._number_of_items(relations), self._full_size(relations)
         return n // size + int(not self.drop_last and n % size >= self.min_batch_size)
 
-    def batches(self, caption_image: Rows, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
-        """Yield batches `start`, `start` + 1, ... of an epoch."""
-        captions = self._draw_captions(caption_image, epoch)
-        n, size = self._number_of_items(caption_image), self._full_size(caption_image)
+    def batches(self, related: Relations | Rows, epoch: int = 0, start: int = 0) -> Iterator[Batch]:
+        """Yield batches `start`, `start` + 1, ... of an epoch.
+
+        Args:
+            related: positives of the split, or the image row of every caption.
+            epoch: from 0.
+            start: number of the first batch.
+
+        Raises:
+            InputError: classes of a split that has no labels, or pairs of one that has only labels.
+        """
+        relations = self._fitting(related)
+        if self.mode == "classes":
+            for number, rows in enumerate(self._class_batches(relations, epoch)):
+                if number >= start:
+                    yield Batch(rows, rows, "classes")
+            return
+        pairs = self._draw_pairs(relations, epoch)
+        n, size = self._number_of_items(relations), self._full_size(relations)
         shuffle = self.shuffle and self.batch_size is not None
         order = shuffle_rows(n, self.seed, epoch) if shuffle else np.arange(n, dtype=np.int64)
-        groups = _group_by_image(captions, caption_image) if self.mode == "images" else None
-        for index in range(start, self.count(caption_image)):
+        groups = _group_by_first(pairs, relations.positives) if self.mode in _GROUPED_MODES else None
+        for index in range(start, self.count(relations)):
             part = order[index * size : (index + 1) * size]
             if groups is None:
-                rows = captions[part]
-                yield Batch(caption_image[rows], rows, "pairs")
+                yield self._batch_of_pairs(relations, pairs[part])
             else:
-                images, members = groups
-                yield Batch(images[part], np.concatenate([members[i] for i in part]), "images")
+                first, members = groups
+                second = relations.positives[np.concatenate([members[i] for i in part]), 1]
+                yield Batch(first[part], second if relations.has_owners else _unique(second), self.mode)
 
-    def _draw_captions(self, caption_image: Rows, epoch: int) -> Rows:
-        """Return the captions of an epoch: all rows, or in mode `single` one drawn for each image."""
-        captions = self.caption_rows(caption_image)
+    def _batch_of_pairs(self, relations: Relations, pairs: Rows) -> Batch:
+        first, second = (relations.positives[pairs, side] for side in (0, 1))
+        if self.mode == "views":
+            both = np.concatenate([first, relations.first + second])
+            return Batch(both, both, "views")
+        if relations.negatives is None or self.negatives == "none":
+            return Batch(first, second, "pairs")
+        mined, owners = relations.mined(first, self.mined)
+        return Batch(first, np.concatenate([second, mined]), "pairs", owners, self.negatives == "own")
+
+    def _class_batches(self, relations: Relations, epoch: int) -> Iterator[Rows]:
+        """Yield the rows of each batch of mode `classes`."""
+        assert relations.labels is not None
+        if self.batch_size is None:
+            yield np.arange(relations.first, dtype=np.int64)
+            return
+        rounds = class_rounds(relations.labels, self.per_class, self.seed if self.shuffle else None, epoch)
+        yield from fill_batches(rounds, self.batch_size // self.per_class, self.drop_last)
+
+    def _fitting(self, related: Relations | Rows) -> Relations:
+        """Return the relations. Raises InputError where the mode is not for them."""
+        relations = as_relations(related)
+        if relations.one_set == (self.mode == "classes"):
+            return relations
+        name = plural(relations.sides.first)
+        if relations.one_set:
+            raise InputError(
+                f"--sampling must be classes for {name} of one labelled set, which have no pairs; got {self.mode}"
+            )
+        raise InputError(
+            f"--sampling classes is for one labelled set; got {relations.sides.text} pairs. Take pairs, groups or views"
+        )
+
+    def _require_classes(self) -> None:
+        if self.per_class < 2:
+            raise InputError(f"items of a class must be at least 2 (a query needs a positive); got {self.per_class}")
+        if self.batch_size is not None and (self.batch_size % self.per_class or self.batch_size <= self.per_class):
+            raise InputError(
+                f"batch size must be a multiple of --per-class {self.per_class}, 2 classes or more; "
+                f"got {self.batch_size}"
+            )
+
+    def _draw_pairs(self, relations: Relations, epoch: int) -> Rows:
+        """Return the pairs of an epoch: all, or in mode `single` one drawn for each item of the first side."""
+        pairs = self.caption_rows(relations)
         if self.mode != "single":
-            return captions
-        key = np.array([self.seed & 0xFFFFFFFFFFFFFFFF, (2 << 32) + epoch], dtype=np.uint64)
-        _, members = _group_by_image(captions, caption_image)
-        raw = np.random.Philox(key=key).random_raw(len(members)) >> np.uint64(1)
+            return pairs
+        _, members = _group_by_first(pairs, relations.positives)
+        raw = random_words(len(members), self.seed, (2 << 32) + epoch) >> np.uint64(1)
         drawn = [group[int(number) % len(group)] for group, number in zip(members, raw, strict=True)]
         return np.array(drawn, dtype=np.int64)
 
-    def _number_of_items(self, caption_image: Rows) -> int:
-        """Return what the batch size counts: captions of mode `pairs`, else images."""
-        rows = self.caption_rows(caption_image)
-        return len(rows) if self.mode == "pairs" else len(np.unique(caption_image[rows]))
+    def _number_of_items(self, relations: Relations) -> int:
+        """Return what the batch size counts: pairs of modes `pairs` and `views`, else items of the first side."""
+        if relations.one_set:
+            return relations.first
+        rows = self.caption_rows(relations)
+        return len(rows) if self.mode in ("pairs", "views") else len(np.unique(relations.positives[rows, 0]))
 
-    def _full_size(self, caption_image: Rows) -> int:
-        return max(self._number_of_items(caption_image), 1) if self.batch_size is None else self.batch_size
+    def _full_size(self, relations: Relations) -> int:
+        return max(self._number_of_items(relations), 1) if self.batch_size is None else self.batch_size
 
 
-def _group_by_image(captions: Rows, caption_image: Rows) -> tuple[Rows, list[Rows]]:
-    """Return the images that have captions, in row order, and the caption rows of each."""
-    order = captions[np.argsort(caption_image[captions], kind="stable")]
-    images, starts = np.unique(caption_image[order], return_index=True)
-    return images.astype(np.int64), np.split(order, starts[1:])
+def _group_by_first(pairs: Rows, positives: Rows) -> tuple[Rows, list[Rows]]:
+    """Return the items of the first side that have pairs, in row order, and the pairs of each."""
+    order = pairs[np.argsort(positives[pairs, 0], kind="stable")]
+    first, starts = np.unique(positives[order, 0], return_index=True)
+    return first.astype(np.int64), np.split(order, starts[1:])
+
+
+def _unique(rows: Rows) -> Rows:
+    """Return each row once, in the order of first appearance."""
+    return rows[np.sort(np.unique(rows, return_index=True)[1])]
+
+
+def _equal_pairs(rows: Rows) -> tuple[Rows, Rows]:
+    """Return the places (i, j), i ≠ j, of equal rows."""
+    i, j = equal_places(rows, rows)
+    return i[i != j], j[i != j]

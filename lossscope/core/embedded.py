@@ -1,9 +1,9 @@
-"""One split as a frozen model sees it: its embeddings or similarities, and which caption describes which image."""
+"""One split as a frozen model sees it: its embeddings or similarities, and which items are positives of which."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,8 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from .pair import Pair
+from .relations import Relations
+from .sides import Sides, plural
 from .types import Rows
 
 _BLOCK = 65536  # rows that are checked at a time
@@ -20,17 +22,19 @@ _BLOCK = 65536  # rows that are checked at a time
 
 @dataclass(frozen=True)
 class SplitEmbeddings:
-    """One split as a frozen model sees it: N images, M captions, and the similarities between them.
+    """One split as a frozen model sees it: N items of the first side, M of the second, and their similarities.
 
-    Similarities come from the products of `images` and `captions`, or from `similarity`, or from `pair_scorer`.
-    Raises InputError for fewer than 2 images or captions, and where `caption_image` is out of range.
+    Sides are images and captions, or any others that `relations` names: queries and documents, two views. One set has
+    the same items on both sides. Similarities come from the products of `images` and `captions`, or from `similarity`,
+    or from `pair_scorer`. Of images and captions `caption_image` is given, else `relations`.
+    Raises InputError for fewer than 2 items of a side, and where `caption_image` is out of range.
     """
 
     name: str  # its name in tables
     images: Tensor | None  # (N, d), rows whose products with `captions` are S; None where no embeddings are known
     captions: Tensor | None  # (M, d)
     similarity: Tensor | None  # (N, M), where only similarities are known
-    caption_image: Rows  # (M,) row of the image that each caption describes
+    caption_image: Rows | None  # (M,) row of the image that each caption describes; None: `relations` say it
     image_ids: list[str]  # N
     caption_ids: list[str]  # M
     fingerprint: str  # hex, of the files that the numbers come from
@@ -47,21 +51,47 @@ class SplitEmbeddings:
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe
     floors_median_rank: bool = True  # whether its authors round the median rank down
+    # positives and mined negatives; of images and captions they follow from caption_image
+    relations: Relations = field(default=None)  # type: ignore[assignment]
+    is_joined: bool = False  # whether both sides are the items of two sides, see `joined`
 
     def __repr__(self) -> str:
         """Show the name, the size and the training objective in one line."""
         objective = f", trained with {self.objective}" if self.objective else ""
-        return f"<{self.name}: {len(self.image_ids)} images, {len(self.caption_image)} captions{objective}>"
+        return f"<{self.name}: {self._size}{objective}>"
 
     def __post_init__(self) -> None:
-        if len(self.caption_image) < 2 or len(self.image_ids) < 2:
-            got = f"{len(self.image_ids)} images and {len(self.caption_image)} captions"
+        if self.caption_image is not None:
+            self._take_caption_image(self.caption_image)
+        if self.relations is None:
+            raise InputError(f"{self.name} must have caption_image or relations; got neither")
+        if self.relations.first < 2 or self.relations.second < 2:
+            sides = self.sides
+            needed = " and ".join(f"2 {plural(side)}" for side in (sides.first, sides.second) if side is not None)
+            raise InputError(f"{self.name} must have at least {needed}; got {self._size}")
+
+    def _take_caption_image(self, caption_image: Rows) -> None:
+        """Derive the relations of images and captions."""
+        images = len(self.image_ids)
+        if len(caption_image) < 2 or images < 2:
+            got = f"{images} images and {len(caption_image)} captions"
             raise InputError(f"{self.name} must have at least 2 images and 2 captions; got {got}")
-        low, high = int(self.caption_image.min()), int(self.caption_image.max())
-        if low < 0 or high >= len(self.image_ids):
-            raise InputError(
-                f"caption_image of {self.name} must be rows 0..{len(self.image_ids) - 1}; got {low}..{high}"
-            )
+        low, high = int(caption_image.min()), int(caption_image.max())
+        if low < 0 or high >= images:
+            raise InputError(f"caption_image of {self.name} must be rows 0..{images - 1}; got {low}..{high}")
+        object.__setattr__(self, "relations", Relations.of_captions(caption_image, images))
+
+    @property
+    def sides(self) -> Sides:
+        """What its two sides are called."""
+        return self.relations.sides
+
+    @property
+    def _size(self) -> str:
+        """`10 images and 50 captions`; `60 items` of one set."""
+        first, second = self.sides.first, self.sides.second
+        items = f"{len(self.image_ids)} {plural(first)}"
+        return items if second is None else f"{items}, {len(self.caption_ids)} {plural(second)}"
 
     def similarities(self, image_rows: Rows, caption_rows: Rows) -> Pair[Tensor]:
         """Return S of some images (b,) and captions (m,) with queries as rows: i2t (b, m) and t2i (m, b).
@@ -92,6 +122,40 @@ class SplitEmbeddings:
     def input_keys(self) -> Pair[Rows | None]:
         """Numbers of the images (N,) and of the captions (M,), equal for equal inputs; None where they are unknown."""
         return self.read_input_keys() if self.read_input_keys is not None else Pair(None, None)
+
+    def prefix(self, width: int) -> SplitEmbeddings:
+        """Return the split with the first dimensions of its embeddings, of unit length again (Matryoshka).
+
+        Raises InputError where there are no embeddings, or narrower ones.
+        """
+        if self.images is None or self.captions is None:
+            raise InputError(f"--dims needs embeddings; {self.name} has similarities only")
+        if not 1 <= width <= self.images.shape[1]:
+            raise InputError(f"--dims must be at most the width of {self.name}, {self.images.shape[1]}; got {width}")
+        first, _ = unit_rows(self.images[:, :width].contiguous(), f"the first {width} dimensions of {self.name}", 0.0)
+        second = first
+        if self.captions is not self.images:
+            second, _ = unit_rows(self.captions[:, :width].contiguous(), f"the first {width} dimensions", 0.0)
+        return replace(
+            self, name=f"{self.name} dims={width}", images=first, captions=second, layer_gradients=None,
+            fingerprint=f"{self.fingerprint}-{width}",
+        )  # fmt: skip
+
+    @cached_property
+    def joined(self) -> SplitEmbeddings:
+        """The items of both sides as one set, those of the second side behind: what batches of views are taken from.
+
+        Raises InputError where no embeddings are known.
+        """
+        if self.images is None or self.captions is None:
+            raise InputError(
+                f"--sampling views needs embeddings, as both views are queries; {self.name} has similarities only"
+            )
+        vectors, ids = torch.cat([self.images, self.captions]), [*self.image_ids, *self.caption_ids]
+        return replace(
+            self, images=vectors, captions=vectors, image_ids=ids, caption_ids=ids, caption_image=None,
+            relations=self.relations, read_input_keys=None, layer_gradients=None, is_joined=True,
+        )  # fmt: skip
 
     def to(self, device: torch.device) -> SplitEmbeddings:
         """Return a copy whose tensors are on `device`."""

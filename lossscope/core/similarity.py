@@ -15,6 +15,9 @@ from lossscope.errors import InputError
 from .pair import Pair
 from .types import Direction, SameImage
 
+REPEATS = "repeats"
+"""Name in `Mask.info` of how often the positive of each query (q,) stands in its denominator beside the first time."""
+
 
 @dataclass(frozen=True)
 class Mask:

@@ -18,16 +18,22 @@ OnStep = Callable[[int, int], None]  # (done, total), of work that the caller ha
 
 ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]  # of one image, video or feature; or several by name
 
-Direction = Literal["i2t", "t2i"]  # queries are images, or captions
+# queries are the first side, such as images, or the second; `sides.Sides.label` has the names that users see
+Direction = Literal["i2t", "t2i"]
 CountedDirection = Literal["i2t", "t2i", "both"]  # `both`: one gradient includes both directions
 Convention = Literal["corrected", "released", "text"]  # ways of counting
 # what weights are counted in: the scale of each objective's paper, shares of its saturated weight, or dL/ds itself
 WeightUnit = Literal["paper", "relative", "cosine"]
-SamplingMode = Literal["pairs", "images", "single"]  # how a split is cut into batches, see batches.Sampling
-SameImage = Literal["keep", "mask"]  # another caption of the same image is a negative, or not valid
+# how a split is cut into batches, see batches.Sampling
+SamplingMode = Literal["pairs", "images", "single", "groups", "classes", "views"]
+TrainingMode = Literal["pairs", "images", "single", "groups"]  # those of them that training takes
+SameImage = Literal["keep", "mask"]  # another positive of the same item is a negative, or not valid
+MinedNegatives = Literal["batch", "own", "none"]  # of all queries, of the query alone, or left out
 Reduction = Literal["sum", "mean", "pairs", "cells"]  # how the losses of queries are reduced to one number
 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")
 CONVENTIONS: tuple[Convention, ...] = ("corrected", "released", "text")
 WEIGHT_UNITS: tuple[WeightUnit, ...] = ("paper", "relative", "cosine")
+SAMPLING_MODES: tuple[SamplingMode, ...] = ("pairs", "images", "single", "groups", "classes", "views")
+MINED_NEGATIVES: tuple[MinedNegatives, ...] = ("batch", "own", "none")
 REDUCTIONS: tuple[Reduction, ...] = ("sum", "mean", "pairs", "cells")

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.relations import Relations
 from lossscope.core.types import ItemShape as ItemShape
 from lossscope.core.types import Rows as Rows
 from lossscope.errors import InputError
@@ -30,6 +31,30 @@ class Images(Protocol):
         float32; or several arrays by name."""
 
 
+@dataclass(frozen=True)
+class Texts:
+    """Texts as the first side of a split: queries, questions, titles. An encoder's tokeniser makes them items.
+
+    They have no shape and cannot be taken before; `TokenisedTexts` of a model can.
+    """
+
+    texts: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def shape(self) -> ItemShape:
+        """(): texts of any length."""
+        return ()
+
+    def take(self, rows: Rows) -> Items:
+        """Raise InputError: a model of pictures or features was given texts."""
+        raise InputError(
+            "items must be pictures or features for this; these are texts. Take an encoder of two texts (biencoder)"
+        )
+
+
 class CaptionVectors(Protocol):
     """Vectors of the words of each caption, by row of the caption."""
 
@@ -45,12 +70,16 @@ class CaptionVectors(Protocol):
 
 @dataclass(frozen=True)
 class Split:
-    """One split: N images and M captions. Raises InputError when the columns have different lengths."""
+    """One split: N items of the first side, such as images, and M texts of the second, such as captions.
+
+    Of images and captions `caption_image` is given; of any other two sides it is None, and `relations` is given.
+    Raises InputError when the columns have different lengths.
+    """
 
     name: str
-    images: Images  # N items
+    images: Images  # N items; `Texts` where the first side is texts
     captions: list[str]  # M texts
-    caption_image: Rows  # (M,) row of the image that each caption describes
+    caption_image: Rows | None  # (M,) row of the image that each caption describes
     image_ids: list[str]  # N unique texts
     caption_ids: list[str]  # M unique texts
     fingerprint: str  # hex, of the content
@@ -59,17 +88,30 @@ class Split:
     # vectors of the words of M captions, where the data set has those
     words: CaptionVectors | None = field(default=None, kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)  # what the user should know of how it was read
+    # positives and mined negatives; of images and captions they follow from caption_image
+    relations: Relations = field(default=None, kw_only=True)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         images, captions = len(self.images), len(self.captions)
+        self._require_columns(images, captions)
+        if self.caption_image is not None:
+            object.__setattr__(self, "relations", Relations.of_captions(self.caption_image, images))
+        if (self.relations.first, self.relations.second) != (images, captions):
+            got = f"{self.relations.first} x {self.relations.second}"
+            raise InputError(f"relations of {self.name!r} must be of {images} x {captions} items; got {got}")
+
+    def _require_columns(self, images: int, captions: int) -> None:
         if len(self.image_ids) != images:
             raise InputError(f"split {self.name!r} must have one id per image; got {len(self.image_ids)} for {images}")
-        if (len(self.caption_image), len(self.caption_ids)) != (captions, captions):
-            got = f"{len(self.caption_ids)} ids and {len(self.caption_image)} image rows for {captions} captions"
+        owners = self.caption_image
+        given: Any = self.relations
+        if given is None and owners is None:
+            raise InputError(f"split {self.name!r} must have caption_image or relations; got neither")
+        rows = captions if owners is None else len(owners)
+        if (rows, len(self.caption_ids)) != (captions, captions):
+            got = f"{len(self.caption_ids)} ids and {rows} image rows for {captions} captions"
             raise InputError(f"split {self.name!r} must have one id and one image row per caption; got {got}")
-        if len(self.caption_image) and not (
-            int(self.caption_image.min()) >= 0 and int(self.caption_image.max()) < len(self.images)
-        ):
+        if owners is not None and len(owners) and not (int(owners.min()) >= 0 and int(owners.max()) < images):
             raise InputError(f"caption_image of {self.name!r} must be in 0..{len(self.images) - 1}")
         for what, column in (("tokens", self.tokens), ("words", self.words)):
             if column is not None and len(column) != captions:

@@ -15,16 +15,19 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import Progress
+from lossscope.core.sides import ONE_SET
+from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.units import resolve_unit
 from lossscope.probes.base import Probe
+from lossscope.probes.views.view import DenseRows
 from lossscope.registry import short_spec, spec_of
 from lossscope.spec import Spec
 
 from . import large_batches, small_batches
+from .false_negatives import hide_by_rules
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
 from .run_probes import (
@@ -36,6 +39,7 @@ from .run_probes import (
     plan_probes,
     run_probes,
 )
+from .terms import rows_with_terms
 
 # the place of the first batch of some rows of S, and what every probe computed from them
 _Results = list[tuple[int, list[ProbeResult]]]
@@ -50,6 +54,7 @@ class BatchRunner:
     embedded: SplitEmbeddings
     processes: ProcessGroup  # those that share the batches
     progress: Progress | None
+    guide: SplitEmbeddings | None = None  # the same items under another model, which a rule for negatives compares
 
     def run(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return rows of batches and rows of single queries; every process has all of them.
@@ -77,7 +82,7 @@ class BatchRunner:
 
     def uses_tiles(self) -> bool:
         """Return whether anything about the first batch is computed from tiles."""
-        first = next(self.batching.sampling.batches(self.embedded.caption_image), None)
+        first = next(self.batching.sampling.batches(self.embedded.relations), None)
         tiled = any(large_batches.needs_one_pass(*pair) for pair in self.probe_plan)
         return first is not None and tiled and self._is_large(first)
 
@@ -106,7 +111,8 @@ class BatchRunner:
 
     def _stack_entries(self) -> int:
         """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
-        return 0 if "gradients" in self._reads or self._needs_embeddings else small_batches.STACK_ENTRIES
+        alone = "gradients" in self._reads or self._needs_embeddings or bool(self.plan.options.terms)
+        return 0 if alone else small_batches.STACK_ENTRIES
 
     def _run_small(self, stack: Sequence[Batch], index: int, buffers: Buffers) -> _Results:
         """Both directions of a stack; batch by batch where the stack does not fit into memory."""
@@ -122,11 +128,31 @@ class BatchRunner:
         """Every probe on each direction of a stack."""
         reads = self._reads
         embeddings = "embeddings" in reads or self._needs_embeddings
-        directions = small_batches.rows_of_stack(
-            self.embedded, stack, self.plan.options.same_image, embeddings, "keys" in reads, buffers,
-            "gradients" in reads,
-        )  # fmt: skip
+        keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
+        directions = self._rows(self.embedded, stack, embeddings, keys, buffers, "gradients" in reads)
+        if self.plan.masks:
+            directions = self._hide_negatives(directions, stack)
         return [list(run_probes(rows, plan_of_direction(self.probe_plan, rows.shape.direction))) for rows in directions]
+
+    def _rows(
+        self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,
+        gradients: bool,
+    ) -> tuple[DenseRows, ...]:  # fmt: skip
+        options = self.plan.options
+        if options.terms:
+            return (rows_with_terms(embedded, stack[0], options.terms, options.same_image),)
+        return small_batches.rows_of_stack(embedded, stack, options.same_image, embeddings, keys, buffers, gradients)
+
+    def _hide_negatives(self, directions: tuple[DenseRows, ...], stack: Sequence[Batch]) -> tuple[DenseRows, ...]:
+        """Leave out the negatives that the plan's rules hide, in each direction."""
+        guides: tuple[DenseRows | None, ...] = (None,) * len(directions)
+        if any(rule.needs == "guide" for rule in self.plan.masks):
+            if self.guide is None:
+                raise InputError("--mask gist needs a guide: the embeddings of the same items, --guide SOURCE")
+            guides = self._rows(self.guide, stack, False, False, Buffers(), False)
+        return tuple(
+            hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
+        )
 
     def _run_large(self, batch: Batch, index: int) -> _Results:
         """Every probe on each direction of a batch, by all processes together."""
@@ -144,15 +170,16 @@ class BatchRunner:
         engine, embedded = self.plan.options.engine, self.embedded
         entries = len(batch.images) * len(batch.captions)
         dense = [pair for pair in self.probe_plan if large_batches.needs_whole_matrix(*pair)]
+        whole = self.plan.needs_matrix
         if engine == "dense" or (engine == "auto" and entries <= large_batches.LARGE_ENTRIES):
             return False
-        if not dense and embedded.pair_scorer is None:
+        if not dense and not whole and embedded.pair_scorer is None:
             return True
         device = torch.device("cpu") if embedded.images is None else embedded.images.device
         needed = 4 * large_batches.COPIES * entries
         if engine == "auto" and needed <= memory.free_bytes(device) / 2:
             return False
-        name = embedded.name if embedded.pair_scorer else spec_of(dense[0][0] or dense[0][1])
+        name = embedded.name if embedded.pair_scorer or not dense else spec_of(dense[0][0] or dense[0][1])
         raise InputError(
             f"batches of {name} must fit into memory, as it needs them whole; one of {len(batch.images)} x "
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
@@ -177,14 +204,20 @@ class BatchRunner:
         values = {k: v.float().cpu().numpy() for k, v in result.columns().items() if v.ndim == 1}
         return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **values})
 
+    def _direction(self, direction: CountedDirection) -> str:
+        """What the direction is called of the source's sides; two views are one set."""
+        if self.batching.sampling.mode == "views" and direction != "both":
+            return ONE_SET
+        return self.embedded.sides.label(direction)
+
     def _key(self, result: ProbeResult) -> dict[str, Any]:
         objective, unit = result.objective, getattr(result.probe, "unit", None)
         return {
             "source": self.embedded.name,
-            "sampling": self.batching.sampling.mode,
+            "sampling": self.plan.sampling_label(self.batching),
             "seed": self.plan.options.seed,
             "objective": self._specs[objective],
-            "direction": result.direction,
+            "direction": self._direction(result.direction),
             "probe": self._labels[result.probe],
             "convention": getattr(result.probe, "convention", None),
             "eps": getattr(result.probe, "eps", float("nan")),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 
 from lossscope.core import memory
@@ -41,13 +42,16 @@ class LargeBatchRunner:
     precision: Literal["float32", "bf16"] = "float32"  # of tiles; panels are always float32
 
     def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
-        """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them."""
-        matrix = TiledMatrix(embedded, batch.images, batch.captions)
-        mask = SparseMask.of(batch, embedded.caption_image, self.same_image)
+        """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them.
+
+        Of one set there is one direction.
+        """
+        matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
+        mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shapes = _shapes(batch)
         by_tiles = [pair for pair in self.plan if needs_one_pass(*pair)]
         tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles else None
-        for transposed, shape in enumerate(shapes):
+        for transposed, shape in enumerate([shapes.i2t] if batch.is_one_set else shapes):
             plan = plan_of_direction(self.plan, shape.direction)
             of_tiles = [pair for pair in plan if pair in by_tiles]
             by_panels = [pair for pair in plan if pair not in by_tiles]
@@ -158,7 +162,7 @@ def _panel(
         queries: those of the panel.
         transposed: whether the direction is t2i.
         embeddings: include the embeddings, if the split has them.
-        keys: include the input keys and image rows.
+        keys: include the input keys and the known positives.
     """
     every = slice(0, shape.candidates)
     S = matrix.block(every, queries).T.contiguous() if transposed else matrix.block(queries, every)
@@ -174,18 +178,20 @@ def _panel(
 
 
 def _with_keys(panel: DenseRows, matrix: TiledMatrix, queries: slice, transposed: bool) -> DenseRows:
-    """Return a panel with the image row and the input key of every item."""
+    """Return a panel with the known positives and the input key of every item."""
     embedded, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
-    image_rows = rows[0], embedded.caption_image[rows[1]]
     keys = [
         None if key is None else torch.from_numpy(key[own]) for key, own in zip(embedded.input_keys, rows, strict=True)
     ]
     q, c = (1, 0) if transposed else (0, 1)
     query_keys, candidate_keys = keys[q], keys[c]
+    if transposed:
+        related = embedded.relations.is_positive(rows[0], rows[1][queries]).T
+    else:
+        related = embedded.relations.is_positive(rows[0][queries], rows[1])
     return replace(
         panel,
-        query_image_rows=torch.from_numpy(image_rows[q])[queries],
-        candidate_image_rows=torch.from_numpy(image_rows[c])[None],
+        related=None if embedded.is_joined else torch.from_numpy(np.ascontiguousarray(related)),
         query_keys=None if query_keys is None else query_keys[queries],
         candidate_keys=None if candidate_keys is None else candidate_keys[None],
     )

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import SameImage, SamplingMode
+from lossscope.core.masks.base import NegativeMask
+from lossscope.core.relations import Relations
+from lossscope.core.types import MinedNegatives, SameImage, SamplingMode
 from lossscope.errors import InputError
 from lossscope.io.frames import reported_statistics
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.probes.base import Probe
-from lossscope.registry import build, spec_of
+from lossscope.registry import build, short_spec, spec_of
 
+from .terms import require_terms
 from .tiled.bfloat16 import require_comparisons
+
+_ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one positive, and for others
 
 # entries of S after which a part is written at the latest: for batches of pairs whose counts follow from sums and cheap
 # probes, for any others, and for sources that run a model on every batch
@@ -42,6 +47,20 @@ class SweepOptions:
     part: int = 512  # batches after which a part is written at the latest
     engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
     precision: Literal["float32", "bf16"] = "float32"  # of tiles; what bf16 leaves undecided is computed again exactly
+    negatives: MinedNegatives = "batch"  # what mined negatives are candidates of
+    mined: int | None = None  # mined negatives of a query that are taken, the first ones; None: all
+    per_class: int | None = None  # items of a class in batches of classes; None: 2, or 4 where positives may be many
+    masks: tuple[str, ...] = ()  # specs of the rules by which negatives are left out
+    terms: tuple[str, ...] = ()  # further candidates of a query: `q2q`, `d2q`, `d2d`, `p2p`, see engine.terms
+    guide: str | None = None  # what the guide of the rules is, for the record
+
+    def record(self) -> dict[str, Any]:
+        """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
+        neutral = {field.name: field.default for field in fields(SweepOptions) if field.name in _LATER}
+        return {k: v for k, v in asdict(self).items() if k not in neutral or v != neutral[k]}
+
+
+_LATER = frozenset({"negatives", "mined", "per_class", "masks", "terms", "guide"})  # options that older frames lack
 
 
 @dataclass(frozen=True)
@@ -59,10 +78,20 @@ class SweepPlan:
     options: SweepOptions
     probes: tuple[Probe, ...]
     objectives: tuple[Objective, ...]
+    masks: tuple[NegativeMask, ...]
+    relations: Relations | None = None  # of the source, where it is known: they say what a batch is made of
     batchings: tuple[Batching, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        require_terms(self.options.terms, self.objectives, self.probes)
         object.__setattr__(self, "batchings", self._batchings())
+
+    def for_relations(self, relations: Relations) -> SweepPlan:
+        """Return the plan for a source: one labelled set has batches of classes.
+
+        Raises InputError for options that do not fit the source.
+        """
+        return replace(self, relations=relations)
 
     @classmethod
     def of(cls, options: SweepOptions) -> SweepPlan:
@@ -71,23 +100,42 @@ class SweepPlan:
         Raises SpecError for a spec that is none, InputError for an objective that does not fit the options.
         """
         probes = tuple(build("probes", spec) for spec in options.probes)
-        return cls(options, probes, tuple(as_objective(one) for one in options.objectives))
+        masks = tuple(build("masks", spec) for spec in options.masks)
+        return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
 
     def with_probes(self, probes: tuple[Probe, ...]) -> SweepPlan:
         """Return the plan of the same objectives under other probes."""
         options = replace(self.options, probes=tuple(spec_of(probe) for probe in probes))
-        return SweepPlan(options, probes, self.objectives)
+        return replace(self, options=options, probes=probes)
 
     def with_batches_of_two(self) -> SweepPlan:
         """Return the same plan for batches of two pairs or images, in file order: enough to see a probe work."""
-        options = replace(self.options, batch_size=2, shuffle=False, drop_last=False, per_query=False)
-        return SweepPlan(options, self.probes, self.objectives)
+        size = 2 * (self.options.per_class or _MANY) if self.relations and self.relations.one_set else 2
+        options = replace(self.options, batch_size=size, shuffle=False, drop_last=False, per_query=False, masks=())
+        return replace(self, options=options, masks=())
 
     def parts(self, batching: Batching, embedded: SplitEmbeddings) -> dict[str, tuple[int, int]]:
         """Return the key of every part of a frame -> its first batch and its number of batches."""
-        total, size = batching.sampling.count(embedded.caption_image), self._part_size(batching, embedded)
+        total, size = batching.sampling.count(embedded.relations), self._part_size(batching, embedded)
         sizes = [(start, min(size, total - start)) for start in range(0, total, size)]
-        return {f"{batching.sampling.mode}-{start}-{number}": (start, number) for start, number in sizes}
+        one = batching.sampling
+        mode = f"classes{one.per_class}" if one.mode == "classes" else one.mode
+        return {f"{mode}-{start}-{number}": (start, number) for start, number in sizes}
+
+    def sampling_label(self, batching: Batching) -> str:
+        """Return what rows say of how batches are made: the mode, and every choice that is not the usual one."""
+        one, mode = self.options, batching.sampling.mode
+        label = f"{mode} of {batching.sampling.per_class}" if mode == "classes" else mode
+        if self.relations is not None and self.relations.negatives is not None:
+            label += {"batch": "", "own": ", own negatives", "none": ", no mined negatives"}[one.negatives]
+            label += "" if one.mined is None else f", {one.mined} mined"
+        label += f", terms {'+'.join(one.terms)}" if one.terms else ""
+        return label + (f", mask {'+'.join(short_spec(rule) for rule in self.masks)}" if self.masks else "")
+
+    @property
+    def needs_matrix(self) -> bool:
+        """Whether batches are computed whole, as rules and further candidates need it."""
+        return bool(self.masks or self.options.terms) or self.options.negatives == "own"
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -122,34 +170,51 @@ class SweepPlan:
         """One per way of batching that the objectives need. Raises InputError for an objective that cannot take one."""
         if self.options.precision == "bf16":
             require_comparisons(self.objectives)
-        by_mode: dict[SamplingMode, list[Objective]] = {}
+        by_mode: dict[tuple[SamplingMode, int], list[Objective]] = {}
         needs_objective = any(probe.needs_objective for probe in self.probes)
         for objective in self.objectives:
-            natural: SamplingMode = "images" if objective.positives == "many" else "pairs"
-            mode = self.options.sampling or natural
-            objectives = by_mode.setdefault(mode, [])
+            mode = self.options.sampling or self._natural_mode(objective)
+            own = _MANY if objective.positives == "many" else _ONE
+            per_class = self.options.per_class or own if mode == "classes" else _MANY
+            objectives = by_mode.setdefault((mode, per_class), [])
             if not needs_objective:  # objectives only say how batches are made, where no option does
                 continue
-            if mode == "images" and objective.positives == "one":
+            if mode in ("images", "groups") and objective.positives == "one":
                 raise InputError(
-                    f"--sampling images gives each query several positives, which {spec_of(objective)} does not take; "
+                    f"--sampling {mode} gives each query several positives, which {spec_of(objective)} does not take; "
                     "use --sampling pairs, or leave it out"
                 )
             for probe in self.probes:
                 probe.check(objective)
             objectives.append(objective)
-        return tuple(Batching(self._sampling_of(mode), tuple(own)) for mode, own in by_mode.items())
+        return tuple(Batching(self._sampling_of(*key), tuple(own)) for key, own in by_mode.items())
 
-    def _sampling_of(self, mode: SamplingMode) -> Sampling:
+    def _natural_mode(self, objective: Objective) -> SamplingMode:
+        """Return how batches are made where no option says it."""
+        if self.relations is not None and self.relations.one_set:
+            return "classes"
+        if objective.positives == "one":
+            return "pairs"
+        return "images" if self.relations is None or self.relations.sides.is_image_text else "groups"
+
+    def _sampling_of(self, mode: SamplingMode, per_class: int) -> Sampling:
         one = self.options
-        return Sampling(mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions)  # type: ignore[arg-type]
+        return Sampling(
+            mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions,  # type: ignore[arg-type]
+            negatives=one.negatives, mined=one.mined, per_class=per_class,
+        )  # fmt: skip
 
     def _part_size(self, batching: Batching, embedded: SplitEmbeddings) -> int:
         """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
         if self.options.batch_size is None:
             return 1
         from_sums = all(objective.counting_rule is not None for objective in self.objectives)
-        cheap = batching.sampling.mode != "images" and from_sums and all(probe.cheap for probe in self.probes)
+        cheap = (
+            batching.sampling.mode not in ("images", "groups")
+            and not self.needs_matrix
+            and from_sums
+            and all(probe.cheap for probe in self.probes)
+        )
         slow = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.probes)
         entries = _SLOW_ENTRIES if slow else _CHEAP_ENTRIES if cheap else _ENTRIES
         return max(min(self.options.part, entries // self.options.batch_size**2), 1)

@@ -75,7 +75,7 @@ def hardest_negative_counts(
     i2t = direction == "i2t"
     ids = embedded.caption_ids if i2t else embedded.image_ids
     count = np.zeros(len(ids), dtype=np.int64)
-    for batch in Sampling("pairs", batch_size, seed).batches(embedded.caption_image):
+    for batch in Sampling("pairs", batch_size, seed).batches(embedded.relations):
         both = embedded.similarities(batch.images, batch.captions)
         S = (both.i2t if i2t else both.t2i).clone().nan_to_num(-math.inf).fill_diagonal_(-math.inf)
         hardest = S.max(1)

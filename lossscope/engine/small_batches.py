@@ -13,6 +13,7 @@ from torch import Tensor
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
+from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask, drop_unscored, pair_mask
 from lossscope.core.types import Rows, SameImage
 from lossscope.objectives.counting.buffers import Buffers
@@ -43,47 +44,58 @@ def rows_of_stack(
     keys: bool = False,
     buffers: Buffers | None = None,
     gradients: bool = False,
-) -> Pair[DenseRows]:
-    """Return the rows of S of both directions of a stack.
+) -> tuple[DenseRows, ...]:
+    """Return the rows of S of both directions of a stack; of one set there is one direction.
 
     Args:
         embedded: the split.
         stack: batches of one shape.
-        same_image: what another caption of the same image is, see `pair_mask`.
+        same_image: what another positive of the same item is, see `Batch.mask`.
         embeddings: include the embeddings, if the split has them.
-        keys: include the input keys and image rows of queries and candidates.
+        keys: include the input keys of queries and candidates, and which are known to be positives.
         buffers: memory that the next stack reuses.
         gradients: include the gradients of layers, if the split has a model; only for a stack of one batch.
     """
+    relations = embedded.relations
+    embedded = embedded.joined if stack[0].mode == "views" else embedded
     images, captions = (np.stack([getattr(b, name) for b in stack]) for name in ("images", "captions"))
     v = t = None
     if embedded.images is not None and embedded.captions is not None:
         sources = embedded.images, embedded.captions
         S, v, t = _multiply(*sources, images, captions, buffers or Buffers(), len(stack) if embeddings else None)
         both = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
-        masks = _masks(stack, embedded.caption_image, same_image, S.device)
+        masks = _masks(stack, relations, same_image, S.device)
         if embeddings and len(stack) == 1:
             masks = Pair(_with_embeddings(masks.i2t, v[0], t[0]), _with_embeddings(masks.t2i, t[0], v[0]))
     else:
         both, masks = _score(embedded, stack, same_image)
     input_keys: tuple[Tensor | None, ...] = (None, None)
-    image_rows: tuple[Tensor | None, ...] = (None, None)
+    related: Tensor | None = None
     if keys:
         input_keys = _select(embedded.input_keys.i2t, images), _select(embedded.input_keys.t2i, captions)
-        image_rows = torch.from_numpy(images), torch.from_numpy(embedded.caption_image[captions])
+        related = None if embedded.is_joined else _related(stack, relations)
     layer_gradients = embedded.layer_gradients if gradients and len(stack) == 1 else None
     backward = (None, None) if layer_gradients is None else tuple(layer_gradients(images[0], captions[0]))
     q, c = (v, t) if embeddings else (None, None)
-    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, image_rows, backward[0])
-    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], image_rows[::-1], backward[1])
-    return Pair(i2t, t2i)
+    forward = None if related is None else related.flatten(0, 1)
+    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, forward, backward[0])
+    if stack[0].is_one_set:
+        return (i2t,)
+    reverse = None if related is None else related.transpose(1, 2).flatten(0, 1)
+    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], reverse, backward[1])
+    return (i2t, t2i)
+
+
+def _related(stack: Sequence[Batch], relations: Relations) -> Tensor:
+    """(k, b, m) bool whether items of both sides are known to be positives."""
+    return torch.from_numpy(np.stack([relations.is_positive(batch.images, batch.captions) for batch in stack]))
 
 
 def _score(embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
     """Return similarities that are not products of vectors, and masks without the entries that were not scored."""
     batches = [embedded.similarities(batch.images, batch.captions) for batch in stack]
     both = Pair(torch.cat([S.i2t for S in batches]), torch.cat([S.t2i for S in batches]))
-    masks = _masks(stack, embedded.caption_image, same_image, both.i2t.device)
+    masks = _masks(stack, embedded.relations, same_image, both.i2t.device)
     (i2t, i2t_mask), (t2i, t2i_mask) = drop_unscored(both.i2t, masks.i2t), drop_unscored(both.t2i, masks.t2i)
     return Pair(i2t, t2i), Pair(i2t_mask, t2i_mask)
 
@@ -126,7 +138,7 @@ def _rows(
     q: Tensor | None,
     c: Tensor | None,
     keys: tuple[Tensor | None, ...],
-    image_rows: tuple[Tensor | None, ...],
+    related: Tensor | None,
     gradients: Gradients | None,
 ) -> DenseRows:
     """Build the rows of one direction.
@@ -139,7 +151,7 @@ def _rows(
         q: (k, q, d) embeddings of the queries; None where there are none, or they are not needed.
         c: (k, c, d) embeddings of the candidates, likewise.
         keys: input keys of queries and candidates, shaped as their rows.
-        image_rows: image rows of queries and candidates, likewise.
+        related: (k·q, c) which candidates are known to be positives.
         gradients: of the layers of the model.
     """
     shape = BatchShape(
@@ -153,25 +165,31 @@ def _rows(
         c,
         None if keys[0] is None else keys[0].flatten(),
         keys[1],
-        None if image_rows[0] is None else image_rows[0].flatten(),
-        image_rows[1],
+        related,
         gradients=gradients,
     )
 
 
-def _masks(stack: Sequence[Batch], caption_image: Rows, same_image: SameImage, device: torch.device) -> Pair[Mask]:
+def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, device: torch.device) -> Pair[Mask]:
     """Return the masks of both directions, those of all batches one below the other."""
     first = stack[0]
-    if first.mode != "images" and same_image == "keep":
-        return _diagonal_masks(len(stack), len(first.images), device)
-    masks = [batch.mask(caption_image, same_image).to(device) for batch in stack]
+    if first.mode in ("pairs", "single") and same_image == "keep" and not first.own_negatives:
+        return _diagonal_masks(len(stack), len(first.images), len(first.captions), device)
+    masks = [batch.mask(relations, same_image).to(device) for batch in stack]
     return Pair(_concatenate(masks), _concatenate([m.t() for m in masks]))
 
 
 @lru_cache(maxsize=8)
-def _diagonal_masks(batches: int, pairs: int, device: torch.device) -> Pair[Mask]:
-    """Return the masks of batches of plain pairs: the same in a whole sweep, so that cached properties are kept."""
-    mask = pair_mask(torch.arange(pairs, device=device))
+def _diagonal_masks(batches: int, pairs: int, candidates: int, device: torch.device) -> Pair[Mask]:
+    """Return the masks of batches of plain pairs: the same in a whole sweep, so that cached properties are kept.
+
+    Candidates after those of the pairs are negatives of all queries.
+    """
+    if candidates == pairs:
+        mask = pair_mask(torch.arange(pairs, device=device))
+    else:
+        match = torch.eye(pairs, candidates, dtype=torch.bool, device=device)
+        mask = Mask(match, torch.ones_like(match))
     return Pair(_concatenate([mask] * batches), _concatenate([mask.t()] * batches))
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import plural
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.folder_lock import lock_folder
@@ -58,6 +59,7 @@ class Sweep(SweepOptions):
         frame: Frame | None = None,
         progress: Progress | None = None,
         processes: ProcessGroup | None = None,
+        guide: SplitEmbeddings | None = None,
     ) -> SweepResult:
         """Compute every statistic of every batch; the frame is locked meanwhile.
 
@@ -66,6 +68,7 @@ class Sweep(SweepOptions):
             frame: where parts are written as they are finished; parts of the same sweep that it has are kept.
             progress: called with (label, done, of).
             processes: those that share the work, each of which calls this; the first one writes the frame.
+            guide: the same items under another model, for the rule `gist`.
 
         Returns:
             The numbers of all batches; in other processes than the first those computed in this call.
@@ -76,25 +79,33 @@ class Sweep(SweepOptions):
         """
         processes = processes or ProcessGroup()
         with lock_folder(frame.path) if frame and processes.main else nullcontext():
-            return self._run(embedded, frame, progress, processes)
+            return self._run(embedded, frame, progress, processes, guide)
 
     def _run(
-        self, embedded: SplitEmbeddings, frame: Frame | None, progress: Progress | None, processes: ProcessGroup
+        self,
+        embedded: SplitEmbeddings,
+        frame: Frame | None,
+        progress: Progress | None,
+        processes: ProcessGroup,
+        guide: SplitEmbeddings | None,
     ) -> SweepResult:
+        plan = self.plan.for_relations(embedded.relations)
+        if guide is not None:
+            require_same_items(embedded, guide)
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
-        self._require_own(done, embedded, frame)  # in every process, so that none waits for the others
+        self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
-        for batching in self.plan.batchings:
-            total = batching.sampling.count(embedded.caption_image)
+        for batching in plan.batchings:
+            total = batching.sampling.count(embedded.relations)
             if total == 0:
                 raise InputError(
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            runner = BatchRunner(self.plan, batching, embedded, processes, progress)
-            every = batching.sampling.batches(embedded.caption_image)
-            for key, (start, size) in self.plan.parts(batching, embedded).items():
+            runner = BatchRunner(plan, batching, embedded, processes, progress, guide)
+            every = batching.sampling.batches(embedded.relations)
+            for key, (start, size) in plan.parts(batching, embedded).items():
                 of_part = list(islice(every, size))
                 if key not in done:
                     of_batches, of_queries = runner.run(of_part, start, total)
@@ -108,17 +119,18 @@ class Sweep(SweepOptions):
             if done:
                 batches = [frame.read()]
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
-        summary = summarise(rows, self.plan.units_of(rows), self.plan.totals) if len(rows) else pd.DataFrame()
+        summary = summarise(rows, plan.units_of(rows), plan.totals) if len(rows) else pd.DataFrame()
         return SweepResult(summary, rows, queries, frame if processes.main else None)
 
     def uses_tiles(self, embedded: SplitEmbeddings) -> bool:
         """Return whether any batch is computed in tiles, which is what `precision` is about."""
         alone = ProcessGroup(0, 1)
-        runners = (BatchRunner(self.plan, batching, embedded, alone, None) for batching in self.plan.batchings)
+        plan = self.plan.for_relations(embedded.relations)
+        runners = (BatchRunner(plan, batching, embedded, alone, None) for batching in plan.batchings)
         return any(runner.uses_tiles() for runner in runners)
 
-    def _require_own(self, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
-        expected = {key for batching in self.plan.batchings for key in self.plan.parts(batching, embedded)}
+    def _require_own(self, plan: SweepPlan, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
+        expected = {key for batching in plan.batchings for key in plan.parts(batching, embedded)}
         if not done <= expected:
             name, example = frame.path if frame else "the frame", min(expected, default="none")
             raise InputError(
@@ -127,9 +139,20 @@ class Sweep(SweepOptions):
             )
 
 
+def require_same_items(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> None:
+    """Raise InputError unless a guide has the items of a source, in the same order."""
+    same = (guide.image_ids, guide.caption_ids) == (embedded.image_ids, embedded.caption_ids)
+    if not same:
+        raise InputError(
+            f"--guide must hold the items of {embedded.name}, in the same order; {guide.name} holds others"
+        )
+
+
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
     """Raise InputError when a probe of the plan cannot work on the source, which a batch of two shows."""
-    small = plan.with_batches_of_two()
+    small = plan.for_relations(embedded.relations).with_batches_of_two()
     for batching in small.batchings:
-        first = list(islice(batching.sampling.batches(embedded.caption_image), 1))
+        first = list(islice(batching.sampling.batches(embedded.relations), 1))
+        if not first:
+            raise InputError(f"{embedded.name} must have a batch of two {plural(embedded.sides.first)}; it has none")
         BatchRunner(small, batching, embedded, ProcessGroup(), None).run(first, 0, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import Mask
+from lossscope.core.similarity import REPEATS, Mask
 
 
 def mask_invalid(S: Tensor, mask: Mask) -> Tensor:
@@ -29,6 +29,18 @@ def cross_entropy(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
     log_p_pos = log_p.gather(1, mask.first_positive)
     p = log_p.exp_().scatter_(1, mask.first_positive, 0.0)
     return log_p_pos[:, 0].neg(), p.scatter_(1, mask.first_positive, p.sum(1, keepdim=True).neg_())
+
+
+def repeat_positive(logits: Tensor, mask: Mask) -> tuple[Tensor, Tensor | None]:
+    """Return logits whose softmax counts the positive 1 + r times, s₊ + log(1 + r), and log(1 + r), (q,).
+
+    r is `info["repeats"]` of the mask, which most batches do not have: they stay as they are, and log(1 + r) is None.
+    """
+    repeats = mask.info.get(REPEATS)
+    if repeats is None:
+        return logits, None
+    more = repeats.to(logits.dtype).log1p()
+    return logits.scatter_add(1, mask.first_positive, more[:, None]), more
 
 
 def positive_of(S: Tensor, mask: Mask) -> Tensor:

@@ -43,6 +43,7 @@ class Objective(Protocol):
     optional_info: ClassVar[tuple[str, ...]] = ()  # names in `mask.info` of numbers of each pair, used if present
     square: ClassVar[bool] = False  # takes only whole batches of pairs: pair i on the diagonal, every entry valid
     relative: ClassVar[tuple[str, ...]] = ()  # fields that, when given, replace what depends on the rest of the batch
+    takes_terms: ClassVar[bool] = False  # whether queries may have candidates of their own side too, see engine.terms
     needs_warmup: ClassVar[bool] = False  # the hardest negatives of a random model make all embeddings collapse
     needs_embeddings: ClassVar[bool] = False  # of both sides in `mask.info`, as `queries` and `candidates`
     own_unit: ClassVar[WeightUnit] = "paper"  # of counted weights; `relative` for a loss that no paper counts

@@ -13,7 +13,7 @@ from lossscope.core.similarity import Mask
 from lossscope.core.types import Convention, Reduction
 from lossscope.errors import InputError
 
-from ._formulas import cross_entropy, positive_of
+from ._formulas import cross_entropy, positive_of, repeat_positive
 from .base import Loss
 from .counting.softmax import SoftmaxRule
 
@@ -32,6 +32,7 @@ class NTXent(Loss):
     tau: float = 0.1  # temperature
     directions: ClassVar[float] = 0.5
     reduction: ClassVar[Reduction] = "mean"
+    takes_terms: ClassVar[bool] = True
     conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
 
     def __post_init__(self) -> None:
@@ -47,12 +48,13 @@ class NTXent(Loss):
         return SoftmaxRule(1 / self.tau)
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
-        logits = (S / self.tau).masked_fill(~mask.valid, -torch.inf)
+        logits, _ = repeat_positive((S / self.tau).masked_fill(~mask.valid, -torch.inf), mask)
         return logits.logsumexp(1) - positive_of(S, mask).squeeze(1) / self.tau
 
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        values, gradient = cross_entropy(S / self.tau, mask)
-        return values, gradient.div_(self.tau)
+        logits, more = repeat_positive(S / self.tau, mask)
+        values, gradient = cross_entropy(logits, mask)
+        return values if more is None else values + more, gradient.div_(self.tau)
 
     @property
     def paper_scale(self) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, counted_from_weights
-from lossscope.core.similarity import Mask
+from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
-from ._formulas import cross_entropy, positive_of
+from ._formulas import cross_entropy, positive_of, repeat_positive
 from .base import Loss
 from .counting.softmax import SoftmaxRule
 
@@ -28,6 +29,7 @@ class VLC(Loss):
     """
 
     gamma: float = 50.0  # scale, 1/tau
+    takes_terms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.gamma > 0:
@@ -43,12 +45,14 @@ class VLC(Loss):
 
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         gap = (S - positive_of(S, mask)).masked_fill(~mask.negatives, -torch.inf)
-        exponents = torch.cat([torch.zeros_like(gap[:, :1]), self.gamma * gap], dim=1)
-        return exponents.logsumexp(1)
+        repeats = mask.info.get(REPEATS)
+        own = torch.zeros_like(gap[:, :1]) if repeats is None else repeats.to(gap.dtype).log1p()[:, None]
+        return torch.cat([own, self.gamma * gap], dim=1).logsumexp(1)
 
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
-        values, gradient = cross_entropy(S * self.gamma, mask)
-        return values, gradient.mul_(self.gamma)
+        logits, more = repeat_positive(S * self.gamma, mask)
+        values, gradient = cross_entropy(logits, mask)
+        return values if more is None else values + more, gradient.mul_(self.gamma)
 
     @property
     def paper_scale(self) -> float:

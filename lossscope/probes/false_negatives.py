@@ -76,12 +76,8 @@ def _count(selected: Tensor | None, rows: DenseRows) -> Tensor:
 
 
 def _same_image(rows: DenseRows) -> Tensor | None:
-    """(k·q, c) whether query and candidate are, or describe, one image."""
-    if rows.query_image_rows is None or rows.candidate_image_rows is None:
-        return None
-    k = rows.shape.batches
-    same: Tensor = rows.query_image_rows.view(k, -1, 1) == rows.candidate_image_rows[:, None, :]
-    return same.flatten(0, 1).to(rows.S.device)
+    """(k·q, c) whether query and candidate are, or describe, one image; of other sides whether they are positives."""
+    return None if rows.related is None else rows.related.to(rows.S.device)
 
 
 def _duplicates(rows: DenseRows, same_image: Tensor | None) -> Tensor | None:

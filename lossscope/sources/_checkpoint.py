@@ -89,6 +89,7 @@ def embed_checkpoint(
         read_input_keys=partial(input_keys, split, request.progress),
         layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
         recipe=checkpoint.training,
+        relations=split.relations,
         floors_median_rank=encoder_spec(checkpoint.encoder).floors_median_rank,
     )
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from lossscope.core.embedded import SplitEmbeddings
 
 
 def describe(dump: SplitEmbeddings) -> dict[str, str]:
     """Return shapes, pairs and fingerprint of a dump, and what a user should know of it, name -> text."""
     arrays = {"images": dump.images, "captions": dump.captions, "similarity": dump.similarity}
-    counts = np.bincount(dump.caption_image, minlength=len(dump.image_ids))
+    relations, sides = dump.relations, dump.sides
+    counts = relations.number_of_positives
+    each = "captions an image" if sides.is_image_text else f"positives of a {sides.query(sides.labels[0])}"
     notes = "; ".join((*dump.warnings, *dump.notices))
     return {
         "kind": "dump",
@@ -19,7 +19,7 @@ def describe(dump: SplitEmbeddings) -> dict[str, str]:
             for name, array in arrays.items()
             if array is not None
         },
-        "captions an image": str(counts.min()) if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}",
+        each: str(counts.min()) if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}",
         "fingerprint": str(dump.fingerprint),
         **({"notes": notes} if notes else {}),
     }

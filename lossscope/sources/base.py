@@ -29,6 +29,7 @@ class Request:
     progress: Progress | None = None
     vocabulary: Path | None = None  # file or folder of the vocabulary or tokeniser of a released model
     caption_image: Path | None = None  # image row of each caption (.npy, or a number a line), for dumps without it
+    sides: str | None = None  # names of the sides of a dump, `query/document`; None: what it declares
     encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
     accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
 

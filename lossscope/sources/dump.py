@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
 from lossscope.encoders.released.containers import is_configured
@@ -19,27 +19,32 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
 
+from ._any_sides import read_any_sides
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
+from ._dump_arrays import column_of, finite_similarity, read_ids, unit_matrix
 from ._dump_facts import describe
 from ._inputs import caption_keys, number_values
+from ._relations import declared_sides
 from .base import Request
 from .checkpoints.embed import cache_folder
 from .checkpoints.schema import is_safetensors_checkpoint
-
-_LARGEST_SIMILARITY = 1e12
-_LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
 @dataclass(frozen=True)
 class Dump:
     """an embedding or similarity dump (.npz, .safetensors, or a folder of .npy shards or FAISS indices)
 
-    Arrays of a file; others are ignored:
+    Arrays of a file of images and captions; others are ignored:
 
     - `images` (N, d) and `captions` (M, d), or `similarity` (N, M).
     - `caption_image` (M,): image row of each caption. Without it M must be k * N, image-major, and a warning says so.
     - `image_id`, `caption_id` and `caption` (the texts), all optional: images of one id, and captions of the same
       words, are the same input.
+
+    Any other two sides are `queries` and `documents`, with `positives` (n, 2), rows of both, and perhaps `negatives`
+    (q, k), rows of documents, -1 for none. `sides` names them otherwise: ["user", "item"] for arrays `users` and
+    `items`. `query_id`, `document_id`, `query_text` and `document_text` are optional. One set is `embeddings` with
+    `labels` (n,). Late interaction: `query_tokens` (T, d) and `query_offsets` (q + 1,), and those of the documents.
 
     A folder has images*.npy and captions*.npy (concatenated in the order of their names), or images.faiss and
     captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the columns
@@ -62,17 +67,21 @@ class Dump:
             arrays["caption_image"] = read_rows(request.caption_image)
             origin = fingerprint_of(origin, fingerprint(request.caption_image))
         has_vectors = {"images", "captions"} <= arrays.keys()
+        sides = declared_sides(arrays, request.sides, self.path)
+        if sides is not None and not (has_vectors and request.sides is None):
+            return read_any_sides(arrays, sides, self.path, fingerprint_of(origin, sides.text))
         if not has_vectors and "similarity" not in arrays:
             raise InputError(
                 f"{self.path} must hold `images` and `captions`, or `similarity`; "
-                f"got {', '.join(sorted(arrays)) or 'nothing'}"
+                f"got {', '.join(sorted(arrays)) or 'nothing'}. Of other sides `queries` and `documents`, or "
+                "`embeddings` with `labels`"
             )
         notices: list[str] = []
         warnings: list[str] = []
         images = captions = similarity = None
         if has_vectors:
             images, captions = (
-                _unit_rows(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
+                unit_matrix(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
             )
             dtype = torch.promote_types(images.dtype, captions.dtype)
             images, captions = images.to(dtype), captions.to(dtype)
@@ -83,14 +92,10 @@ class Dump:
                 )
             n, m = len(images), len(captions)
         else:
-            similarity = _matrix(arrays["similarity"], f"similarity of {self.path}")
-            if not bool(torch.isfinite(similarity).all()):
-                row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
-                raise InputError(f"similarity of {self.path} must be finite; row {row} is not")
-            notices += _beyond_cosines(similarity, self.path)
+            similarity = finite_similarity(arrays["similarity"], self.path, notices)
             n, m = similarity.shape
         caption_image = _caption_image(arrays, n, m, self.path, notices, warnings)
-        image_ids = _ids(arrays, "image_id", n, self.path)
+        image_ids = read_ids(arrays, "image_id", n, self.path)
         return SplitEmbeddings(
             name=show_path(self.path),
             images=images,
@@ -98,7 +103,7 @@ class Dump:
             similarity=similarity,
             caption_image=caption_image,
             image_ids=image_ids,
-            caption_ids=_ids(arrays, "caption_id", m, self.path),
+            caption_ids=read_ids(arrays, "caption_id", m, self.path),
             fingerprint=origin,
             notices=tuple(notices),
             warnings=tuple(warnings),
@@ -108,45 +113,6 @@ class Dump:
     def describe(self) -> dict[str, str]:
         """Read everything and return what is in it, name -> text. Raises InputError where something is wrong."""
         return describe(self.read(Request(cache=False)))
-
-
-def _beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
-    """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
-    largest = float(similarity.abs().max()) if similarity.numel() else 0.0
-    if largest <= _LARGEST_COSINE:
-        return []
-    if largest > _LARGEST_SIMILARITY:
-        raise InputError(
-            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, beyond which no loss is computed; one is "
-            f"{largest:.3g}. Write cosines"
-        )
-    return [
-        f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
-        "the temperature, write the cosines: tau, margins and eps are of them"
-    ]
-
-
-def _matrix(array: Any, what: str) -> Tensor:
-    matrix = array if isinstance(array, Tensor) else _tensor(np.asarray(array), what)
-    if matrix.ndim != 2 or not matrix.is_floating_point():
-        raise InputError(f"{what} must be a matrix of floats; got {tuple(matrix.shape)} of {matrix.dtype}")
-    if not matrix.numel():
-        raise InputError(f"{what} must hold numbers; got {tuple(matrix.shape)}, which has none")
-    return matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
-
-
-def _tensor(array: np.ndarray[Any, Any], what: str) -> Tensor:
-    if array.dtype.kind not in "fiu":
-        raise InputError(f"{what} must be numbers; got {array.dtype}")
-    dtype = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
-    native = array.astype(dtype, copy=False)  # memory-mapped files are not read
-    return torch.from_numpy(np.ascontiguousarray(native))
-
-
-def _unit_rows(array: Any, what: str, notices: list[str]) -> Tensor:
-    rows, notice = unit_rows(_matrix(array, what), what)
-    notices += [notice] if notice else []
-    return rows
 
 
 def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str], warnings: list[str]) -> Rows:
@@ -176,30 +142,10 @@ def _is_float(array: Any) -> bool:
     return isinstance(array, Tensor) and array.is_floating_point()
 
 
-def _column(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
-    """Return the values of an array of one dimension. Raises InputError for any other."""
-    array = arrays[name]
-    if array.ndim != 1:
-        raise InputError(f"{name} of {path} must be a list; got {array.dtype} {tuple(array.shape)}")
-    return list(array.tolist())
-
-
-def _ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
-    if name not in arrays:
-        return [str(i) for i in range(n)]
-    ids = [str(i) for i in _column(arrays, name, path)]
-    if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
-        first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
-        return [first.get(row, str(row)) for row in range(n)]
-    if len(ids) != n:
-        raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
-    return ids
-
-
 def _texts(arrays: dict[str, Any], m: int, path: Path) -> list[str] | None:
     if "caption" not in arrays:
         return None
-    texts = [str(text) for text in _column(arrays, "caption", path)]
+    texts = [str(text) for text in column_of(arrays, "caption", path)]
     if len(texts) != m:
         raise InputError(f"caption of {path} must have {m} entries; got {len(texts)}")
     return texts

@@ -52,7 +52,7 @@ class SentenceTransformersFolder:
             return replace(embedded, name=show_path(self.path))
         require_cosine(self.path)
         split: Split = build("datasets", request.data or _DATA).split(request.split)
-        first = np.unique(split.caption_image, return_index=True)[1]
+        first = np.unique(split.relations.caption_image, return_index=True)[1]
         rest = np.setdiff1d(np.arange(len(split.captions)), first)
         if not len(rest):
             raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
@@ -61,13 +61,15 @@ class SentenceTransformersFolder:
         notices = [notice] if notice else []
         if request.data is None:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
-        place = {int(image): row for row, image in enumerate(split.caption_image[first])}
+        place = {int(image): row for row, image in enumerate(split.relations.caption_image[first])}
         return SplitEmbeddings(
             name=show_path(self.path),
             images=rows[torch.from_numpy(first)],
             captions=rows[torch.from_numpy(rest)],
             similarity=None,
-            caption_image=np.array([place[int(image)] for image in split.caption_image[rest]], dtype=np.int64),
+            caption_image=np.array(
+                [place[int(image)] for image in split.relations.caption_image[rest]], dtype=np.int64
+            ),
             image_ids=[split.caption_ids[row] for row in first],
             caption_ids=[split.caption_ids[row] for row in rest],
             fingerprint=fingerprint_of(*self._files(), split.fingerprint),

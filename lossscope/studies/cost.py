@@ -92,7 +92,7 @@ def _time(components: Components, device: str) -> _Timing:
         run = train(short, Path(folder) / "run", device)
         whole = time.monotonic() - begun
         seconds, size = _epoch_seconds(run), run.best.stat().st_size
-    steps = components.sampling.count(splits[0].caption_image)
+    steps = components.sampling.count(splits[0].relations)
     train_images, val_images, test_images = (len(split.images) for split in splits)
     images = (train_images, val_images, test_images)
     return _Timing(seconds / STEPS, (whole - seconds) / 2, images, steps, size)

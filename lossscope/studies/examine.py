@@ -188,7 +188,7 @@ def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:
     if content is None or not hasattr(content, "truth"):
         return pd.DataFrame(columns=list(SUMMARY))
     true = content.truth()
-    others = true.sum() - true[range(len(true)), content.caption_image].sum()
+    others = true.sum() - true[range(len(true)), content.relations.caption_image].sum()
     share = 100.0 * float(others) / (true.size - len(true))
     row = {"source": source, "direction": "both", "probe": "truth", "statistic": "true_negatives", "mean": share}
     sizes = {"n": true.size - len(true), "n_defined": true.size - len(true), "unit": "%"}

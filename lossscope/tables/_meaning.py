@@ -106,7 +106,9 @@ def _sentence(name: str, sides: Sequence[Side], eps: float) -> str:
     if name == "triplet" and "C_q_all" in has and eps < 1:
         return _join(f"on average {_each(sides, _count)} {_one(sides)} carry all of the pull", _idle(sides, "are idle"))
     if name == "triplet_sh" and "C_q_all" in has and eps < 1:
-        return _join(f"the hardest {_one(sides)} carries all of the pull", _idle(sides, "are idle"))
+        one = _one(sides)
+        hardest = "negative" if one == "negatives" else one
+        return _join(f"the hardest {hardest} carries all of the pull", _idle(sides, "are idle"))
     if name == "smoothap" and "C_q_all" in has:
         counted = f"on average {_each(sides, _count)} triplets per positive have a weight above eps"
         return _join(counted, _idle(sides, "have none"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lossscope.core.batches import Batch, Sampling
-from lossscope.core.types import Rows
+from lossscope.core.relations import Relations
+from lossscope.core.types import Rows, SamplingMode
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
@@ -14,30 +15,32 @@ from .recipe import Recipe
 
 def sampling_of(recipe: Recipe, objective: Objective) -> Sampling:
     """Return the recipe's way of making batches, or the objective's own. Raises InputError when they do not fit."""
-    mode = recipe.sampling or ("images" if objective.positives == "many" else "pairs")
-    if mode == "images" and objective.positives == "one":
+    mode: SamplingMode = recipe.sampling or ("images" if objective.positives == "many" else "pairs")
+    if mode in ("images", "groups") and objective.positives == "one":
         what = f"{recipe.objective}, which takes one positive"
-        raise InputError(f"sampling must be pairs or single for {what}; got images")
+        raise InputError(f"sampling must be pairs or single for {what}; got {mode}")
     return Sampling(mode, recipe.batch_size, recipe.seed, drop_last=recipe.drop_last, min_batch_size=2)
 
 
-def epoch_batches(sampling: Sampling, caption_image: Rows, epoch: int, start: int, steps: int) -> Iterator[Batch]:
+def epoch_batches(
+    sampling: Sampling, relations: Relations | Rows, epoch: int, start: int, steps: int
+) -> Iterator[Batch]:
     """Yield the batches of an epoch from step `start` on.
 
     Args:
         sampling: how batches are made.
-        caption_image: (M,) image row of every caption of the split.
+        relations: positives of the split, or the image row of every caption.
         epoch: from 0.
         start: steps of the epoch that are done.
         steps: batches of an epoch; passes over the split follow each other. 0: one pass over the split.
     """
-    number = sampling.count(caption_image)
+    number = sampling.count(relations)
     if not steps or not number:
-        yield from sampling.batches(caption_image, epoch, start)
+        yield from sampling.batches(relations, epoch, start)
         return
     step, end = epoch * steps + start, (epoch + 1) * steps
     while step < end:
-        for batch in sampling.batches(caption_image, step // number, step % number):
+        for batch in sampling.batches(relations, step // number, step % number):
             yield batch
             step += 1
             if step == end:

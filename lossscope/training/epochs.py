@@ -70,16 +70,16 @@ def _validate(task: Task, state: TrainState, outputs: Outputs) -> None:
 
 
 def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> None:
-    recipe, run, owner = task.recipe, outputs.run, task.train.caption_image
+    recipe, run, relations = task.recipe, outputs.run, task.train.relations
     objective = task.objective_of(state.epoch)
     name = spec_of(objective).partition(":")[0]
     if state.step == 0:
         torch.manual_seed(1_000_003 * recipe.seed + state.epoch)
     state.model.train()
-    total = recipe.steps or task.sampling.count(owner)
+    total = recipe.steps or task.sampling.count(relations)
     set_rates(state.optimiser, recipe, state.epoch, 0, total)
     rows: list[dict[str, Any]] = []
-    for batch in epoch_batches(task.sampling, owner, state.epoch, state.step, recipe.steps):
+    for batch in epoch_batches(task.sampling, relations, state.epoch, state.step, recipe.steps):
         set_rates(state.optimiser, recipe, state.epoch, state.step, total)
         factor = loss_factor(recipe, state.epoch, state.step, total)
         row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor)

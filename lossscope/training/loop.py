@@ -180,5 +180,5 @@ def _outputs(task: Task, state: TrainState, outputs: Outputs, schedule: ProbeSch
 def _require_rows(task: Task, state: TrainState, run: Run, schedule: ProbeSchedule | None) -> None:
     """Raise InputError when rows that the checkpoint counts on were lost: an epoch's loss is a mean over its rows."""
     if run.writes:
-        steps = task.recipe.steps or task.sampling.count(task.train.caption_image)
+        steps = task.recipe.steps or task.sampling.count(task.train.relations)
         run.require_rows(state.epoch, state.step, steps, schedule.every if schedule else None)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lossscope.core.batches import Batch, Sampling
 from lossscope.core.distributed import ProcessGroup
-from lossscope.core.types import Rows
+from lossscope.core.relations import Relations
 from lossscope.core.weights import both, reduce_weights
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
@@ -74,19 +74,19 @@ def meta_step(
     optimiser.step()
 
 
-def validation_batch(caption_image: Rows, batch_size: int, seed: StepSeed) -> Batch:
+def validation_batch(relations: Relations, batch_size: int, seed: StepSeed) -> Batch:
     """Return the next pairs of the validation split, a function of (seed, epoch, step).
 
     Args:
-        caption_image: (M,) image row of every caption of the split.
-        batch_size: of the training; no more than M pairs are taken.
+        relations: positives of the split.
+        batch_size: of the training; no more than all its pairs are taken.
         seed: of the step.
     """
-    size = min(batch_size, len(caption_image))
+    size = min(batch_size, len(relations.positives))
     pairs = Sampling("pairs", size, seed.seed + 1, drop_last=True)
-    number = pairs.count(caption_image)
+    number = pairs.count(relations)
     epoch = seed.epoch * 1_000_000 + seed.step // number
-    return next(pairs.batches(caption_image, epoch, seed.step % number))
+    return next(pairs.batches(relations, epoch, seed.step % number))
 
 
 def _gradient(

@@ -88,7 +88,7 @@ def mine_candidates(
     """
     if top < 1:
         raise InputError(f"--top must be at least 1; got {top}")
-    owner, n, m = embedded.caption_image, len(embedded.image_ids), len(embedded.caption_ids)
+    owner, n, m = embedded.relations.caption_image, len(embedded.image_ids), len(embedded.caption_ids)
     if len(np.unique(owner)) < n:
         raise InputError(
             f"every image to rank must have a caption; {n - len(np.unique(owner))} of {embedded.name} have none"
@@ -171,7 +171,7 @@ def _random_numbers(captions: int, seed: int, epoch: int) -> tuple[Rows, Rows, R
 
 def _hardest(embedded: SplitEmbeddings, side: str, start: int, manifest: _Manifest) -> Rows:
     """The best candidates of rows start ... of one side; those of the own image are left out."""
-    owner, n = embedded.caption_image, manifest.images
+    owner, n = embedded.relations.caption_image, manifest.images
     if side == "captions":
         rows, other = np.arange(start, min(start + _ROWS, n)), np.arange(manifest.captions)
         S, own, top = embedded.similarity_block(rows, other), rows[:, None] == owner[None, :], manifest.top_captions

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from lossscope.core.types import REDUCTIONS, Reduction, SameImage, SamplingMode
+from lossscope.core.types import REDUCTIONS, Reduction, SameImage, TrainingMode
 from lossscope.errors import InputError
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -64,7 +64,7 @@ class Recipe:
         Reduction | None, Choice(OBJECTIVE, "How the losses of queries become one number.", shown="the objective's")
     ] = None
     sampling: Annotated[
-        SamplingMode | None, Choice(BATCHES, "What a batch is made of.", shown="what the objective needs")
+        TrainingMode | None, Choice(BATCHES, "What a batch is made of.", shown="what the objective needs")
     ] = None
     same_image: Annotated[
         SameImage, Choice(OBJECTIVE, "Other captions of the image: keep as negatives, or mask, which leaves them out.")
@@ -129,7 +129,7 @@ class Recipe:
         _one_of("schedule", self.schedule, typing.get_args(Schedule))
         _one_of("select-by", self.select_by, typing.get_args(SelectBy))
         _one_of("reduction", self.reduction, (*REDUCTIONS, None))
-        _one_of("sampling", self.sampling, (*typing.get_args(SamplingMode), None))
+        _one_of("sampling", self.sampling, (*typing.get_args(TrainingMode), None))
         _one_of("same-image", self.same_image, typing.get_args(SameImage))
         _one_of("precision", self.precision, typing.get_args(Precision))
 

@@ -56,7 +56,7 @@ def train_step(
     mask = _mask(task, batch)
     if "offline" in objective.required_info:
         assert task.candidates is not None
-        batch = task.candidates.extend(batch, task.train.caption_image, task.recipe.seed, state.epoch)
+        batch = task.candidates.extend(batch, task.train.relations.caption_image, task.recipe.seed, state.epoch)
     embeddings = objective.needs_embeddings or (monitor is not None and monitor.needs_embeddings)
     S, mask, extra_loss = forward.run(BatchInputs(task.captions, batch, mask), seed, embeddings)
     _require_finite(S, task.recipe, state, saved)
@@ -94,8 +94,8 @@ def _outer_step(
     assert state.network_optimiser is not None
     recipe = task.recipe
     gradient = batch_loss(objective, S.detach(), train.mask, recipe.reduction, len(train.batch.captions)).gradient
-    batch = validation_batch(task.val.caption_image, recipe.batch_size, seed)
-    mask = batch.mask(task.val.caption_image, recipe.same_image).to(task.device)
+    batch = validation_batch(task.val.relations, recipe.batch_size, seed)
+    mask = batch.mask(task.val.relations, recipe.same_image).to(task.device)
     validation = BatchInputs(task.val_captions, batch, mask)
     rate = learning_rate(recipe, state.epoch)
     meta_step(objective, state.network_optimiser, forward, train, S, gradient, validation, rate, recipe.clip, seed)
@@ -128,7 +128,7 @@ def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
 
 def _mask(task: Task, batch: Batch) -> Mask:
     """The i2t mask on the device, with the numbers of each pair that --info holds."""
-    mask = batch.mask(task.train.caption_image, task.recipe.same_image)
+    mask = batch.mask(task.train.relations, task.recipe.same_image)
     if task.info:
         rows = torch.from_numpy(batch.captions)
         mask = replace(mask, info={name: column[rows] for name, column in task.info.items()})

@@ -89,9 +89,9 @@ def prepare_task(
         _load(split, progress)
     if checkpoint is not None and train.fingerprint != checkpoint.data_fingerprint:
         raise InputError(f"data of {run} must be what the run began with; {recipe.data} has changed since")
-    if len(set(train.caption_image.tolist())) < 2:
+    if len(set(train.relations.positives[:, 0].tolist())) < 2:
         raise InputError(f"the training split must hold at least 2 images with captions; {recipe.data} has fewer")
-    if not sampling.count(train.caption_image):
+    if not sampling.count(train.relations):
         raise InputError(f"batches must fit the training split; {recipe.batch_size} with --drop-last leaves none")
     require_trainable(recipe, components.objective)
     start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)

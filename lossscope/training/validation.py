@@ -8,8 +8,10 @@ import statistics
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 
+from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask, drop_unscored
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
@@ -34,12 +36,13 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
         both = score_split(state.model, task.val_captions, progress)
     except InputError as error:
         raise InputError(f"training diverged in epoch {state.epoch}: {error}") from error
-    match = torch.arange(len(both.i2t))[:, None] == torch.from_numpy(task.val.caption_image)[None, :]
+    relations = task.val.relations
+    match = torch.from_numpy(relations.is_positive(np.arange(relations.first), np.arange(relations.second)))
     S, mask = drop_unscored(both.i2t, Mask(match, torch.ones_like(match)))
-    metrics = metric_values(both, task.val.caption_image, task.encoder.floors_median_rank)
+    metrics = metric_values(both, relations, task.encoder.floors_median_rank)
     averages = _averages(run.trajectory, state.epoch)
     row = {"epoch": state.epoch, **averages, **metrics, **similarity_summary(S, mask)}
-    score = selection_score(task.recipe.select_by, metrics, state.epoch)
+    score = selection_score(task.recipe.select_by, metrics, state.epoch, relations.sides)
     is_best = state.epoch > 0 and (score > state.best or _replaces_warmup(task, state.epoch))
     if is_best:
         state.best = score
@@ -60,15 +63,22 @@ def _replaces_warmup(task: Task, epoch: int) -> bool:
     return task.warmup_objective is not None and not recipe.best_in_warmup and epoch == recipe.warmup + 1
 
 
-def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: int) -> float:
-    """Return what the best epoch has most of."""
+def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: int, sides: Sides = IMAGE_TEXT) -> float:
+    """Return what the best epoch has most of: of other sides than images and captions nDCG@10 in place of rsum.
+
+    Args:
+        select_by: the recipe's choice.
+        metrics: `i2t_R@1`, ... of the validation split.
+        epoch: from 1.
+        sides: of the data, whose directions the metrics are named after.
+    """
     if select_by == "last":
         return float(epoch)
     if select_by == "r1_r5":
-        return sum(metrics[f"{side}_R@{k}"] for side in ("i2t", "t2i") for k in (1, 5))
+        return sum(metrics[f"{label}_R@{k}"] for label in sides.labels for k in (1, 5))
     if select_by == "geometric":
-        return math.prod(metrics[f"t2i_R@{k}"] for k in (1, 5, 10)) ** (1 / 3)
-    return metrics["rsum"]
+        return math.prod(metrics[f"{sides.label('t2i')}_R@{k}"] for k in (1, 5, 10)) ** (1 / 3)
+    return metrics["rsum"] if sides.is_image_text else metrics[f"{sides.labels[0]}_nDCG@10"]
 
 
 def _averages(trajectory: Path, epoch: int) -> dict[str, float]:

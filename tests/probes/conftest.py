@@ -73,7 +73,7 @@ def cut_into_panels(rows: DenseRows, sizes: Sequence[int]) -> list[DenseRows]:
     panels = []
     for part in torch.arange(len(rows.S)).split(list(sizes)):
         shape = replace(rows.shape, query_ids=rows.shape.query_ids[part], has_all_queries=False)
-        vectors = {name: getattr(rows, name) for name in ("queries", "query_keys", "query_image_rows")}
+        vectors = {name: getattr(rows, name) for name in ("queries", "query_keys", "related")}
         options = {name: values[part] for name, values in vectors.items() if values is not None}
         options["all_queries"] = None if rows.queries is None else rows.queries[None]
         panels.append(replace(rows, shape=shape, S=rows.S[part], mask=rows.mask.rows(part), **options))

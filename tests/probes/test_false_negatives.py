@@ -19,13 +19,19 @@ from lossscope.probes.false_negatives import FalseNegatives
 Oracle = Callable[[str], ModuleType]
 
 
-def with_images_and_keys(batches: Any, images: int = 4, texts: int = 5) -> Any:
+def random_images(k: int, q: int, c: int, images: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return image rows of queries (k·q,) and candidates (k, c), few enough to coincide."""
+    random = torch.Generator().manual_seed(7)
+    return torch.randint(images, (k * q,), generator=random), torch.randint(images, (k, c), generator=random)
+
+
+def with_images_and_keys(batches: Any, texts: int = 5) -> Any:
     """Return the rows of a stack with random image rows and input keys, few enough to coincide."""
     k, q, c = batches.match.shape
-    random = torch.Generator().manual_seed(7)
-    draw = {"query_image_rows": (k * q,), "candidate_image_rows": (k, c)}
-    groups = {name: torch.randint(images, shape, generator=random) for name, shape in draw.items()}
-    return replace(batches.rows(), candidate_keys=torch.randint(texts, (k, c), generator=random), **groups)
+    of_queries, of_candidates = random_images(k, q, c)
+    related = (of_queries.view(k, q, 1) == of_candidates[:, None]).flatten(0, 1)
+    keys = torch.randint(texts, (k, c), generator=torch.Generator().manual_seed(8))
+    return replace(batches.rows(), candidate_keys=keys, related=related)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -33,6 +39,7 @@ def with_images_and_keys(batches: Any, images: int = 4, texts: int = 5) -> Any:
 def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(many=many, d=2)
     rows = with_images_and_keys(batches)
+    of_queries, of_candidates = random_images(*batches.match.shape)
     actual = lab.columns(lab.run(f"false_negatives:near={near}", rows))
     for b in range(3):
         for q in np.flatnonzero(~actual["skipped"][6 * b : 6 * b + 6]):
@@ -40,8 +47,8 @@ def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: 
                 batches.S[b, q].tolist(),
                 batches.match[b, q].tolist(),
                 batches.valid[b, q].tolist(),
-                int(rows.query_image_rows[6 * b + q]),
-                rows.candidate_image_rows[b].tolist(),
+                int(of_queries[6 * b + q]),
+                of_candidates[b].tolist(),
                 rows.candidate_keys[b].tolist(),
                 batches.candidates[b].tolist(),
                 near,
@@ -66,7 +73,7 @@ def test_by_hand(lab: Any) -> None:
     batch = replace(batch, queries=torch.eye(4, dtype=torch.float64)[None], candidates=captions[None])
     images = torch.tensor([3, 3, 5, 7])
     keys = torch.tensor([[0, 1, 2, 2]])
-    rows = replace(batch.rows(), query_image_rows=images, candidate_image_rows=images[None], candidate_keys=keys)
+    rows = replace(batch.rows(), related=images[:, None] == images[None], candidate_keys=keys)
     actual = lab.columns(lab.run("false_negatives", rows))
     assert actual["same_image"].tolist() == [1, 1, 0, 0]
     assert actual["duplicates"].tolist() == [0, 0, 1, 1]
@@ -78,9 +85,7 @@ def test_copies_of_the_same_image_are_no_duplicates(lab: Any) -> None:
     """t2i: the image of two captions of one image is there twice, with one key."""
     batch = replace(lab.random_batches(k=1, q=3, c=3, gaps=False), direction="t2i")
     images = torch.tensor([3, 3, 5])
-    rows = replace(
-        batch.rows(), query_image_rows=images, candidate_image_rows=images[None], candidate_keys=images[None]
-    )
+    rows = replace(batch.rows(), related=images[:, None] == images[None], candidate_keys=images[None])
     actual = lab.columns(lab.run("false_negatives", rows))
     assert actual["same_image"].tolist() == [1, 1, 0]
     assert actual["duplicates"].tolist() == [0, 0, 0]
@@ -93,8 +98,7 @@ def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: li
     rows = with_images_and_keys(batches)
     moved = replace(
         batches.permute(queries, candidates).rows(),
-        query_image_rows=rows.query_image_rows[queries],
-        candidate_image_rows=rows.candidate_image_rows[:, candidates],
+        related=rows.related[queries][:, candidates],
         candidate_keys=rows.candidate_keys[:, candidates],
     )
     lab.assert_same(*(lab.measure("false_negatives:near=0.5", batch) for batch in (moved, rows)))

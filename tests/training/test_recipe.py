@@ -48,7 +48,7 @@ def test_missing_keys_take_their_defaults_and_whole_numbers_serve_as_floats(tmp_
         ("data = 3", "data of .* must be text in quotes; got 3"),
         ("reduction = 3", "reduction of .* got 3"),
         ("reduction = 'max'", "reduction of .* must be one of sum, mean, pairs, cells; got 'max'"),
-        ("sampling = 'triples'", "sampling of .* must be one of pairs, images, single; got 'triples'"),
+        ("sampling = 'triples'", "sampling of .* must be one of pairs, images, single, groups; got 'triples'"),
         ("same_image = 'drop'", "same_image of .* must be one of keep, mask; got 'drop'"),
         ("precision = 'fp8'", "precision of .* must be one of fp32, bf16, fp16; got 'fp8'"),
         ("epochs = -1", "epochs must be at least 0; got -1"),

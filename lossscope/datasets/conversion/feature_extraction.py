@@ -130,14 +130,14 @@ def _read_part(file: Path) -> npt.NDArray[np.float32]:
 
 def _captions_in_order(split: Split) -> list[str]:
     """Return the captions in the order of their images, white space as single spaces."""
-    counts = np.bincount(split.caption_image, minlength=len(split.images))
+    counts = np.bincount(split.relations.caption_image, minlength=len(split.images))
     if len(np.unique(counts)) != 1 or counts[0] not in (1, PER_IMAGE):
         row = int(np.flatnonzero(counts != PER_IMAGE)[0])
         got = f"{counts[row]} of {split.image_ids[row]!r} in {split.name!r}"
         form = f"{PER_IMAGE} captions each, or all of them 1, as the format allows"
         advice = "choose the data's captions=, or leave such images out of its list"
         raise InputError(f"images of a precomp folder must have {form}; got {got}: {advice}")
-    order = np.argsort(split.caption_image, kind="stable")
+    order = np.argsort(split.relations.caption_image, kind="stable")
     return [" ".join(split.captions[row].split()) for row in order.tolist()]
 
 

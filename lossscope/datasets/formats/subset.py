@@ -16,14 +16,14 @@ def first_images(split: Split, number: int) -> Split:
     """Return the first `number` images with their captions; the split itself for 0, or more than there are."""
     if not 0 < number < len(split.images):
         return split
-    rows = np.flatnonzero(split.caption_image < number)
+    rows = np.flatnonzero(split.relations.caption_image < number)
     words = split.words and _WordsOfRows(split.words, rows)
     tokens = split.tokens and [split.tokens[row] for row in rows.tolist()]
     return Split(
         split.name,
         _FirstImages(split.images, number),
         [split.captions[row] for row in rows],
-        split.caption_image[rows],
+        split.relations.caption_image[rows],
         split.image_ids[:number],
         [split.caption_ids[row] for row in rows],
         fingerprint_of(split.fingerprint, f"first {number}"),

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
+from lossscope.core.relations import Relations, as_relations
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction, Rows, SameImage
+from lossscope.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -65,23 +67,31 @@ class SparseMask:
     direction: Direction = "i2t"
 
     @classmethod
-    def of(cls, batch: Batch, caption_image: Rows, same_image: SameImage) -> SparseMask:
-        """Return the i2t mask of a batch, equal to `Batch.mask`.
+    def of(cls, batch: Batch, related: Relations | Rows, same_image: SameImage) -> SparseMask:
+        """Return the mask of the first direction of a batch, equal to `Batch.mask`.
 
         Args:
-            batch: rows of images and captions.
-            caption_image: image row of every caption of the split.
-            same_image: what another caption of the same image is, see `pair_mask`; only for pairs.
+            batch: rows of both sides.
+            related: positives of the split, or the image row of every caption.
+            same_image: what another positive of the same item is, see `Batch.mask`.
+
+        Raises:
+            InputError: a query sees its own mined negatives only, which is no short list.
         """
-        images, captions = batch.images, batch.captions
-        if batch.mode == "images":
-            row_of = {int(image): row for row, image in enumerate(images)}
-            rows = np.array([row_of[int(image)] for image in caption_image[captions]], dtype=np.int64)
-            entries = SparseEntries.of(rows, np.arange(len(captions)))
-            return cls(len(images), len(captions), entries, _no_entries())
-        diagonal = np.arange(len(images))
-        invalid = _no_entries() if same_image == "keep" else _same_image_entries(images)
-        return cls(len(images), len(captions), SparseEntries.of(diagonal, diagonal), invalid)
+        if batch.own_negatives:
+            raise InputError("--negatives own needs batches whose matrix fits into memory; use a smaller --batch-size")
+        relations = as_relations(related)
+        q, c = len(batch.images), len(batch.captions)
+        if batch.mode in ("images", "groups"):
+            return cls(q, c, SparseEntries.of(*relations.entries(batch.images, batch.captions)), _no_entries())
+        if batch.is_one_set:
+            return cls(q, c, *_one_set_entries(batch, relations, same_image))
+        diagonal = np.arange(q)
+        positives = SparseEntries.of(diagonal, diagonal)
+        if same_image == "keep":
+            return cls(q, c, positives, _no_entries())
+        rows, columns = relations.entries(batch.images, batch.captions)
+        return cls(q, c, positives, SparseEntries.of(rows[rows != columns], columns[rows != columns]))
 
     def t(self) -> SparseMask:
         """Return the mask of the other direction."""
@@ -116,12 +126,14 @@ def _no_entries() -> SparseEntries:
     return SparseEntries.of(*(np.zeros(0, dtype=np.int64) for _ in range(2)))
 
 
-def _same_image_entries(images: Rows) -> SparseEntries:
-    """Return the entries off the diagonal whose row and column have the same image."""
-    order = np.argsort(images, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(images[order])) + 1)
-    pairs = [(a, b) for group in groups if len(group) > 1 for a in group for b in group if a != b]
-    if not pairs:
-        return _no_entries()
-    rows, columns = np.array(pairs, dtype=np.int64).T
-    return SparseEntries.of(rows, columns)
+def _one_set_entries(batch: Batch, relations: Relations, same_image: SameImage) -> tuple[SparseEntries, SparseEntries]:
+    """Return the positives and the invalid entries of a batch whose queries are its candidates, too."""
+    items = np.arange(len(batch.images))
+    if batch.mode == "classes":
+        positives = SparseEntries.of(*relations.entries(batch.images, batch.images))
+        return positives, SparseEntries.of(items, items)
+    positives = SparseEntries.of(items, batch.partners())
+    if same_image == "keep":
+        return positives, SparseEntries.of(items, items)
+    rows, columns = batch.view_relations(relations)
+    return positives, SparseEntries.of(np.concatenate([items, rows]), np.concatenate([items, columns]))

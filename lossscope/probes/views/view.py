@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, Counts
 from lossscope.core.row_ops import row_argmax
-from lossscope.core.similarity import Mask
+from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -40,7 +40,7 @@ class BatchShape:
     """k batches of one shape, with q queries and c candidates each."""
 
     batches: int  # k
-    direction: Direction  # whether queries are images or captions
+    direction: Direction  # whether queries are of the first side, such as images, or of the second
     query_ids: Tensor  # (k·q,) rows of the queries in their split
     candidate_ids: Tensor  # (k, c) rows of the candidates in their split
     has_all_queries: bool = True  # whether these are all queries of a batch
@@ -87,8 +87,7 @@ class DenseRows(RowsOfS):
     candidates: Tensor | None = None  # (k, c, d)
     query_keys: Tensor | None = None  # (k·q,) numbers that are equal where the inputs (pixels, words) are equal
     candidate_keys: Tensor | None = None  # (k, c)
-    query_image_rows: Tensor | None = None  # (k·q,) row of the image that the query is or describes
-    candidate_image_rows: Tensor | None = None  # (k, c)
+    related: Tensor | None = None  # (k·q, c) bool, candidates known to be of the query's item, such as of its image
     all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, where `queries` are only some
     gradients: Gradients | None = None  # where the source has a model, with k = 1
     _counted: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
@@ -137,7 +136,7 @@ class DenseRows(RowsOfS):
         if (
             convention != "corrected"
             or objective.counting_rule is None
-            or set(objective.optional_info) & self.mask.info.keys()
+            or {*objective.optional_info, REPEATS} & self.mask.info.keys()
         ):
             return None
         if objective not in self._row_counts:

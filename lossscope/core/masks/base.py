@@ -1,0 +1,62 @@
+"""What a rule for false negatives is: from the rows of S to the negatives that are left out of the loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask
+from lossscope.errors import InputError
+
+Needs = Literal["similarities", "related", "keys", "guide"]
+
+
+@dataclass(frozen=True)
+class MaskInputs:
+    """Rows of S of one direction, and what is known of them; of k batches one below the other."""
+
+    S: Tensor  # (q, c)
+    mask: Mask  # of these rows
+    related: Tensor | None = None  # (q, c) bool, candidates that are known to be positives
+    candidate_keys: Tensor | None = None  # (q, c) numbers that are equal where the inputs (pixels, words) are equal
+    guide: Tensor | None = None  # (q, c) similarities of another model
+
+    def of_positive(self, similarities: Tensor) -> Tensor:
+        """Return the largest similarity of a positive of each row, (q, 1); NaN in rows without one.
+
+        Args:
+            similarities: (q, c), S or those of the guide.
+        """
+        best = similarities.masked_fill(~self.mask.positives, -torch.inf).amax(1, keepdim=True)
+        return best.where(best > -torch.inf, torch.nan)
+
+
+@runtime_checkable
+class NegativeMask(Protocol):
+    """A frozen dataclass whose fields are the options of the rule."""
+
+    needs: ClassVar[Needs]  # what it decides by
+
+    def hidden(self, rows: MaskInputs) -> Tensor:
+        """Return (q, c) bool: candidates to leave out; of these only negatives are."""
+        ...
+
+
+def hide_negatives(rows: MaskInputs, rule: NegativeMask) -> Mask:
+    """Return the mask without the negatives that a rule hides; what it needs must be there.
+
+    Raises InputError where the source does not know what the rule decides by.
+    """
+    given = {"similarities": rows.S, "related": rows.related, "keys": rows.candidate_keys, "guide": rows.guide}
+    if given[rule.needs] is None:
+        reason = {
+            "related": "the batch has the items of both sides in one set",
+            "keys": "the source does not know its inputs (texts, pixels)",
+            "guide": "no guide is given. Name its embeddings: --guide SOURCE",
+        }[rule.needs]
+        raise InputError(f"--mask {type(rule).__name__} cannot be used: {reason}")
+    hidden = rule.hidden(rows) & rows.mask.negatives
+    return replace(rows.mask, valid=rows.mask.valid & ~hidden)

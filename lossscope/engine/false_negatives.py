@@ -1,0 +1,35 @@
+"""Rows of S without the negatives that rules hide, as they are probably relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from lossscope.core.masks.base import MaskInputs, NegativeMask, hide_negatives
+from lossscope.probes.views.view import DenseRows
+
+
+def hide_by_rules(rows: DenseRows, rules: Sequence[NegativeMask], guide: DenseRows | None = None) -> DenseRows:
+    """Return the same rows under a mask without the negatives that any of the rules hides.
+
+    Args:
+        rows: of one direction.
+        rules: each decides by the rows as they are, so that their order is of no effect.
+        guide: rows of the same queries and candidates under another model, for rules that compare with it.
+
+    Raises:
+        InputError: a rule decides by something that the source does not know.
+    """
+    keys = None if rows.candidate_keys is None else _of_every_query(rows.candidate_keys, rows.shape.queries)
+    inputs = MaskInputs(rows.S, rows.mask, rows.related, keys, None if guide is None else guide.S)
+    valid = rows.mask.valid
+    for rule in rules:
+        valid = valid & hide_negatives(inputs, rule).valid
+    return replace(rows, mask=replace(rows.mask, valid=valid))
+
+
+def _of_every_query(keys: Tensor, queries: int) -> Tensor:
+    """(k, c) keys of the candidates of each batch -> (k·q, c)."""
+    return keys.repeat_interleave(queries, dim=0)

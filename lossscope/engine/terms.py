@@ -1,0 +1,121 @@
+"""Further candidates of a query, as losses of text embeddings have them: other queries, documents of its positive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lossscope.core.batches import Batch
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.similarity import REPEATS, Mask
+from lossscope.core.types import SameImage
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import Probe
+from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.registry import short_spec, spec_of
+
+TERMS = ("q2q", "d2q", "d2d", "p2p")
+"""q2q: the query with other queries; d2q: its positive with all queries; d2d: its positive with the documents of
+others; p2p: its positive with the positives of others. All are in the denominator of the query's softmax."""
+_READABLE = frozenset({"rows", "counts", "extremes"})  # what rows with further candidates have
+
+
+class _Block(NamedTuple):
+    """Some columns of the rows of all queries."""
+
+    S: Tensor  # (b, n)
+    valid: Tensor  # (b, n) bool
+    items: Tensor  # (n,) rows of documents, and −1 − the rows of queries
+
+
+def require_terms(terms: Sequence[str], objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
+    """Raise InputError for an unknown term, an objective that takes none, or a probe of what such rows do not have."""
+    if not terms:
+        return
+    unknown = [term for term in terms if term not in TERMS]
+    if unknown or len(set(terms)) < len(terms):
+        raise InputError(f"--terms must be some of {', '.join(TERMS)}, each once; got {','.join(terms)}")
+    for objective in objectives:
+        if not getattr(objective, "takes_terms", False):
+            raise InputError(
+                f"--terms is for losses of one softmax over all candidates: ntxent, infonce, vlc; got "
+                f"{spec_of(objective)}"
+            )
+    for probe in probes:
+        if not probe.reads <= _READABLE or probe.axis == "candidate":
+            raise InputError(
+                f"{short_spec(probe)} cannot be computed with --terms, whose candidates are of both sides; leave out "
+                "one of the two"
+            )
+
+
+def rows_with_terms(
+    embedded: SplitEmbeddings, batch: Batch, terms: Sequence[str], same_image: SameImage = "keep"
+) -> DenseRows:
+    """Return the rows of S of a batch of pairs, (b, c + further candidates), in the first direction.
+
+    The row of query i with positive d_i is [q_i · D, q_i · Q, d_i · Q, d_i · D, d_i · P] with the blocks of `terms`;
+    an item is no candidate of itself, documents of the same query are none of d2d. d2q has the pair itself once more,
+    which is stated as a repeated positive, not as a negative.
+    Source: Li et al. 2023 (GTE), eq. 3; Solatorio 2024 (GISTEmbed); MultipleNegativesRankingLoss of
+    sentence-transformers.
+
+    Args:
+        embedded: the split; must have embeddings.
+        batch: pairs, with mined negatives or without.
+        terms: of TERMS.
+        same_image: what another positive of the same item is, see `Batch.mask`.
+
+    Raises:
+        InputError: the batch has no pairs, or only similarities are known.
+    """
+    if batch.mode != "pairs":
+        raise InputError(f"--terms is for batches of pairs; got --sampling {batch.mode}")
+    if embedded.images is None or embedded.captions is None:
+        raise InputError(f"--terms needs embeddings of both sides; {embedded.name} has similarities only")
+    Q, D = embedded.images[torch.from_numpy(batch.images)], embedded.captions[torch.from_numpy(batch.captions)]
+    mask = batch.mask(embedded.relations, same_image).to(Q.device)
+    return assemble_rows(Q, D, mask, terms, batch)
+
+
+def assemble_rows(Q: Tensor, D: Tensor, mask: Mask, terms: Sequence[str], batch: Batch) -> DenseRows:
+    """Return the rows of queries Q (b, d) and documents D (c, d), the first b of which are their positives.
+
+    Args:
+        Q: embeddings of the queries.
+        D: embeddings of the documents; mined negatives are behind the positives.
+        mask: (b, c) of q2d.
+        terms: of TERMS.
+        batch: what the rows are of.
+    """
+    blocks = {"q2d": _Block(Q @ D.T, mask.valid, torch.from_numpy(batch.captions))}
+    blocks |= {term: _block(term, Q, D, batch) for term in TERMS if term in terms}
+    S = torch.cat([block.S for block in blocks.values()], 1)
+    valid = torch.cat([block.valid.to(S.device) for block in blocks.values()], 1)
+    match = torch.zeros_like(valid)
+    match[:, : mask.match.shape[1]] = mask.match
+    info = {REPEATS: torch.ones(len(Q), device=S.device, dtype=S.dtype)} if "d2q" in terms else {}
+    items = torch.cat([block.items for block in blocks.values()])
+    shape = BatchShape(1, "i2t", torch.from_numpy(batch.images), items[None])
+    return DenseRows(shape, S, Mask(match, valid, info))
+
+
+def _block(term: str, Q: Tensor, D: Tensor, batch: Batch) -> _Block:
+    b = len(Q)
+    queries, documents = -1 - torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    others = ~torch.eye(b, dtype=torch.bool)
+    positives = D[:b]
+    if term == "q2q":
+        return _Block(Q @ Q.T, others, queries)
+    if term == "d2q":
+        return _Block(positives @ Q.T, others, queries)
+    if term == "p2p":
+        return _Block(positives @ positives.T, others, documents[:b])
+    owner = torch.arange(b)
+    if batch.negative_of is not None:
+        owner = torch.cat([owner, torch.from_numpy(batch.negative_of)])
+    return _Block(positives @ D.T, torch.arange(b)[:, None] != owner[None, :], documents)

@@ -1,0 +1,122 @@
+"""A dump of any two sides, such as queries and documents, or of one labelled set."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.pair import Pair
+from lossscope.core.relations import Relations
+from lossscope.core.sides import Sides
+from lossscope.core.types import Rows
+from lossscope.errors import InputError
+from lossscope.io.reading import show_path
+
+from ._dump_arrays import beyond_cosines, column_of, finite_similarity, read_ids, unit_matrix
+from ._inputs import caption_keys, number_values
+from ._maxsim import MaxSimScorer, token_vectors
+from ._relations import SideKeys, keys_of_sides, read_relations
+
+
+def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str) -> SplitEmbeddings:
+    """Return the split that a dump of any sides holds.
+
+    Args:
+        arrays: by name, see `sources.dump.Dump`.
+        sides: what they are called.
+        path: of the dump, for messages.
+        origin: fingerprint of the files.
+
+    Raises:
+        InputError: arrays are missing, not finite, or do not fit each other.
+    """
+    notices: list[str] = []
+    names = keys_of_sides(sides, arrays)
+    first = second = similarity = scorer = None
+    if f"{sides.first}_tokens" in arrays:
+        scorer = _late_interaction(arrays, sides, path, notices)
+        shape = len(scorer.queries), len(scorer.documents)
+    elif names.first in arrays:
+        first, second = _vectors(arrays, names, path, notices)
+        shape = len(first), len(second)
+    elif "similarity" in arrays:
+        similarity = finite_similarity(arrays["similarity"], path, notices)
+        shape = similarity.shape[0], similarity.shape[1]
+        if sides.is_one_set and shape[0] != shape[1]:
+            raise InputError(f"similarity of {path} must be square for one set of items; got {shape[0]} x {shape[1]}")
+    else:
+        raise InputError(_missing(arrays, names, path))
+    relations = read_relations(arrays, sides, shape, path, notices)
+    ids, keys = _ids_and_keys(arrays, sides, relations, path)
+    return SplitEmbeddings(
+        name=show_path(path),
+        images=first,
+        captions=second,
+        similarity=similarity,
+        caption_image=None,
+        image_ids=ids.i2t,
+        caption_ids=ids.t2i,
+        fingerprint=origin,
+        notices=tuple(notices),
+        pair_scorer=scorer,
+        read_input_keys=partial(Pair[Rows | None], keys.i2t, keys.t2i),
+        relations=relations,
+    )
+
+
+def _vectors(arrays: dict[str, Any], names: SideKeys, path: Path, notices: list[str]) -> tuple[Tensor, Tensor]:
+    """Return the embeddings of both sides, of one type; one set has the same twice."""
+    first = unit_matrix(arrays[names.first], f"{names.first} of {path}", notices)
+    if names.second is None:
+        return first, first
+    if names.second not in arrays:
+        raise InputError(_missing(arrays, names, path))
+    second = unit_matrix(arrays[names.second], f"{names.second} of {path}", notices)
+    if first.shape[1] != second.shape[1]:
+        raise InputError(
+            f"{names.first} and {names.second} of {path} must have one width; got {first.shape[1]} and "
+            f"{second.shape[1]}"
+        )
+    dtype = torch.promote_types(first.dtype, second.dtype)
+    return first.to(dtype), second.to(dtype)
+
+
+def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices: list[str]) -> MaxSimScorer:
+    if sides.second is None:
+        raise InputError(f"late interaction needs two sides; {path} is of one, {sides.first}")
+    queries, documents = (token_vectors(arrays, side, path, notices) for side in (sides.first, sides.second))
+    widths = queries.vectors.shape[1], documents.vectors.shape[1]
+    if widths[0] != widths[1]:
+        raise InputError(f"tokens of both sides of {path} must have one width; got {widths[0]} and {widths[1]}")
+    longest = int((queries.offsets[1:] - queries.offsets[:-1]).max())
+    notices += beyond_cosines(torch.tensor([[float(longest)]]), path)
+    return MaxSimScorer(queries, documents)
+
+
+def _ids_and_keys(
+    arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path
+) -> tuple[Pair[list[str]], Pair[Rows | None]]:
+    """Return the ids of both sides, and numbers that are equal where texts are, or where ids are said to be equal."""
+    names = (sides.first, sides.first if sides.second is None else sides.second)
+    sizes = (relations.first, relations.second)
+    ids = [read_ids(arrays, f"{name}_id", size, path) for name, size in zip(names, sizes, strict=True)]
+    keys: list[Rows | None] = []
+    for name, own, size in zip(names, ids, sizes, strict=True):
+        if f"{name}_text" in arrays:
+            texts = [str(text) for text in column_of(arrays, f"{name}_text", path)]
+            if len(texts) != size:
+                raise InputError(f"{name}_text of {path} must have {size} entries; got {len(texts)}")
+            keys.append(caption_keys(texts))
+        else:
+            keys.append(number_values(own) if f"{name}_id" in arrays else None)
+    return Pair(*ids), Pair(*keys)
+
+
+def _missing(arrays: dict[str, Any], names: SideKeys, path: Path) -> str:
+    wanted = f"`{names.first}`" if names.second is None else f"`{names.first}` and `{names.second}`"
+    return f"{path} must hold {wanted}, or `similarity`; got {', '.join(sorted(arrays)) or 'nothing'}"

@@ -1,0 +1,88 @@
+"""Arrays of a dump as tensors: matrices of finite numbers, rows of unit length, ids and texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import unit_rows
+from lossscope.errors import InputError
+
+_LARGEST_SIMILARITY = 1e12
+_LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
+
+
+def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
+    """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
+    largest = float(similarity.abs().max()) if similarity.numel() else 0.0
+    if largest <= _LARGEST_COSINE:
+        return []
+    if largest > _LARGEST_SIMILARITY:
+        raise InputError(
+            f"similarities of {path} must be at most {_LARGEST_SIMILARITY:g}, beyond which no loss is computed; one is "
+            f"{largest:.3g}. Write cosines"
+        )
+    return [
+        f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
+        "the temperature, write the cosines: tau, margins and eps are of them"
+    ]
+
+
+def finite_similarity(array: Any, path: Path, notices: list[str]) -> Tensor:
+    """Return a matrix of finite similarities; a notice is added where they are no cosines."""
+    similarity = matrix_of(array, f"similarity of {path}")
+    if not bool(torch.isfinite(similarity).all()):
+        row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
+        raise InputError(f"similarity of {path} must be finite; row {row} is not")
+    notices += beyond_cosines(similarity, path)
+    return similarity
+
+
+def matrix_of(array: Any, what: str) -> Tensor:
+    """Return a matrix of float32 or float64. Raises InputError for anything else, and for one without numbers."""
+    matrix = array if isinstance(array, Tensor) else _tensor(np.asarray(array), what)
+    if matrix.ndim != 2 or not matrix.is_floating_point():
+        raise InputError(f"{what} must be a matrix of floats; got {tuple(matrix.shape)} of {matrix.dtype}")
+    if not matrix.numel():
+        raise InputError(f"{what} must hold numbers; got {tuple(matrix.shape)}, which has none")
+    return matrix if matrix.dtype in (torch.float32, torch.float64) else matrix.float()
+
+
+def _tensor(array: np.ndarray[Any, Any], what: str) -> Tensor:
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{what} must be numbers; got {array.dtype}")
+    dtype = np.dtype(np.float64) if array.dtype == np.longdouble else array.dtype.newbyteorder("=")
+    native = array.astype(dtype, copy=False)  # memory-mapped files are not read
+    return torch.from_numpy(np.ascontiguousarray(native))
+
+
+def unit_matrix(array: Any, what: str, notices: list[str]) -> Tensor:
+    """Return rows of unit length; where they had to be normalised, a notice is added."""
+    rows, notice = unit_rows(matrix_of(array, what), what)
+    notices += [notice] if notice else []
+    return rows
+
+
+def column_of(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
+    """Return the values of an array of one dimension. Raises InputError for any other."""
+    array = arrays[name]
+    if array.ndim != 1:
+        raise InputError(f"{name} of {path} must be a list; got {array.dtype} {tuple(array.shape)}")
+    return list(array.tolist())
+
+
+def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
+    """Return the ids of n items, or their row numbers. Raises InputError for another number of ids."""
+    if name not in arrays:
+        return [str(i) for i in range(n)]
+    ids = [str(i) for i in column_of(arrays, name, path)]
+    if name == "image_id" and len(ids) != n and "caption_image" in arrays and len(ids) == len(arrays["caption_image"]):
+        first = {int(row): i for row, i in zip(reversed(list(arrays["caption_image"])), reversed(ids), strict=True)}
+        return [first.get(row, str(row)) for row in range(n)]
+    if len(ids) != n:
+        raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
+    return ids

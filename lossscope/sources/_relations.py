@@ -1,0 +1,152 @@
+"""Which arrays of a dump are its two sides, and what they say of positives, mined negatives and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lossscope.core.relations import NONE, Relations
+from lossscope.core.sides import QUERY_DOCUMENT, Sides, plural
+from lossscope.core.types import Rows
+from lossscope.errors import InputError
+
+ONE_SET_KEY = "embeddings"
+_DEFAULT_KEYS = ("queries", "documents")
+
+
+@dataclass(frozen=True)
+class SideKeys:
+    """What the two sides of a dump are called, and the names of their arrays."""
+
+    sides: Sides
+    first: str
+    second: str | None  # None: one set
+
+
+def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
+    """Return the arrays of each side: its name, its plural, or `queries` and `documents`; of one set `embeddings`.
+
+    Args:
+        sides: as declared.
+        present: names of the arrays that there are.
+    """
+    there = set(present)
+    names = (sides.first,) if sides.second is None else (sides.first, sides.second)
+    usual = (ONE_SET_KEY,) if sides.second is None else _DEFAULT_KEYS
+    keys = []
+    for name, default in zip(names, usual, strict=True):
+        ways = (name, name.replace(" ", "_"), plural(name), plural(name.replace(" ", "_")), default)
+        keys.append(next((way for way in ways if way in there), plural(name.replace(" ", "_"))))
+    return SideKeys(sides, keys[0], None if sides.second is None else keys[1])
+
+
+def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> Sides | None:
+    """Return the sides that were typed, that the dump declares, or that its arrays are named after; None: images.
+
+    Raises InputError for names that are none.
+    """
+    if typed:
+        return Sides.parse(typed)
+    if "sides" in arrays:
+        names = [str(name) for name in np.atleast_1d(np.asarray(arrays["sides"])).tolist()]
+        if not 1 <= len(names) <= 2:
+            raise InputError(f"sides of {path} must be two names, or one of a set; got {len(names)}")
+        return Sides(names[0], names[1] if len(names) == 2 else None)
+    if "labels" in arrays:
+        return Sides("item", None)
+    if {"queries", "documents"} & arrays.keys() or "positives" in arrays or "query_tokens" in arrays:
+        return QUERY_DOCUMENT
+    return None
+
+
+def read_relations(
+    arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path, notices: list[str]
+) -> Relations:
+    """Return the relations that a dump states.
+
+    Args:
+        arrays: by name: `labels` of one set; `positives` (n, 2), without which row i of both sides are a pair; and
+            `negatives` (q, k), -1 for none.
+        sides: of the dump.
+        shape: number of items of both sides.
+        path: of the dump, for messages.
+        notices: to which what the user should know is added.
+
+    Raises:
+        InputError: arrays of other shapes or types, rows out of range, or no positives for sides of two lengths.
+    """
+    if sides.is_one_set:
+        if "positives" in arrays or "negatives" in arrays:
+            raise InputError(f"{path} must have labels, and neither positives nor negatives, for one set of items")
+        return Relations.of_labels(_labels(arrays, shape[0], path), sides.first)
+    if "labels" in arrays:
+        raise InputError(
+            f"{path} must have positives (n, 2) for {sides.text}; it has labels, which are of one set. Name its array "
+            f"{ONE_SET_KEY}, or give --sides NAME"
+        )
+    positives = _positives(arrays, sides, shape, path, notices)
+    return Relations(*shape, positives, sides, negatives=_negatives(arrays, sides, shape, path))
+
+
+def _labels(arrays: Mapping[str, Any], items: int, path: Path) -> Rows:
+    if "labels" not in arrays:
+        raise InputError(f"{path} must have labels, the class of each of its {items} items; got none")
+    labels = np.asarray(arrays["labels"])
+    if labels.shape != (items,) or labels.dtype.kind not in "iubUS":
+        raise InputError(
+            f"labels of {path} must be {items} whole numbers or texts, one an item; got {labels.shape} of "
+            f"{labels.dtype}"
+        )
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path, notices: list[str]) -> Rows:
+    first, second = plural(sides.first), plural(str(sides.second))
+    if "positives" not in arrays:
+        if shape[0] != shape[1]:
+            raise InputError(
+                f"{path} must hold positives, (n, 2) rows of {first} and {second}, unless row i of both is a pair; got "
+                f"{shape[0]} {first} and {shape[1]} {second}"
+            )
+        notices.append(f"{path} has no positives: row i of {first} and row i of {second} are taken as a pair")
+        return np.stack([np.arange(shape[0], dtype=np.int64)] * 2, 1)
+    rows = np.asarray(arrays["positives"])
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu" or not len(rows):
+        raise InputError(
+            f"positives of {path} must be (n, 2) rows of {first} and {second}; got {rows.shape} of {rows.dtype}"
+        )
+    _require_rows(rows[:, 0], shape[0], f"{first} in positives of {path}")
+    _require_rows(rows[:, 1], shape[1], f"{second} in positives of {path}")
+    rows = rows.astype(np.int64)
+    if len(np.unique(rows, axis=0)) < len(rows):
+        raise InputError(f"positives of {path} must have each pair once; {len(rows)} rows have copies. Drop those")
+    without = shape[0] - len(np.unique(rows[:, 0]))
+    if without:
+        notices.append(f"{without} of {shape[0]} {first} of {path} have no positive: they are in no batch")
+    return rows
+
+
+def _negatives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path) -> Rows | None:
+    if "negatives" not in arrays:
+        return None
+    rows = np.asarray(arrays["negatives"])
+    second = plural(str(sides.second))
+    if rows.ndim != 2 or len(rows) != shape[0] or rows.dtype.kind not in "iu" or not rows.shape[1]:
+        raise InputError(
+            f"negatives of {path} must be (q, k) rows of {second}, one row for each of {shape[0]} "
+            f"{plural(sides.first)}, -1 for none; got {rows.shape} of {rows.dtype}"
+        )
+    rows = rows.astype(np.int64)
+    _require_rows(rows[rows != NONE], shape[1], f"{second} in negatives of {path}")
+    return rows
+
+
+def _require_rows(rows: Any, size: int, what: str) -> None:
+    """Raise InputError, naming the first, for a row that there is not."""
+    bad = np.flatnonzero((rows < 0) | (rows >= size))
+    if len(bad):
+        raise InputError(f"{what} must be rows 0..{size - 1}; entry {int(bad[0])} is {int(rows[bad[0]])}")
