@@ -14,6 +14,7 @@ REQUIRED = {
     "features": ("identity", "open"),
     "sources": ("accepts", "read"),
     "launchers": ("at_once", "start"),
+    "masks": ("needs", "hidden"),
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {
@@ -23,6 +24,7 @@ BASES = {
     "features": "have what lossscope.datasets.features.base.Backbone says",
     "sources": "have what lossscope.sources.base.Source says",
     "launchers": "have what lossscope.studies.launchers.base.Launcher says",
+    "masks": "have what lossscope.core.masks.base.NegativeMask says",
 }
 """Kind -> what an entry must do, for messages."""
 RENAMED = {

@@ -36,6 +36,11 @@ class Batch:
     own_negatives: bool = False  # whether a query sees its own mined negatives only, beside the positives of the batch
 
     @property
+    def pairs(self) -> int:
+        """B, the number of pairs: of the captions but for mined negatives."""
+        return len(self.captions) if self.negative_of is None else len(self.images)
+
+    @property
     def is_one_set(self) -> bool:
         """Whether both sides are the same items, so that there is one direction."""
         return self.mode in _ONE_SET_MODES

@@ -17,6 +17,7 @@ Progress = Callable[[str, int, int], None]  # (label, done, total)
 OnStep = Callable[[int, int], None]  # (done, total), of work that the caller has a label for
 
 ItemShape = tuple[int, ...] | Mapping[str, tuple[int, ...]]  # of one image, video or feature; or several by name
+TEXT_SHAPE: ItemShape = ()  # of a text, which may have any length
 
 # queries are the first side, such as images, or the second; `sides.Sides.label` has the names that users see
 Direction = Literal["i2t", "t2i"]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.relations import Relations
+from lossscope.core.types import TEXT_SHAPE
 from lossscope.core.types import ItemShape as ItemShape
 from lossscope.core.types import Rows as Rows
 from lossscope.errors import InputError
@@ -45,8 +46,8 @@ class Texts:
 
     @property
     def shape(self) -> ItemShape:
-        """(): texts of any length."""
-        return ()
+        """TEXT_SHAPE: texts of any length."""
+        return TEXT_SHAPE
 
     def take(self, rows: Rows) -> Items:
         """Raise InputError: a model of pictures or features was given texts."""

@@ -18,9 +18,9 @@ from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 
 from ._dump_arrays import beyond_cosines, column_of, finite_similarity, read_ids, unit_matrix
-from ._inputs import caption_keys, number_values
 from ._maxsim import MaxSimScorer, token_vectors
 from ._relations import SideKeys, keys_of_sides, read_relations
+from .checkpoints.input_keys import caption_keys, number_values
 
 
 def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str) -> SplitEmbeddings:

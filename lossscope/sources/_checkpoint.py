@@ -18,12 +18,12 @@ from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
 from lossscope.registry import build
 
-from ._inputs import input_keys
 from ._released import notices_of_released, words_key
 from .base import Request
-from .checkpoints.captions import CaptionBatcher
+from .checkpoints.captions import CaptionBatcher, with_tokens
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
+from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.pair_scores import PairScorer
 from .checkpoints.reading import complete_data
@@ -98,7 +98,7 @@ def _load_model(checkpoint: Checkpoint, path: Path, split: Split, request: Reque
     """Return the model on the device, and the captions of the split as it reads them."""
     with naming(path, "a checkpoint whose model can be built"):
         model, words = checkpoint.model(request.trust_code), checkpoint.words()
-    return model.to(torch.device(request.device)), CaptionBatcher(split, words)
+    return model.to(torch.device(request.device)), CaptionBatcher(with_tokens(split, words), words)
 
 
 def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split, tuple[str, ...]]:

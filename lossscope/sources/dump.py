@@ -23,10 +23,10 @@ from ._any_sides import read_any_sides
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
 from ._dump_arrays import column_of, finite_similarity, read_ids, unit_matrix
 from ._dump_facts import describe
-from ._inputs import caption_keys, number_values
 from ._relations import declared_sides
 from .base import Request
 from .checkpoints.embed import cache_folder
+from .checkpoints.input_keys import caption_keys, number_values
 from .checkpoints.schema import is_safetensors_checkpoint
 
 

@@ -19,7 +19,10 @@ def sampling_of(recipe: Recipe, objective: Objective) -> Sampling:
     if mode in ("images", "groups") and objective.positives == "one":
         what = f"{recipe.objective}, which takes one positive"
         raise InputError(f"sampling must be pairs or single for {what}; got {mode}")
-    return Sampling(mode, recipe.batch_size, recipe.seed, drop_last=recipe.drop_last, min_batch_size=2)
+    return Sampling(
+        mode, recipe.batch_size, recipe.seed, drop_last=recipe.drop_last, min_batch_size=2,
+        negatives=recipe.negatives, mined=recipe.mined or None,
+    )  # fmt: skip
 
 
 def epoch_batches(

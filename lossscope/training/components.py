@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lossscope.core.batches import Sampling
+from lossscope.core.masks.base import NegativeMask
 from lossscope.datasets.base import Dataset
 from lossscope.encoders.base import EncoderSpec, encoder_spec
 from lossscope.errors import InputError
@@ -25,6 +26,7 @@ class Components:
     objective: Objective  # whose network, if it has one, learns
     warmup_objective: Objective | None  # what the first epochs train with
     sampling: Sampling
+    masks: tuple[NegativeMask, ...] = ()  # rules that leave out negatives
 
 
 def resolve(recipe: Recipe) -> Components:
@@ -33,13 +35,21 @@ def resolve(recipe: Recipe) -> Components:
     encoder = encoder_spec(recipe.encoder)
     objective: Objective = build("objectives", recipe.objective)
     warmup = build("objectives", objective.warmup) if recipe.warmup and objective.warmup is not None else None
+    masks = tuple(build("masks", spec.strip()) for spec in recipe.mask.split(";") if spec.strip())
+    for rule in masks:
+        if rule.needs == "guide":
+            raise InputError(f"mask {spec_of(rule)} needs a guide, which training does not have; take another rule")
+    mask = ";".join(spec_of(rule) for rule in masks)
     return Components(
-        recipe=replace(recipe, data=spec_of(dataset), encoder=spec_of(encoder), objective=spec_of(objective)),
+        recipe=replace(
+            recipe, data=spec_of(dataset), encoder=spec_of(encoder), objective=spec_of(objective), mask=mask
+        ),
         dataset=dataset,
         encoder=encoder,
         objective=objective,
         warmup_objective=warmup,
         sampling=sampling_of(recipe, objective),
+        masks=masks,
     )
 
 
@@ -64,6 +74,8 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
         )
     if recipe.offline and "offline" not in objective.required_info:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
+    if objective.square and recipe.mask:
+        raise InputError(f"--mask must be left out for {recipe.objective}, which takes whole batches only")
     if objective.square and recipe.same_image == "mask":
         raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
     own = getattr(objective, "own_parameters", ())

@@ -59,7 +59,7 @@ def meta_step(
         unweighted = build("objectives", f"triplet_sh:margin={getattr(objective, 'margin', 0.2)!r}")
         S_val = forward.run(validation, seed).S
         loss = both(unweighted, S_val.detach(), validation.mask)
-        wanted = reduce_weights(loss, 1.0, "sum", len(validation.batch.captions)).gradient
+        wanted = reduce_weights(loss, 1.0, "sum", validation.batch.pairs).gradient
         direction = _gradient(forward.processes, S_val, wanted, parameters)
     length = 0.01 / max(_norm(direction), 1e-12)
     moved = []

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from lossscope.core.types import REDUCTIONS, Reduction, SameImage, TrainingMode
+from lossscope.core.types import MINED_NEGATIVES, REDUCTIONS, MinedNegatives, Reduction, SameImage, TrainingMode
 from lossscope.errors import InputError
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -69,6 +69,18 @@ class Recipe:
     same_image: Annotated[
         SameImage, Choice(OBJECTIVE, "Other captions of the image: keep as negatives, or mask, which leaves them out.")
     ] = "keep"
+    negatives: Annotated[
+        MinedNegatives,
+        Choice(BATCHES, "Mined negatives are candidates of the whole batch, of their own query alone, or left out."),
+    ] = "batch"
+    mined: Annotated[int, Choice(BATCHES, "Mined negatives of a query; 0: all that the data have.")] = 0
+    mask: Annotated[
+        str,
+        Choice(
+            OBJECTIVE,
+            "Rules that leave out negatives which are probably relevant, with semicolons: same-item;above:margin=0.1.",
+        ),
+    ] = ""
     precision: Annotated[Precision, Choice(MODEL, "Of the encoder; similarities and weights are float32 always.")] = (
         "fp32"
     )
@@ -130,6 +142,7 @@ class Recipe:
         _one_of("select-by", self.select_by, typing.get_args(SelectBy))
         _one_of("reduction", self.reduction, (*REDUCTIONS, None))
         _one_of("sampling", self.sampling, (*typing.get_args(TrainingMode), None))
+        _one_of("negatives", self.negatives, MINED_NEGATIVES)
         _one_of("same-image", self.same_image, typing.get_args(SameImage))
         _one_of("precision", self.precision, typing.get_args(Precision))
 

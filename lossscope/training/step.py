@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
 from .data_parallel import StepSeed, seed_per_rank, sum_gradients
+from .false_negatives import hide_negatives_of
 from .forward import BatchInputs, Forward, batch_loss, similarity_summary
 from .meta_step import meta_step, validation_batch
 from .monitor import BatchMonitor
@@ -52,7 +53,7 @@ def train_step(
     seed = StepSeed(task.recipe.seed, state.epoch, state.step)
     seed_per_rank(task.processes, seed)
     forward = Forward(state.model, task.recipe.encoder, task.device, task.recipe.precision, task.processes)
-    pairs = len(batch.captions)
+    pairs = batch.pairs
     mask = _mask(task, batch)
     if "offline" in objective.required_info:
         assert task.candidates is not None
@@ -65,6 +66,7 @@ def train_step(
         objective = learnt.with_learnt(objective)
     if state.network_optimiser is not None and objective.network() is not None:
         _outer_step(task, state, objective, forward, BatchInputs(task.captions, batch, mask), S, seed)
+    mask = hide_negatives_of(task, batch, S, mask)
     if monitor is not None:
         monitor.record(state.epoch, state.step, objective, S, mask)
     loss = batch_loss(objective, S.detach(), mask, task.recipe.reduction, pairs)
@@ -93,7 +95,7 @@ def _outer_step(
     """Let the objective's network learn from a batch of the validation split."""
     assert state.network_optimiser is not None
     recipe = task.recipe
-    gradient = batch_loss(objective, S.detach(), train.mask, recipe.reduction, len(train.batch.captions)).gradient
+    gradient = batch_loss(objective, S.detach(), train.mask, recipe.reduction, train.batch.pairs).gradient
     batch = validation_batch(task.val.relations, recipe.batch_size, seed)
     mask = batch.mask(task.val.relations, recipe.same_image).to(task.device)
     validation = BatchInputs(task.val_captions, batch, mask)

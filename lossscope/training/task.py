@@ -12,14 +12,17 @@ from torch import Tensor
 
 from lossscope.core.batches import Sampling
 from lossscope.core.distributed import ProcessGroup, process_group
-from lossscope.core.types import Progress
+from lossscope.core.masks.base import NegativeMask
+from lossscope.core.pair import Pair
+from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Split
 from lossscope.datasets.formats.subset import first_images
 from lossscope.encoders.base import EncoderSpec
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.sources.checkpoints.captions import CaptionBatcher
+from lossscope.sources.checkpoints.captions import CaptionBatcher, texts_of, with_tokens
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.input_keys import input_keys
 from lossscope.text.tokenizer import Tokeniser
 
 from .components import Components, require_trainable
@@ -50,12 +53,18 @@ class Task:
     info: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (M,) number of each training caption
     fingerprints: Mapping[str, str] = field(default_factory=dict)  # of the files that the recipe names
     processes: ProcessGroup = field(default_factory=process_group)  # that train it together
+    masks: tuple[NegativeMask, ...] = ()  # rules that leave out negatives
 
     def objective_of(self, epoch: int) -> Objective:
         """Return what an epoch, from 0, trains with: the objective, or the one to warm up with."""
         if epoch < self.recipe.warmup and self.warmup_objective is not None:
             return self.warmup_objective
         return self.objective
+
+    @cached_property
+    def input_keys(self) -> Pair[Rows | None]:
+        """Numbers of the training items of both sides, equal where their inputs are; for rules that compare them."""
+        return input_keys(self.train)
 
     @cached_property
     def val_captions(self) -> CaptionBatcher:
@@ -96,10 +105,13 @@ def prepare_task(
     require_trainable(recipe, components.objective)
     start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)
     encoder = components.encoder
-    tokeniser = start.words() if start else encoder.build_tokeniser(train.captions, recipe.min_count)
+    tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)
+    train, val = with_tokens(train, tokeniser), with_tokens(val, tokeniser)
     captions = CaptionBatcher(train, tokeniser)
     _ = captions.lengths()  # encoded now, so that captions that do not fit are refused before anything is written
     candidates = read_candidates(recipe, train)
+    if recipe.info and train.relations.negatives is not None and recipe.negatives != "none":
+        raise InputError("--info is of pairs; leave out the mined negatives: --negatives none")
     info = read_info(recipe, components.objective, sampling.mode, train)
     fingerprints = fingerprints_of(recipe, candidates)
     if checkpoint is not None:
@@ -120,6 +132,7 @@ def prepare_task(
         candidates=candidates,
         info=info,
         fingerprints=fingerprints,
+        masks=components.masks,
     )
 
 

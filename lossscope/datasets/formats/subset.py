@@ -1,21 +1,25 @@
-"""Cut a split to its first images and their captions."""
+"""Cut a split to its first images and their captions, or to its first queries and all documents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.relations import Relations
 from lossscope.io.files import fingerprint_of
 
-from ..base import CaptionVectors, Images, Items, ItemShape, Rows, Split
+from ..base import CaptionVectors, Images, Items, ItemShape, Rows, Split, Texts
 
 
 def first_images(split: Split, number: int) -> Split:
     """Return the first `number` images with their captions; the split itself for 0, or more than there are."""
     if not 0 < number < len(split.images):
         return split
+    if split.caption_image is None:
+        return _first_of_any_sides(split, number)
     rows = np.flatnonzero(split.relations.caption_image < number)
     words = split.words and _WordsOfRows(split.words, rows)
     tokens = split.tokens and [split.tokens[row] for row in rows.tolist()]
@@ -30,6 +34,21 @@ def first_images(split: Split, number: int) -> Split:
         tokens=tokens,
         words=words,
         notices=split.notices,
+    )
+
+
+def _first_of_any_sides(split: Split, number: int) -> Split:
+    """The first items of the first side, against all of the second."""
+    whole = split.relations
+    kept = whole.positives[whole.positives[:, 0] < number]
+    negatives = None if whole.negatives is None else whole.negatives[:number]
+    images = Texts(split.images.texts[:number]) if isinstance(split.images, Texts) else None
+    return replace(
+        split,
+        images=images or _FirstImages(split.images, number),
+        image_ids=split.image_ids[:number],
+        fingerprint=fingerprint_of(split.fingerprint, f"first {number}"),
+        relations=Relations(number, whole.second, kept, whole.sides, negatives=negatives),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.datasets.base import Rows, Split
+from lossscope.datasets.base import Rows, Split, Texts
 from lossscope.errors import InputError
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import pad
@@ -56,6 +57,35 @@ class CaptionBatcher:
             return torch.from_numpy(vectors).to(device), torch.from_numpy(lengths)
         ids, lengths = pad([self.ids[row] for row in rows])
         return torch.from_numpy(ids).to(device), torch.from_numpy(lengths)
+
+
+@dataclass(frozen=True)
+class TokenisedTexts(Texts):
+    """Texts of the first side as items of an encoder: `ids` (n, L), padded, and `lengths` (n,)."""
+
+    tokeniser: Tokeniser
+
+    @cached_property
+    def ids(self) -> list[Sequence[int]]:
+        """Ids of every text."""
+        return [self.tokeniser.encode(text) for text in self.texts]
+
+    def take(self, rows: Rows) -> dict[str, npt.NDArray[Any]]:
+        """Return the ids and lengths of the texts of `rows`."""
+        ids, lengths = pad([self.ids[row] for row in rows])
+        return {"ids": ids, "lengths": lengths}
+
+
+def with_tokens(split: Split, tokeniser: Tokeniser) -> Split:
+    """Return the split with the texts of its first side as items of an encoder; as it is where they are no texts."""
+    if not isinstance(split.images, Texts):
+        return split
+    return replace(split, images=TokenisedTexts(split.images.texts, tokeniser))
+
+
+def texts_of(split: Split) -> Sequence[str]:
+    """Return every text of a split that its tokeniser should know: captions, and the first side's where it is texts."""
+    return [*split.images.texts, *split.captions] if isinstance(split.images, Texts) else split.captions
 
 
 def _pad_vectors(rows: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.sides import plural
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
 from lossscope.encoders.base import Encoder
@@ -43,7 +44,8 @@ def embed(
             caption_vectors = _embed_captions(model, captions, batch_size, device, progress)
     finally:
         model.train(training)
-    for what, vectors in (("image", image_vectors), ("caption", caption_vectors)):
+    sides = split.relations.sides
+    for what, vectors in ((sides.first, image_vectors), (sides.second, caption_vectors)):
         bad = ~torch.isfinite(vectors).all(1)
         if bool(bad.any()):
             raise InputError(
@@ -96,12 +98,12 @@ def cache_folder() -> Path:
 def _embed_images(
     model: Encoder, split: Split, batch_size: int, device: torch.device, progress: Progress | None
 ) -> Tensor:
-    parts = []
+    parts, items = [], plural(split.relations.sides.first)
     for start in range(0, len(split.images), batch_size):
         rows = np.arange(start, min(start + batch_size, len(split.images)), dtype=np.int64)
         parts.append(model.encode_images(on_device(split.images.take(rows), device)).vectors.float().cpu())
         if progress:
-            progress(f"encoding {split.name} images", int(rows[-1]) + 1, len(split.images))
+            progress(f"encoding {split.name} {items}", int(rows[-1]) + 1, len(split.images))
     return torch.cat(parts)
 
 
@@ -114,6 +116,7 @@ def _embed_captions(
 ) -> Tensor:
     """Embed captions of similar length together, and return them in the order of the split."""
     order = np.argsort(captions.lengths(), kind="stable").astype(np.int64)
+    second = str(captions.split.relations.sides.second)
     result: Tensor | None = None
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
@@ -121,7 +124,7 @@ def _embed_captions(
         result = vectors.new_empty(len(order), vectors.shape[1]) if result is None else result
         result[torch.from_numpy(rows)] = vectors
         if progress:
-            progress(f"encoding {captions.split.name} captions", start + len(rows), len(order))
+            progress(f"encoding {captions.split.name} {plural(second)}", start + len(rows), len(order))
     if result is None:
-        raise InputError(f"split {captions.split.name!r} must have captions; it has none")
+        raise InputError(f"split {captions.split.name!r} must have {plural(second)}; it has none")
     return result

@@ -10,7 +10,7 @@ import numpy as np
 
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
-from lossscope.datasets.base import Images, Split
+from lossscope.datasets.base import Images, Split, Texts
 from lossscope.text.word_tokenisers import tokenise
 
 _BLOCK = 128  # images read at a time
@@ -20,8 +20,12 @@ def input_keys(split: Split, progress: Progress | None = None) -> Pair[Rows | No
     """Return numbers of the images (N,) and captions (M,) of a split, equal where the inputs are.
 
     Every image is read once. Images are equal when the bytes of `take` are, that is after decoding and resizing.
-    Captions are equal when their token ids are, where the data set has ids, else when `caption_keys` are.
+    Captions are equal when their token ids are, where the data set has ids, else when `caption_keys` are. Texts of the
+    first side are compared as captions are, with numbers that captions share.
     """
+    if isinstance(split.images, Texts):
+        every = caption_keys([*split.images.texts, *split.captions])
+        return Pair(every[: len(split.images)], every[len(split.images) :])
     captions = caption_keys(split.captions) if split.tokens is None else number_values(map(tuple, split.tokens))
     return Pair(image_keys(split.images, split.name, progress), captions)
 

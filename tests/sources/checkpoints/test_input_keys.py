@@ -13,8 +13,8 @@ import pytest
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.registry import build
-from lossscope.sources._inputs import caption_keys, image_keys, input_keys
 from lossscope.sources.base import load
+from lossscope.sources.checkpoints.input_keys import caption_keys, image_keys, input_keys
 from tests.tiny import SCENES
 
 UNIT = np.eye(3, dtype=np.float32)
