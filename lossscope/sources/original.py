@@ -13,6 +13,7 @@ from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.reading import show_path
 
 from ._checkpoint import embed_checkpoint
+from ._text_folder import is_text_encoder
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.conversion import open_released
@@ -33,7 +34,7 @@ class OriginalFile:
     @classmethod
     def accepts(cls, path: Path) -> bool:
         if is_configured(path):
-            return not (path / "modules.json").is_file()
+            return not ((path / "modules.json").is_file() or is_text_encoder(path))
         return path.is_file() and (is_torchscript(path) or looks_released(path, FORMAT))
 
     def read(self, request: Request) -> SplitEmbeddings:

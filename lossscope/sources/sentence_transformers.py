@@ -1,23 +1,27 @@
-"""A sentence-transformers folder: a CLIP inside it is opened as CLIP, a text model compares captions."""
+"""A sentence-transformers folder: a CLIP inside it is opened as CLIP, a text model reads queries and documents."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import plural
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint, fingerprint_of, require_file
+from lossscope.io.files import fingerprint, require_file
 from lossscope.io.json_files import read_json
 from lossscope.io.reading import reading, shorten_message, show_path
 from lossscope.registry import build, load
 
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
+from ._text_model import TextModel
 from .base import Request
 
 _DATA = "scenes"
@@ -31,7 +35,8 @@ class SentenceTransformersFolder:
     The library encodes captions, with the folder's modules and default prompt. S is the cosine; a folder whose
     similarity is another one is refused, as is a CLIP with further modules but Normalize.
 
-    A text model has no images: the first caption of each image takes the place of the image, the other captions are the
+    A text model reads queries and documents (--data texts:file=FILE, beir:root=DIR), with its own prompts for them. Of
+    images and captions the first caption of each image takes the place of the image, the other captions are the
     candidates. Its objective is the loss it is usually trained with, the library's multiple negatives ranking loss at
     scale 20; --objective overrides it. Without --data it is evaluated on the built-in scenes.
     """
@@ -52,33 +57,15 @@ class SentenceTransformersFolder:
             return replace(embedded, name=show_path(self.path))
         require_cosine(self.path)
         split: Split = build("datasets", request.data or _DATA).split(request.split)
-        first = np.unique(split.relations.caption_image, return_index=True)[1]
-        rest = np.setdiff1d(np.arange(len(split.captions)), first)
-        if not len(rest):
-            raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
-        vectors = self._encode(split.captions, request)
-        rows, notice = unit_rows(vectors, f"vectors of {self.path}")
-        notices = [notice] if notice else []
+        notices = []
         if request.data is None:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
-        place = {int(image): row for row, image in enumerate(split.relations.caption_image[first])}
-        return SplitEmbeddings(
-            name=show_path(self.path),
-            images=rows[torch.from_numpy(first)],
-            captions=rows[torch.from_numpy(rest)],
-            similarity=None,
-            caption_image=np.array(
-                [place[int(image)] for image in split.relations.caption_image[rest]], dtype=np.int64
-            ),
-            image_ids=[split.caption_ids[row] for row in first],
-            caption_ids=[split.caption_ids[row] for row in rest],
-            fingerprint=fingerprint_of(*self._files(), split.fingerprint),
-            objective=_OBJECTIVE,
-            split=split.name,
-            notices=(*notices, "a text model: the first caption of each image takes its place (rows named i2t)"),
-        )
+        encode = partial(self._encode, model=self._open(request), request=request)
+        model = TextModel(self.path, encode, self._files(), _OBJECTIVE)
+        return model.split(split, tuple(notices))
 
-    def _encode(self, captions: list[str], request: Request) -> Tensor:
+    def _open(self, request: Request) -> Any:
+        """Return the model, on the device."""
         try:
             from sentence_transformers import SentenceTransformer
             from transformers.utils.logging import disable_progress_bar
@@ -87,18 +74,22 @@ class SentenceTransformersFolder:
         disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             folder = str(self.path)
-            model = SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
+            return SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
         except Exception as error:  # a damaged folder can raise anything; code in it is refused
             raise InputError(
                 f"{self.path} must be a whole sentence-transformers folder; {shorten_message(error)}"
             ) from error
+
+    def _encode(self, texts: Sequence[str], side: str, model: Any, request: Request) -> Tensor:
+        """Return the vectors of texts, (n, d); queries and documents with the prompts that the model has for them."""
+        encode = {"query": model.encode_query, "document": model.encode_document}.get(side, model.encode)
         parts = []
-        for start in range(0, len(captions), request.batch_size):
-            part = captions[start : start + request.batch_size]
+        for start in range(0, len(texts), request.batch_size):
+            part = list(texts[start : start + request.batch_size])
             with reading(self.path, "a folder that sentence-transformers can run"):
-                parts.append(model.encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
+                parts.append(encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
             if request.progress:
-                request.progress("encoding captions", start + len(part), len(captions))
+                request.progress(f"encoding {plural(side)}", start + len(part), len(texts))
         return torch.cat(parts).clone()
 
     def _require_ordinary_files(self) -> None:

@@ -1,0 +1,93 @@
+"""A split as a model of texts sees it: queries and documents, or the captions of images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.sides import plural
+from lossscope.datasets.base import Split, Texts
+from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
+from lossscope.io.reading import show_path
+
+from .checkpoints.input_keys import input_keys
+
+Encode = Callable[[Sequence[str], str], Tensor]  # texts, and what they are: query, document, caption -> (n, d)
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A folder with a model of texts."""
+
+    path: Path
+    encode: Encode
+    files: Sequence[str]  # fingerprints of its files and of how it is read
+    objective: str | None  # spec of the loss it is usually trained with
+
+    def split(self, split: Split, notices: tuple[str, ...]) -> SplitEmbeddings:
+        """Return the split: of queries and documents as it is; of images their first captions take their place.
+
+        Raises InputError for images with one caption each, and vectors that are zero or not finite.
+        """
+        if isinstance(split.images, Texts):
+            return self._texts(split, split.images.texts, notices)
+        return self._captions(split, notices)
+
+    def _texts(self, split: Split, texts: Sequence[str], notices: tuple[str, ...]) -> SplitEmbeddings:
+        sides = split.relations.sides
+        first, one = self._unit_rows(texts, sides.first)
+        second, other = self._unit_rows(split.captions, str(sides.second))
+        return SplitEmbeddings(
+            name=show_path(self.path),
+            images=first,
+            captions=second,
+            similarity=None,
+            caption_image=None,
+            image_ids=split.image_ids,
+            caption_ids=split.caption_ids,
+            fingerprint=fingerprint_of(*self.files, split.fingerprint),
+            objective=self.objective,
+            split=split.name,
+            notices=(*one, *other, *notices, *split.notices),
+            read_input_keys=partial(input_keys, split),
+            relations=split.relations,
+        )
+
+    def _captions(self, split: Split, notices: tuple[str, ...]) -> SplitEmbeddings:
+        owners = split.relations.caption_image
+        first = np.unique(owners, return_index=True)[1]
+        rest = np.setdiff1d(np.arange(len(split.captions)), first)
+        if not len(rest):
+            raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
+        rows, normalised = self._unit_rows(split.captions, "caption")
+        place = {int(image): row for row, image in enumerate(owners[first])}
+        return SplitEmbeddings(
+            name=show_path(self.path),
+            images=rows[torch.from_numpy(first)],
+            captions=rows[torch.from_numpy(rest)],
+            similarity=None,
+            caption_image=np.array([place[int(image)] for image in owners[rest]], dtype=np.int64),
+            image_ids=[split.caption_ids[row] for row in first],
+            caption_ids=[split.caption_ids[row] for row in rest],
+            fingerprint=fingerprint_of(*self.files, split.fingerprint),
+            objective=self.objective,
+            split=split.name,
+            notices=(
+                *normalised,
+                *notices,
+                "a text model: the first caption of each image takes its place (rows named i2t)",
+            ),
+        )
+
+    def _unit_rows(self, texts: Sequence[str], side: str) -> tuple[Tensor, tuple[str, ...]]:
+        what = "vectors" if side == "caption" else f"vectors of {plural(side)}"
+        rows, notice = unit_rows(self.encode(texts, side), f"{what} of {self.path}")
+        return rows, (notice,) if notice else ()
