@@ -190,9 +190,11 @@ def _warn(text: str) -> None:
 
 def _line(row: dict[str, Any]) -> str:
     loss = f"{row['loss']:.4g}" if row["loss"] == row["loss"] else "–"
+    labels = [name.removesuffix("_R@1") for name in row if name.endswith("_R@1")]
+    score = f"rsum {row['rsum']:.1f}" if "rsum" in row else f"nDCG@10 {row[f'{labels[0]}_nDCG@10']:.3f}"
+    recalls = " ".join(f"{label} {row[f'{label}_R@1']:.1f}" for label in labels)
     return (
-        f"epoch {row['epoch']:>3}  loss {loss}  rsum {row['rsum']:.1f}  "
-        f"R@1 i2t {row['i2t_R@1']:.1f} t2i {row['t2i_R@1']:.1f}  "
+        f"epoch {row['epoch']:>3}  loss {loss}  {score}  R@1 {recalls}  "
         f"similarity: positive {row['pos_mean']:.3f}, hardest negative {row['neg_mean']:.3f}"
     )
 

@@ -99,6 +99,15 @@ IMAGE_TEXT = Sides()
 QUERY_DOCUMENT = Sides("query", "document")
 
 
+def sides_entry(sides: Sides) -> dict[str, str]:
+    """Return the column of rows that says what their sides are; images and captions have none.
+
+    >>> sides_entry(QUERY_DOCUMENT), sides_entry(IMAGE_TEXT)
+    ({'sides': 'query/document'}, {})
+    """
+    return {} if sides.is_image_text else {"sides": sides.text}
+
+
 def plural(name: str) -> str:
     """Return the plural of a side's name.
 

@@ -15,7 +15,7 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.sides import ONE_SET
+from lossscope.core.sides import ONE_SET, sides_entry
 from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -221,6 +221,7 @@ class BatchRunner:
             "probe": self._labels[result.probe],
             "convention": getattr(result.probe, "convention", None),
             "eps": getattr(result.probe, "eps", float("nan")),
+            **sides_entry(self.embedded.sides),
             "weight_unit": None if unit is None or objective is None else resolve_unit(objective, unit),
         }
 

@@ -31,13 +31,25 @@ SUMMARY = (
     "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
     "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
+SIDES = "sides"  # further column of rows that are of other sides than images and captions: `query/document`
 OPTIONAL = ("n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
 SUMMARY_TYPES: Mapping[str, ColumnType] = {
     **dict.fromkeys(
         ("mean", "std", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed"), "number"
     ),
     **dict.fromkeys(
-        ("source", "objective", "direction", "probe", "statistic", "unit", "weight_unit", "convention", "sampling"),
+        (
+            "source",
+            "objective",
+            "direction",
+            "probe",
+            "statistic",
+            "unit",
+            "weight_unit",
+            "convention",
+            "sampling",
+            SIDES,
+        ),
         "text",
     ),
 }
@@ -204,8 +216,9 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[s
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
     statistic_sets, set_of_row = reported_statistics(rows)
-    key_columns, summary = rows[list(KEYS)], []
-    group_of_row = key_columns.groupby(list(KEYS), dropna=False, sort=False, observed=True).ngroup().to_numpy()
+    names_of_keys = [*KEYS, *([SIDES] if SIDES in rows else [])]
+    key_columns, summary = rows[names_of_keys], []
+    group_of_row = key_columns.groupby(names_of_keys, dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first_rows = key_columns.iloc[np.unique(group_of_row, return_index=True)[1]]
     for group, keys in enumerate(first_rows.to_dict("records")):
         batches = np.flatnonzero(group_of_row == group)
@@ -224,7 +237,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[s
                 "n_spread": averaged.n_spread(of_batches),
                 "short_batch": averaged.short_batch,
             })  # fmt: skip
-    return pd.DataFrame(summary, columns=list(SUMMARY))
+    return pd.DataFrame(summary, columns=[*SUMMARY, *names_of_keys[len(KEYS) :]])
 
 
 def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.NDArray[np.int64]]:
@@ -248,7 +261,8 @@ def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     if not filled:
         return pd.DataFrame(columns=list(SUMMARY))
     records: list[Any] = [record for frame in filled for record in frame.to_dict("records")]
-    return pd.DataFrame(records, columns=list(SUMMARY))
+    more = [SIDES] if any(SIDES in frame for frame in filled) else []
+    return pd.DataFrame(records, columns=[*SUMMARY, *more])
 
 
 def _json_row(row: Mapping[Any, Any]) -> dict[str, Any]:

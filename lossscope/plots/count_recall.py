@@ -90,11 +90,11 @@ def _means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
-    size = 0.6 * float(mpl.rcParams["font.size"])
+    size, looks = 0.6 * float(mpl.rcParams["font.size"]), directions.styles(rows)
     for label, pair in _means(rows).groupby("label", sort=False, observed=True):
         ax.plot(pair["count_mean"], pair["rsum_mean"], color=colours[str(label)], linewidth=0.8, zorder=1)
     for (name, direction), seeds in rows.groupby(["label", "direction"], sort=False, observed=True):
-        colour, marker = colours[str(name)], directions.MARKERS[str(direction)]
+        colour, marker = colours[str(name)], looks[str(direction)].marker
         x, y = seeds["count"], seeds["rsum"]
         several = len(seeds) > 1
         if several:
@@ -110,10 +110,8 @@ def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=colour, linewidth=3, label=labels.label_text(label)) for label, colour in colours.items()
     ]  # fmt: skip
-    for one, name in directions.NAMES.items():
-        if (rows["direction"] == one).any():
-            marker = directions.MARKERS[one]
-            handles.append(Line2D([], [], color="0.35", marker=marker, linestyle="none", label=name))
+    for one in directions.styles(rows).values():
+        handles.append(Line2D([], [], color="0.35", marker=one.marker, linestyle="none", label=one.name))
     return handles
 
 

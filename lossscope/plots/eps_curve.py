@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -33,21 +35,21 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, at: float = 0.01) -> Axes:
     """
     rows = _valid_rows(frame)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, "How many samples count, at every threshold on the weight")
-    colours = _colours(list(map(str, rows["label"].unique())))
+    colours, looks = _colours(list(map(str, rows["label"].unique()))), directions.styles(rows)
     for (label, direction), line in rows.groupby(["label", "direction"], sort=False, observed=True):
         line = line.sort_values("eps")
         ax.plot(
             line["eps"],
             line["mean"],
             color=colours[str(label)],
-            linestyle=directions.DASHES[str(direction)],
+            linestyle=looks[str(direction)].dashes,
             label=f"{labels.label_text(str(label))} {direction}",
         )
     if at > 0:
         _mark_eps(ax, at)
     _scale(ax, rows, at)
     ax.set(xlabel="threshold ε on the weight", ylabel="samples above ε per query")
-    handles = _handles(colours, list(map(str, rows["direction"].unique())))
+    handles = _handles(colours, looks)
     if in_new_figure:
         naming.legend_below(ax.figure, handles)  # type: ignore[arg-type]
     else:
@@ -115,15 +117,11 @@ def _scale(ax: Axes, rows: pd.DataFrame, at: float) -> None:
     ax.minorticks_off()
 
 
-def _handles(colours: dict[str, str], drawn: list[str]) -> list[Line2D]:
+def _handles(colours: dict[str, str], drawn: Mapping[str, directions.DirectionStyle]) -> list[Line2D]:
     named = list(colours.items())
     if len(named) > _ALL_NAMED:
         named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
     handles = [Line2D([], [], color=colour, label=labels.label_text(label)) for label, colour in named]
     if len(drawn) > 1 or "both" in drawn:
-        handles += [
-            Line2D([], [], color="0.35", linestyle=directions.DASHES[direction], label=name)
-            for direction, name in directions.NAMES.items()
-            if direction in drawn
-        ]
+        handles += [Line2D([], [], color="0.35", linestyle=one.dashes, label=one.name) for one in drawn.values()]
     return handles

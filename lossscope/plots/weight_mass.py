@@ -26,7 +26,6 @@ PANELS = {  # column -> horizontal axis
     "total": "weight on\nall negatives",
     "N_eff": "effective number\nof negatives",
 }
-_OFFSETS = {"i2t": -0.14, "t2i": 0.14, "both": 0.0}  # of the markers of a loss, in rows
 _LINE = 26  # letters of a line of a name
 _HEADLINE = "Where the weight on a query's negatives is"
 
@@ -134,14 +133,15 @@ def _row_height(names: list[str], least: float) -> float:
 def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) -> None:
     """Draw one number of every loss and direction, with its deviation over seeds."""
     colours, size = style.colours(names), 0.55 * float(mpl.rcParams["font.size"])
+    looks = directions.styles(numbers)
     for (label, direction), own in numbers.groupby(["label", "direction"], sort=False, observed=True):
         values = own[name].dropna()
         if values.empty:
             continue
-        look: dict[str, Any] = {"color": colours[str(label)], "marker": directions.MARKERS[str(direction)]}
+        look: dict[str, Any] = {"color": colours[str(label)], "marker": looks[str(direction)].marker}
         look |= {"markersize": size}
         look |= {"markeredgecolor": "white", "elinewidth": 1, "capsize": 2, "linestyle": "none"}
-        height = names.index(str(label)) + _OFFSETS[str(direction)]
+        height = names.index(str(label)) + looks[str(direction)].offset
         ax.errorbar(float(values.mean()), height, xerr=style.deviation(values), **look)
     ax.set_xlabel(PANELS[name])
     ax.tick_params(axis="y", length=0)
@@ -163,9 +163,8 @@ def _scale(ax: Axes, values: pd.Series[float], percent: bool) -> None:
 
 def _handles(numbers: pd.DataFrame) -> list[Artist]:
     return [
-        Line2D([], [], color="0.35", marker=directions.MARKERS[one], linestyle="none", label=name)
-        for one, name in directions.NAMES.items()
-        if (numbers["direction"] == one).any()
+        Line2D([], [], color="0.35", marker=one.marker, linestyle="none", label=one.name)
+        for one in directions.styles(numbers).values()
     ]
 
 

@@ -93,10 +93,11 @@ def _has_spread(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
+    looks = directions.styles(rows)
     for direction, line in rows.groupby("direction", sort=False, observed=True):
         line = line.sort_values("value")
-        colour, dashes = directions.COLOURS[str(direction)], directions.DASHES[str(direction)]
-        name = directions.NAMES[str(direction)]
+        look = looks[str(direction)]
+        colour, dashes, name = look.colour, look.dashes, look.name
         ax.plot(line["value"], line["mean"], color=colour, linestyle=dashes, marker="o", markersize=3, label=name)
         wide = line[_has_spread(line)]
         if len(wide):
@@ -119,9 +120,8 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:
     return [
-        Line2D([], [], color=directions.COLOURS[one], linestyle=directions.DASHES[one], label=name)
-        for one, name in directions.NAMES.items()
-        if (rows["direction"] == one).any()
+        Line2D([], [], color=one.colour, linestyle=one.dashes, label=one.name)
+        for one in directions.styles(rows).values()
     ]
 
 

@@ -127,9 +127,10 @@ def group_rows(rows: pd.DataFrame, by: Sequence[str] = ("source", "objective")) 
 
 
 def directions(rows: pd.DataFrame, objective: object = None) -> list[str]:
-    """Return the directions of an objective, or of all rows where it is None: i2t and t2i before both."""
+    """Return the directions of an objective, or of all rows where it is None, in their order, `both` last."""
     own = rows if objective is None else rows[rows["objective"] == objective]
-    return sorted(own["direction"].unique(), key=("i2t", "t2i", "both").index)
+    order = ["i2t", "t2i", *(label for label in rows["direction"].unique() if label not in ("i2t", "t2i", "both"))]
+    return sorted(own["direction"].unique(), key=[*order, "both"].index)
 
 
 def varying_settings(rows: pd.DataFrame) -> list[str]:

@@ -9,10 +9,11 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lossscope.core.sides import Sides
 from lossscope.errors import InputError
 from lossscope.plots import count_recall, directions, eps_curve, weight_mass, what_if
 
-BOTH = directions.NAMES["both"]
+BOTH = "both directions, in one gradient"
 LOSSES = (("clip_loss", "both"), ("ntxent:tau=0.07", "i2t"), ("ntxent:tau=0.07", "t2i"))
 
 
@@ -55,5 +56,33 @@ def test_other_temperatures() -> None:
 
 
 def test_other_directions_are_refused() -> None:
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both; got sideways\."):
+    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways\."):
         directions.require_directions(frame_of(direction="sideways"))
+
+
+@pytest.mark.parametrize("labels", [("i2t", "q2d"), ("i2t", "t2i", "d2i"), ("2d",), ("qq2d",)])
+def test_directions_of_several_sides_are_refused(labels: tuple[str, ...]) -> None:
+    with pytest.raises(InputError, match="direction must be i2t, t2i, both, or those of other sides"):
+        directions.require_directions(pd.DataFrame({"direction": labels}))
+
+
+@pytest.mark.parametrize(
+    ("labels", "sides", "names"),
+    [
+        (("q2d", "d2q"), None, ["query to document", "document to query"]),
+        (("u2i", "i2u"), "user/item", ["user to item", "item to user"]),
+        (("a2b", "b2a"), "view 1/view 2", ["view 1 to view 2", "view 2 to view 1"]),
+        (("all",), "product", ["product to product"]),
+        (("x2y", "y2x"), None, ["x2y", "y2x"]),
+        (("t2i", "i2t"), None, ["image to text", "text to image"]),
+    ],
+)
+def test_directions_are_named_after_the_sides(labels: tuple[str, ...], sides: str | None, names: list[str]) -> None:
+    frame = pd.DataFrame({"direction": labels, **({"sides": sides} if sides else {})})
+    directions.require_directions(frame)
+    looks = directions.styles(frame)
+    assert [look.name for look in looks.values()] == names
+    assert len({look.marker for look in looks.values()}) == len(labels)
+    with directions.named_after(None if sides is None else Sides.parse(sides)):
+        inside = directions.styles(frame[["direction"]])
+    assert [look.name for look in inside.values()] == names
