@@ -99,7 +99,12 @@ class DiagramOptions:
         typer.Option(help="Pairs of a batch, which holds the hardest negative; or `all`.", rich_help_panel=_OVERLAY),
     ] = "128"
     direction: Annotated[
-        Literal["i2t", "t2i", "both"], typer.Option(help="Queries that are drawn.", rich_help_panel=_OVERLAY)
+        str,
+        typer.Option(
+            help="Queries that are drawn: i2t, t2i, q2d, ..., or both.",
+            rich_help_panel=_OVERLAY,
+            autocompletion=complete_words("i2t", "t2i", "both"),
+        ),
     ] = "both"
     seed: Seed = field(default=0, metadata={"panel": _OVERLAY})
     arrows: Annotated[

@@ -213,12 +213,13 @@ def _row(status: RunStatus) -> dict[str, Any]:
     run = status.run
     return {
         "run": run.key, "data": run.data, "encoder": run.encoder, "objective_label": run.objective_label,
-        "seed": run.seed, "status": status.status, "rsum": status.rsum, "seconds": status.seconds,
+        "seed": run.seed, "status": status.status, status.score: status.rsum, "seconds": status.seconds,
         "reason": status.reason,
     }  # fmt: skip
 
 
 def _status_table(statuses: list[RunStatus]) -> Table:
+    from lossscope.io.scores import score_of
     from lossscope.tables.base import Table
     from lossscope.tables.cells import Cell
 
@@ -228,12 +229,13 @@ def _status_table(statuses: list[RunStatus]) -> Table:
     spent = sum(one.seconds or 0.0 for one in statuses)
     rows = tuple(
         (
-            Cell(text=one.run.key), Cell(text=one.status), Cell(mean=one.rsum),
+            Cell(text=one.run.key), Cell(text=one.status), Cell(mean=one.rsum, digits=score_of([one.score]).digits),
             Cell(mean=one.seconds, digits=0), Cell(text=one.reason[:100]),
         )
         for one in statuses
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("run", "status", "rsum", "seconds", "reason"))
+    scores = sorted({one.score for one in statuses if one.rsum is not None} or {"rsum"})
+    columns = tuple(("", name) for name in ("run", "status", " or ".join(scores), "seconds", "reason"))
     return Table("status", f"{len(statuses)} runs: {summary}. {spent / 60:.1f} minutes of work so far.", columns, rows)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.io.files import write_text
-from lossscope.report.chapters._counts import counts_and_rsum
+from lossscope.report.chapters._counts import counts_and_score
 from lossscope.report.chapters.base import ReportData
 from lossscope.stats.compare import compare
 from lossscope.stats.rank_association import association
@@ -173,7 +173,7 @@ def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: d
 def reports_readme(runs: Path) -> str:
     """Return reports/README.md: where losses that count fewer samples retrieve better, and where worse."""
     results = read_runs([runs / "bleeker2022-small"])
-    associations = association(counts_and_rsum(ReportData(results)))
+    associations = association(counts_and_score(ReportData(results)))
     pairs = compare(results.retrieval, ["rsum"], baseline="Triplet")
     pairs = pairs[pairs["system"] == "Triplet SH"]
     better, worse = pairs[pairs["ci_low"] > 0], pairs[pairs["ci_high"] < 0]

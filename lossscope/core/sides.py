@@ -108,6 +108,15 @@ def sides_entry(sides: Sides) -> dict[str, str]:
     return {} if sides.is_image_text else {"sides": sides.text}
 
 
+def with_article(name: str) -> str:
+    """Return the name after `a` or `an`.
+
+    >>> with_article("image"), with_article("user"), with_article("document")
+    ('an image', 'a user', 'a document')
+    """
+    return f"an {name}" if name[0].lower() in "aeio" else f"a {name}"
+
+
 def plural(name: str) -> str:
     """Return the plural of a side's name.
 

@@ -23,6 +23,7 @@ from lossscope.registry import build, short_spec, spec_of
 from .terms import require_terms
 from .tiled.bfloat16 import require_comparisons
 
+_MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
 _ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one positive, and for others
 
 # entries of S after which a part is written at the latest: for batches of pairs whose counts follow from sums and cheap
@@ -127,7 +128,7 @@ class SweepPlan:
         one, mode = self.options, batching.sampling.mode
         label = f"{mode} of {batching.sampling.per_class}" if mode == "classes" else mode
         if self.relations is not None and self.relations.negatives is not None:
-            label += {"batch": "", "own": ", own negatives", "none": ", no mined negatives"}[one.negatives]
+            label += f", {_MINED_WORDS[one.negatives]} negatives"
             label += "" if one.mined is None else f", {one.mined} mined"
         label += f", terms {'+'.join(one.terms)}" if one.terms else ""
         return label + (f", mask {'+'.join(short_spec(rule) for rule in self.masks)}" if self.masks else "")

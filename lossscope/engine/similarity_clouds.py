@@ -37,7 +37,8 @@ def similarity_cloud(
         embedded: the split.
         batch_size: pairs of a batch; None: everything in one batch, which the rows record as NaN.
         seed: of the batches.
-        direction: i2t, t2i or both.
+        direction: i2t, t2i, q2d or whatever the source's directions are called; or both. i2t and t2i stand for the
+            first and the second of any source.
         sampling: how batches are made.
         epoch: recorded in every row.
         progress: called with (label, done, of).
@@ -45,13 +46,16 @@ def similarity_cloud(
     Raises:
         InputError: another direction, or no query has a positive and a negative.
     """
-    if direction not in (*DIRECTIONS, "both"):
-        raise InputError(f"direction must be one of {', '.join(DIRECTIONS)}, both; got {direction!r}")
+    if direction != "both" and direction not in (*embedded.sides.labels, *DIRECTIONS):
+        raise InputError(f"direction must be one of {', '.join(embedded.sides.labels)}, both; got {direction!r}")
+    label = direction if direction == "both" else _label_of(embedded, direction)
+    if embedded.relations.one_set and sampling == "pairs":
+        sampling = "classes"
     # the probe depends on no objective, and `sampling` says how batches are made: any objective does
     sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True)
     rows = sweep.run(embedded, progress=progress).queries
     rows = rows.rename(columns={"positive": "s_pos", "hardest": "s_neg"}).dropna(subset=["s_pos", "s_neg"])
-    rows = rows if direction == "both" else rows[rows["direction"] == direction]
+    rows = rows if label == "both" else rows[rows["direction"] == label]
     if rows.empty:
         raise InputError(f"{embedded.name} must have queries with a positive and a negative in a batch; it has none")
     size = math.nan if batch_size is None else float(batch_size)
@@ -68,20 +72,30 @@ def hardest_negative_counts(
     negatives, of equal ones the first. Another caption of the same image is a negative, as in the papers. `label` is
     the source and the direction.
 
-    Raises InputError for a direction other than i2t and t2i.
+    Raises InputError for a direction that the source does not have.
     """
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction must be i2t or t2i; got {direction!r}")
-    i2t = direction == "i2t"
+    label = _label_of(embedded, direction)
+    i2t = label == embedded.sides.labels[0]
     ids = embedded.caption_ids if i2t else embedded.image_ids
     count = np.zeros(len(ids), dtype=np.int64)
     for batch in Sampling("pairs", batch_size, seed).batches(embedded.relations):
         both = embedded.similarities(batch.images, batch.captions)
-        S = (both.i2t if i2t else both.t2i).clone().nan_to_num(-math.inf).fill_diagonal_(-math.inf)
+        S = (both.i2t if i2t else both.t2i)[: batch.pairs]  # mined negatives are candidates only
+        S = S.clone().nan_to_num(-math.inf).fill_diagonal_(-math.inf)
         hardest = S.max(1)
         columns = hardest.indices[hardest.values > -math.inf].cpu().numpy()
         np.add.at(count, (batch.captions if i2t else batch.images)[columns], 1)
-    return pd.DataFrame({"label": f"{embedded.name} {direction}", "candidate": ids, "count": count})
+    return pd.DataFrame({"label": f"{embedded.name} {label}", "candidate": ids, "count": count})
+
+
+def _label_of(embedded: SplitEmbeddings, direction: str) -> str:
+    """Return what a direction is called of the source's sides. Raises InputError for one that it does not have."""
+    labels = embedded.sides.labels
+    if direction in labels:
+        return direction
+    if direction in DIRECTIONS and not embedded.relations.one_set:
+        return labels[DIRECTIONS.index(direction)]
+    raise InputError(f"direction must be one of {', '.join(labels)}; got {direction!r}")
 
 
 def join_clouds(clouds: Iterable[pd.DataFrame]) -> pd.DataFrame:

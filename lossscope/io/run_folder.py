@@ -23,6 +23,7 @@ from .folder_lock import has_content, lock_folder
 from .frames import require_columns
 from .json_files import expect, member, parse_json
 from .run_tables import RunTable
+from .scores import score_column
 from .temporary_files import sync_folder
 from .text_files import require_text_file
 from .write_errors import explain_write_errors
@@ -190,6 +191,8 @@ class Run:
     def curves(self, label: str | None = None) -> pd.DataFrame:
         """Return loss, rsum and similarities against epochs: run, epoch, split, loss, rsum, pos_*, neg_*, warmup.
 
+        Of other sides than images and captions nDCG@10 of the first direction takes the place of rsum.
+
         `train` rows are steps, as running medians over 9 steps of an epoch, so that the last short batch of a summed
         loss is no spike; `val` rows are epochs and have no loss: none is computed on the validation split. `warmup` is
         the objective that an epoch of the warm-up trained with, None in every other.
@@ -200,8 +203,10 @@ class Run:
         Raises:
             InputError: the folder has no metrics.csv, or it is damaged.
         """
-        names = ["run", "epoch", "split", "loss", "rsum", *_SIMILARITIES, "warmup"]
-        val = self.epochs(label).assign(split="val", loss=float("nan"), warmup=None)
+        epochs = self.epochs(label)
+        column, score = score_column(epochs.columns)
+        names = ["run", "epoch", "split", "loss", score.name, *_SIMILARITIES, "warmup"]
+        val = epochs.assign(split="val", loss=float("nan"), warmup=None).rename(columns={column: score.name})
         if not self.trajectory.is_file():
             return val.reindex(columns=names)
         steps = _read_table(self.trajectory, "epoch", "step")

@@ -12,17 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
+from lossscope.io.scores import as_rsum, score_of
 
 from . import directions, labels, naming, style
 
 COLUMNS = ("label", "panel", "direction", "seed", "count", "rsum")
 _FEW = 5  # seeds: a deviation of fewer is a rough estimate
-_HEADLINE = "Samples that count against retrieval (rsum)"
+_HEADLINE = "Samples that count against retrieval ({score})"
 _NAME = "count_recall"
 
 
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Does a smaller count go with a better rsum? One panel: one model on one data set, several objectives.
+    """Does a smaller count go with a better rsum, or nDCG@10? One panel: one model on one data set, several objectives.
 
     Horizontal: negatives per query that carry gradient, linear up to 1 and logarithmic beyond. Vertical: rsum. Each
     mark is the mean over seeds, with bars of one sample standard deviation (ddof 1), which is no interval of the mean;
@@ -31,16 +32,16 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     that rsum falls from left to right.
 
     Args:
-        frame: columns COLUMNS, of one panel.
+        frame: columns COLUMNS, of one panel; `nDCG@10` may take the place of rsum.
         ax: axes to draw on; None: new ones.
     """
-    rows = _valid_rows(frame)
+    rows, score = _valid_rows(frame), score_of(frame.columns).name
     panel = style.single_value(rows, "panel", _NAME)
-    in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _HEADLINE.format(score=score))
     colours = style.colours(list(map(str, rows["label"].unique())))
     _draw_marks(ax, rows, colours)
     _scale_counts(ax, float(rows["count"].max()))
-    ax.set(xlabel="samples counted per query", ylabel="rsum")
+    ax.set(xlabel="samples counted per query", ylabel=score)
     ax.set_title(style.wrap_words(labels.plain_text(panel), 40))
     if in_new_figure:
         naming.legend_below(ax.figure, _handles(colours, rows), _number_of_seeds(rows))  # type: ignore[arg-type]
@@ -51,11 +52,13 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Where does it hold, and where is it reversed? A panel for each data set or model, with one scale of counts."""
-    rows = _valid_rows(frame)
+    rows, score = _valid_rows(frame), score_of(frame.columns).name
     panels = list(rows["panel"].unique())
     per_row = style.panels_per_row(len(panels))
     n_rows = math.ceil(len(panels) / per_row)
-    fig = style.set_headline(style.new_figure(width=0.2 + 0.7 * per_row, height=0.85 * n_rows), _HEADLINE)
+    fig = style.set_headline(
+        style.new_figure(width=0.2 + 0.7 * per_row, height=0.85 * n_rows), _HEADLINE.format(score=score)
+    )
     colours = style.colours(list(map(str, rows["label"].unique())))
     for index, panel in enumerate(panels):
         ax = fig.add_subplot(n_rows, per_row, index + 1)
@@ -63,22 +66,22 @@ def draw_many(frame: pd.DataFrame) -> Figure:
         _scale_counts(ax, float(rows["count"].max()))
         ax.set_title(style.wrap_words(labels.plain_text(str(panel)), 26))
         ax.set_xlabel("samples counted per query" if index + per_row >= len(panels) else "")
-        ax.set_ylabel("rsum" if index % per_row == 0 else "")
+        ax.set_ylabel(score if index % per_row == 0 else "")
     naming.legend_below(fig, _handles(colours, rows), _number_of_seeds(rows))
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    parts = []
+    parts, score = [], score_of(frame.columns)
     for panel, rows in _means(_valid_rows(frame)).groupby("panel", sort=False, observed=True):
         means = [
-            f"{labels.in_words(row['label'])} {row['direction']} {row['count_mean']:.3g} with rsum "
-            f"{row['rsum_mean']:.1f} (n = {row['seeds']})"
+            f"{labels.in_words(row['label'])} {row['direction']} {row['count_mean']:.3g} with {score.name} "
+            f"{score.number(row['rsum_mean'])} (n = {row['seeds']})"
             for row in rows.to_dict("records")
         ]
         parts.append(f"{panel}: {', '.join(means)}")
-    return "Negatives counted per query against rsum, means over seeds. " + "; ".join(parts) + "."
+    return f"Negatives counted per query against {score.name}, means over seeds. " + "; ".join(parts) + "."
 
 
 def _means(rows: pd.DataFrame) -> pd.DataFrame:
@@ -126,6 +129,7 @@ def _number_of_seeds(rows: pd.DataFrame) -> str:
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with both numbers. Raises InputError for other columns, directions or duplicates, or no rows."""
+    frame = as_rsum(frame)
     style.require_rows(frame, COLUMNS, _NAME)
     directions.require_directions(frame)
     if frame.duplicated(["label", "panel", "direction", "seed"]).any():

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lossscope.errors import InputError
+from lossscope.io.scores import as_rsum, score_of
 
 from . import labels, log_axis, naming, style
 
@@ -28,14 +29,14 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, reference: pd.DataFrame | 
     Figure 5 of the Unified-loss paper.
 
     Args:
-        frame: columns COLUMNS, of one parameter.
+        frame: columns COLUMNS, of one parameter; `nDCG@10` may take the place of rsum.
         ax: axes to draw on; None: new ones.
         reference: columns REFERENCE, of the other objectives.
     """
-    rows = _valid_rows(frame)
+    rows, score = _valid_rows(frame), score_of(frame.columns).name
     parameter = style.single_value(rows, "parameter", _NAME)
-    ax = style.axes_or_new(ax, f"rsum against {labels.parameter_in_words(parameter)}; {_intervals(rows)}")
-    _label_lines(ax, _draw_panel(ax, rows, parameter, reference))
+    ax = style.axes_or_new(ax, f"{score} against {labels.parameter_in_words(parameter)}; {_intervals(rows)}")
+    _label_lines(ax, _draw_panel(ax, rows, parameter, reference, score))
     return ax
 
 
@@ -48,7 +49,7 @@ def _intervals(rows: pd.DataFrame) -> str:
     return f"means and sample standard deviations of {number} seeds"
 
 
-def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.DataFrame | None) -> list[_End]:
+def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.DataFrame | None, score: str) -> list[_End]:
     """Draw the curve and the lines of the other objectives; return what these are labelled with."""
     ends = _draw_reference(ax, reference)
     size = 0.5 * float(mpl.rcParams["font.size"])
@@ -67,7 +68,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, parameter: str, reference: pd.Data
     ax.set_xticks(values if len(values) <= 8 else values[:: -(-len(values) // 8)])
     ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.margins(x=0.06)
-    ax.set(xlabel=labels.parameter_in_words(parameter), ylabel="rsum")
+    ax.set(xlabel=labels.parameter_in_words(parameter), ylabel=score)
     return ends
 
 
@@ -80,15 +81,15 @@ def _label_lines(ax: Axes, ends: list[_End]) -> None:
 
 def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Figure:
     """How does rsum depend on each hyper-parameter? A panel each, (a), (b), ..., on one scale of rsum, as `draw`."""
-    rows = _valid_rows(frame)
+    rows, score = _valid_rows(frame), score_of(frame.columns).name
     parameters = list(rows["parameter"].unique())
     fig = style.new_figure(width=0.15 + 0.85 * len(parameters), height=0.85)
-    style.set_headline(fig, f"rsum against hyper-parameters of the loss; {_intervals(rows)}")
+    style.set_headline(fig, f"{score} against hyper-parameters of the loss; {_intervals(rows)}")
     panels: list[Axes] = []
     ends: list[_End] = []
     for index, parameter in enumerate(parameters):
         ax = fig.add_subplot(1, len(parameters), index + 1, sharey=panels[0] if panels else None)
-        ends = _draw_panel(ax, rows[rows["parameter"] == parameter], str(parameter), reference)
+        ends = _draw_panel(ax, rows[rows["parameter"] == parameter], str(parameter), reference, score)
         ax.set_title(f"({chr(97 + index)})")
         panels.append(ax)
     for ax in panels[1:]:
@@ -100,15 +101,19 @@ def draw_many(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> Fig
 
 def alt(frame: pd.DataFrame, reference: pd.DataFrame | None = None) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    parts = []
+    parts, score = [], score_of(frame.columns)
     for parameter, rows in _valid_rows(frame).groupby("parameter", sort=False, observed=True):
         means = rows.groupby("value")["rsum"].mean()
-        curve = ", ".join(f"{rsum:.1f} at {value:g}" for value, rsum in means.items())
+        curve = ", ".join(f"{score.number(rsum)} at {value:g}" for value, rsum in means.items())
         parts.append(f"{parameter}: {curve}; best {means.idxmax():g}")
-    text = "Rsum against hyper-parameters, means over seeds. " + ". ".join(parts) + "."
+    text = (
+        f"{score.name[:1].upper() + score.name[1:]} against hyper-parameters, means over seeds. "
+        + ". ".join(parts)
+        + "."
+    )
     if reference is not None:
         others = _valid_reference(reference).groupby("label", sort=False)["rsum"].mean()
-        text += " For comparison " + ", ".join(f"{label} {rsum:.1f}" for label, rsum in others.items()) + "."
+        text += " For comparison " + ", ".join(f"{label} {score.number(rsum)}" for label, rsum in others.items()) + "."
     return text
 
 
@@ -129,12 +134,14 @@ def _draw_reference(ax: Axes, reference: pd.DataFrame | None) -> list[_End]:
 
 
 def _valid_reference(reference: pd.DataFrame) -> pd.DataFrame:
+    reference = as_rsum(reference)
     style.require_rows(reference, REFERENCE, f"{_NAME}, reference")
     return reference.dropna(subset=["rsum"])
 
 
 def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with an rsum. Raises InputError for other columns, duplicates, or when no row is left."""
+    frame = as_rsum(frame)
     style.require_rows(frame, COLUMNS, _NAME)
     rows = frame.dropna(subset=["rsum"])
     if rows.empty:

@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lossscope.errors import InputError
+from lossscope.io.scores import as_rsum, score_of
 
 from . import labels, log_axis, naming, style, warmup
 
 COLUMNS = ("run", "epoch", "split", "loss", "rsum")
 VALUES = ("loss", "rsum")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)))
-_HEADLINES = {"loss": "Training loss as a share of its first value", "rsum": "Retrieval (rsum) in training"}
+_HEADLINES = {"loss": "Training loss as a share of its first value", "rsum": "Retrieval ({score}) in training"}
 _NAME = "training"
 _Values = npt.NDArray[np.float64]
 
@@ -35,32 +36,32 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, value: str = "rsum") -> Ax
         frame: columns COLUMNS, as `Run.curves` returns them, its column `warmup` if there is a warm-up, and `label`;
             the name of the run if there is none.
         ax: axes to draw on; None: new ones.
-        value: loss or rsum.
+        value: loss, or rsum, which stands for nDCG@10 where rows have that.
     """
-    rows = _with_labels(frame)
+    rows, score = _with_labels(frame), score_of(frame.columns).name
     if value not in VALUES:
         raise InputError(f"value must be loss or rsum; got {value!r}")
-    ax = style.axes_or_new(ax, _HEADLINES[value])
-    _draw_panel(ax, rows, value)
+    ax = style.axes_or_new(ax, _HEADLINES[value].format(score=score))
+    _draw_panel(ax, rows, value, score)
     ax.legend(handles=_handles(rows), loc="best", fontsize=style.small())
     return ax
 
 
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Does a falling loss (left) mean a better rsum (right)? Figure 3 of the Unified-loss paper; panels as `draw`."""
-    rows = _with_labels(frame)
+    rows, score = _with_labels(frame), score_of(frame.columns).name
     fig = style.set_headline(
-        style.new_figure(width=1.9, height=0.85), "Training loss, and rsum on the validation split"
+        style.new_figure(width=1.9, height=0.85), f"Training loss, and {score} on the validation split"
     )
     for index, value in enumerate(VALUES):
-        _draw_panel(fig.add_subplot(1, 2, index + 1), rows, value)
+        _draw_panel(fig.add_subplot(1, 2, index + 1), rows, value, score)
     naming.legend_below(fig, _handles(rows))
     return fig
 
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
-    parts = []
+    parts, score = [], score_of(frame.columns)
     rows = _with_labels(frame)
     several = rows.groupby("label", observed=True)["run"].nunique().max() > 1
     for (label, run), own in rows.groupby(["label", "run"], sort=False, observed=True):
@@ -68,9 +69,9 @@ def alt(frame: pd.DataFrame) -> str:
         text, rsum = f"{name}:{_describe_loss(_line(own, 'loss'))}", _line(own, "rsum")
         if len(rsum):
             best = rsum.iloc[int(rsum["rsum"].to_numpy().argmax())]
-            text += f" best rsum {best['rsum']:.1f} at epoch {best['epoch']:g}"
+            text += f" best {score.name} {score.number(best['rsum'])} at epoch {best['epoch']:g}"
         parts.append(text)
-    return "Loss and rsum against epochs. " + "; ".join(parts) + "."
+    return f"Loss and {score.name} against epochs. " + "; ".join(parts) + "."
 
 
 def _describe_loss(line: pd.DataFrame) -> str:
@@ -83,7 +84,7 @@ def _describe_loss(line: pd.DataFrame) -> str:
     )
 
 
-def _draw_panel(ax: Axes, rows: pd.DataFrame, value: str) -> None:
+def _draw_panel(ax: Axes, rows: pd.DataFrame, value: str, score: str) -> None:
     styles, drawn = _line_styles(rows), [np.empty(0)]
     warmup.shade(ax, warmup.warmups(rows, "label"))
     for (label, _), of_run in rows.groupby(["label", "run"], sort=False, observed=True):
@@ -94,7 +95,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, value: str) -> None:
     if value == "loss" and len(numbers) and log_axis.is_wide(float(numbers.min()), float(numbers.max())):
         log_axis.set_log(ax, "y", float(numbers.min()), float(numbers.max()))
     style.set_epochs(ax, rows["epoch"])
-    ax.set_ylabel("training loss / its first value" if value == "loss" else "rsum")
+    ax.set_ylabel("training loss / its first value" if value == "loss" else score)
 
 
 def _draw_line(ax: Axes, line: pd.DataFrame, value: str, label: str, look: tuple[str, object]) -> _Values:
@@ -131,6 +132,7 @@ def _handles(rows: pd.DataFrame) -> list[Artist]:
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the column `label`. Raises InputError for other columns, or without a loss or an rsum."""
+    frame = as_rsum(frame)
     style.require_rows(frame, COLUMNS, _NAME)
     if frame[["loss", "rsum"]].isna().all(axis=None):
         raise InputError(f"frame of {_NAME} must have a loss or an rsum; got none. Read a run with Run.curves")

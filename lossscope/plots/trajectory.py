@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from lossscope.io.scores import as_rsum, score_of
+
 from . import labels, log_axis, naming, style, warmup
 
 PARTS = ("mean", "q10", "q50", "q90")
@@ -38,10 +40,12 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, legend: bool = True, title
 
     Args:
         frame: columns COLUMNS, of one run, and `warmup` where there is one (`Run.curves`); unknown values are NaN.
+            `nDCG@10` may take the place of rsum.
         ax: axes to draw on; None: new ones.
         legend: add a legend.
         title: of the panel; None: the name of the run.
     """
+    frame = as_rsum(frame)
     style.require_rows(frame, COLUMNS, _NAME)
     run = style.single_value(frame, "run", _NAME)
     in_new_figure, ax = ax is None, style.axes_or_new(ax, _headline(frame))
@@ -71,12 +75,13 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS; unknown values are NaN.
     """
+    frame, score = as_rsum(frame), score_of(frame.columns).name
     style.require_rows(frame, COLUMNS, _NAME)
     names = labels.shortest_names(frame["run"].unique())
     per_row = style.panels_per_row(len(names))
     blocks = math.ceil(len(names) / per_row)
     fig = style.new_figure(width=0.25 + 0.7 * per_row, height=0.65 + 0.95 * blocks)
-    style.set_headline(fig, "Similarity of positives and hardest negatives, loss and rsum")
+    style.set_headline(fig, f"Similarity of positives and hardest negatives, loss and {score}")
     grid = fig.add_gridspec(2 * blocks + 1, per_row, height_ratios=[1.5, 0.9] * blocks + [1.5])
     first: Axes | None = None
     for index, (run, name) in enumerate(names.items()):
@@ -89,7 +94,7 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     assert first is not None
     style.set_epochs(first, frame["epoch"])
     first.set_xlabel("")
-    _draw_rsum(frame, fig.add_subplot(grid[-1, :]), names)
+    _draw_score(frame, fig.add_subplot(grid[-1, :]), names, score)
     naming.legend_below(fig, _handles(frame, first), _BANDS)
     return fig
 
@@ -102,6 +107,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
     Args:
         frame: columns COLUMNS; unknown values are NaN.
     """
+    frame = as_rsum(frame)
     style.require_rows(frame, COLUMNS, _NAME)
     names = labels.shortest_names(frame["run"].unique())
     per_row = style.panels_per_row(len(names))
@@ -121,6 +127,7 @@ def draw_panels(frame: pd.DataFrame) -> Figure:
 
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
+    frame, score = as_rsum(frame), score_of(frame.columns)
     style.require_rows(frame, COLUMNS, _NAME)
     parts, names = [], labels.shortest_names(frame["run"].unique())
     for run, rows in frame.groupby("run", sort=False, observed=True):
@@ -128,7 +135,7 @@ def alt(frame: pd.DataFrame) -> str:
         text = f"{labels.in_words(names[str(run)])}: at epoch {last['epoch']:g} positives {last['pos_mean']:.2f}, "
         text += f"hardest negatives {last['neg_mean']:.2f}"
         best = rows["rsum"].max()
-        parts.append(text + (f", best rsum {best:.1f}" if pd.notna(best) else ""))
+        parts.append(text + (f", best {score.name} {score.number(best)}" if pd.notna(best) else ""))
     return "Similarity of positives and hardest negatives against epochs. " + "; ".join(parts) + "."
 
 
@@ -180,8 +187,8 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
         ax.legend(handles=lines, loc="best", fontsize=style.small())
 
 
-def _draw_rsum(frame: pd.DataFrame, ax: Axes, names: Mapping[str, str]) -> None:
-    """Draw the rsum of the runs, run -> its name."""
+def _draw_score(frame: pd.DataFrame, ax: Axes, names: Mapping[str, str], score: str) -> None:
+    """Draw the score of the runs, run -> its name."""
     colours = style.colours(names.values())
     ends: list[tuple[float, float, str, str]] = []
     for run, name in names.items():
@@ -193,7 +200,7 @@ def _draw_rsum(frame: pd.DataFrame, ax: Axes, names: Mapping[str, str]) -> None:
                 (float(rows["epoch"].iloc[-1]), float(rows["rsum"].iloc[-1]), labels.label_text(name), colours[name])
             )
     style.set_epochs(ax, frame["epoch"])
-    ax.set_ylabel("rsum")
+    ax.set_ylabel(score)
     if ends:
         naming.end_labels(ax, *map(list, zip(*ends, strict=True)))
 

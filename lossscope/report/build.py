@@ -13,9 +13,9 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.folder_lock import has_content
 from lossscope.io.versions import versions
-from lossscope.plots import style
+from lossscope.plots import directions, style
 from lossscope.stats.compare import Resampling, compare, significance
-from lossscope.stats.metric_names import RECALLS
+from lossscope.stats.per_image import headline_metrics
 from lossscope.tables.base import Table
 from lossscope.tables.choice import Choice
 
@@ -53,7 +53,8 @@ def write_report(
         InputError: runs that cannot stand in one table or picture, or a chosen column that no table has.
     """
     data = gather(results, diagrams, resamples)
-    with style.screen(), style.same_colours(results.runs["objective_label"]):
+    drawn_as = directions.named_after(None if data.sides.is_image_text else data.sides)
+    with style.screen(), style.same_colours(results.runs["objective_label"]), drawn_as:
         sections = _with_choice(build_sections(data), choice or Choice())
     found = answer(data, sections)
     provenance = {"command": command, **_provenance(results)}
@@ -111,7 +112,8 @@ def _compare(results: Results, resamples: int) -> pd.DataFrame:
     if not (systems > 1).any():
         return pd.DataFrame()
     several = systems[systems > 1].reset_index()[["data", "encoder"]]
-    return compare(queries.merge(several, on=["data", "encoder"]), RECALLS, resampling=Resampling(resamples=resamples))
+    compared = queries.merge(several, on=["data", "encoder"])
+    return compare(compared, headline_metrics(compared), resampling=Resampling(resamples=resamples))
 
 
 def _lead(results: Results) -> str:

@@ -1,4 +1,4 @@
-"""Which of several systems is better, and could it be chance? Tests paired over images, and paired over seeds."""
+"""Which of several systems is better, and could it be chance? Tests paired over images or queries, and over seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 
 from .paired_tests import ImageTest, Resampling, SeedTest, Values, holm, images_test, seeds_test
 from .pairing import Block, System, group_blocks, pair_seeds
-from .per_image import Metric, parse_metric, per_image
+from .per_image import Metric, metrics_of, parse_metric, per_image
 
 COLUMNS = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "mean", "mean_baseline", "difference",
@@ -40,7 +40,7 @@ class _Pair:
 
 def compare(
     queries: pd.DataFrame,
-    metrics: Iterable[str] = ("rsum",),
+    metrics: Iterable[str] | None = None,
     baseline: str | None = None,
     all_pairs: bool = False,
     resampling: Resampling | None = None,
@@ -54,9 +54,9 @@ def compare(
 
     - difference = mean − mean_baseline, over the seeds that both systems have (`seeds`; `left_out` names the others). A
       pair without a common seed is a row of NaN, unless each system is a single run.
-    - Over images, after averaging each image over seeds: p_images of a paired permutation test, ci_low..ci_high of the
-      bootstrap, d_images = d_z. p_at_floor: no resample was as extreme, so that p_images is the smallest that so many
-      can give, and the true one is at most that.
+    - Over images (of other sides: queries), after averaging each over seeds: p_images of a paired permutation test,
+      ci_low..ci_high of the bootstrap, d_images = d_z. p_at_floor: no resample was as extreme, so that p_images is the
+      smallest that so many can give, and the true one is at most that.
     - Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips of a sign-flip test, sd_seeds and
       d_seeds = d_z of the n_seeds differences; NaN with one seed.
     - *_holm: corrected over the `family`, all comparisons of the metric in this call. The best system is chosen by
@@ -64,7 +64,8 @@ def compare(
 
     Args:
         queries: rows of `per_query` with the further columns run, data, encoder, objective_label, seed.
-        metrics: names, as `parse_metric` reads them.
+        metrics: names, as `parse_metric` reads them; None: the first of `metrics_of`, rsum of images and captions.
+            Blocks that lack a metric have no row of it.
         baseline: name of the system that all others are compared with; the best of each block by mean where None.
         all_pairs: compare every system with every other.
         resampling: of permutations and of the bootstrap; the defaults of Resampling where None.
@@ -78,8 +79,11 @@ def compare(
     if baseline is not None:
         _require_baseline(blocks, baseline)
     parts = []
-    for metric in dict.fromkeys(parse_metric(name) for name in metrics):
+    known = metrics_of(queries)
+    for metric in dict.fromkeys(parse_metric(name, known) for name in (known[:1] if metrics is None else metrics)):
         rows = [row for block in blocks for row in _compare_block(block, metric, baseline, all_pairs, resampling)]
+        if not rows:
+            raise InputError(f"comparing on {metric.name} takes at least two systems that have it; got one")
         parts.append(_correct(pd.DataFrame(rows)))
     comparisons = pd.concat(parts, ignore_index=True)
     _require_common_seed(comparisons)
@@ -108,7 +112,7 @@ def _compare_block(
     block: Block, metric: Metric, baseline: str | None, all_pairs: bool, resampling: Resampling
 ) -> list[dict[str, object]]:
     """Return a row for each pair of the block that is in the family."""
-    if len(block.systems) < 2:
+    if len(block.systems) < 2 or metric.name not in metrics_of(block.queries):
         return []
     values = per_image(block.queries, metric)
     best = max(block.systems, key=lambda system: float(values[list(system.runs.values())].to_numpy().mean()))

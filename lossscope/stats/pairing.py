@@ -12,12 +12,22 @@ from lossscope.core.types import DIRECTIONS
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
+from .metric_names import is_direction
 from .naming import NO_SEED, require_distinct_seeds
 from .paired_tests import SeedTest
 
 COLUMNS = (
-    "run", "data", "encoder", "objective_label", "seed", "direction", "query", "image", "rank", "ap5", "relevant",
-)  # fmt: skip
+    "run",
+    "data",
+    "encoder",
+    "objective_label",
+    "seed",
+    "direction",
+    "query",
+    "rank",
+    "ap5",
+    "relevant",
+)  # fmt: skip - rows of images and captions also have `image`
 _QUERY = ["direction", "query", "image", "relevant"]  # what identifies a query and its positives
 
 
@@ -68,11 +78,14 @@ class SeedPairs:
 def group_blocks(queries: pd.DataFrame) -> list[Block]:
     """Return the blocks of rows with `COLUMNS`, in order of appearance.
 
+    Rows of other sides than images and captions get a column `image`, what is resampled: the query itself.
+
     Raises:
         InputError: columns or values are missing or invalid; runs of a block have different queries; two runs of a
             system have one seed, or one of several has none; no block has two systems.
     """
     _require_valid(queries)
+    queries = _with_units(queries)
     blocks = []
     for (data, encoder), block_rows in queries.groupby(["data", "encoder"], sort=False, observed=True):
         by_system = block_rows.groupby("objective_label", sort=False, observed=True)
@@ -86,6 +99,17 @@ def group_blocks(queries: pd.DataFrame) -> list[Block]:
             "Add runs of another one"
         )
     return blocks
+
+
+def _with_units(queries: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose column `image` is the query where they are not of images and captions."""
+    other = ~queries["direction"].isin(DIRECTIONS)
+    if not other.any():
+        return queries
+    own = (
+        queries["query"] if "image" not in queries else queries["image"].astype(object).where(~other, queries["query"])
+    )
+    return queries.assign(image=own)
 
 
 def pair_seeds(a: System, b: System) -> SeedPairs:
@@ -115,9 +139,9 @@ def _require_valid(queries: pd.DataFrame) -> None:
     for name in ("run", "data", "encoder", "objective_label"):
         if queries[name].isna().any():
             raise InputError(f"{name} of every query must be known; {int(queries[name].isna().sum())} rows have none")
-    unknown = sorted(set(queries["direction"]) - set(DIRECTIONS))
-    if unknown:
-        raise InputError(f"direction of queries must be i2t or t2i; got {unknown[0]!r}")
+    _require_directions(set(queries["direction"]))
+    if "image" not in queries and queries["direction"].isin(DIRECTIONS).any():
+        require_columns(queries, ("image",), "queries")
     for name in ("rank", "ap5"):
         broken = queries.loc[~(queries[name] >= 0), "run"]
         if len(broken):
@@ -131,6 +155,13 @@ def _require_valid(queries: pd.DataFrame) -> None:
         raise InputError(f"a run must have one data, encoder, objective and seed; {n_values.idxmax()} has several")
 
 
+def _require_directions(directions: set[str]) -> None:
+    unknown = sorted(one for one in directions if not is_direction(str(one)))
+    if unknown:
+        known = "i2t or t2i" if directions & set(DIRECTIONS) else "such as q2d and d2q, or all"
+        raise InputError(f"direction of queries must be {known}; got {unknown[0]!r}")
+
+
 def _require_same_queries(rows: pd.DataFrame) -> None:
     """Raise InputError naming the first run whose queries differ from those of the first run."""
     first: tuple[str, pd.DataFrame] | None = None
@@ -141,8 +172,9 @@ def _require_same_queries(rows: pd.DataFrame) -> None:
             raise InputError(
                 f"queries of a run must be unique; {run} has {queries.loc[twice, 'query'].iloc[0]!r} twice"
             )
-        missing = [direction for direction in DIRECTIONS if direction not in set(queries["direction"])]
-        if missing:
+        own = set(queries["direction"])
+        missing = [direction for direction in DIRECTIONS if direction not in own]
+        if missing and own & set(DIRECTIONS):
             raise InputError(f"queries of a run must be of both directions; {run} has none of {missing[0]}")
         first = first or (str(run), queries)
         if not queries.equals(first[1]):

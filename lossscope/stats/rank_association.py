@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lossscope.io.frames import require_columns
+from lossscope.io.scores import as_rsum
 
 COLUMNS = ("panel", "direction", "losses", "n", "tau", "low", "high", "verdict")
 RESAMPLES = 9999
@@ -31,12 +32,13 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
       `too few runs to tell` where a loss has fewer than five runs, of which no interval is given.
 
     Args:
-        frame: columns label (loss), panel (model and data), direction, seed, count, rsum, a row per run.
+        frame: columns label (loss), panel (model and data), direction, seed, count, rsum or nDCG@10, a row per run.
         seed: of the bootstrap.
 
     Raises:
         InputError: the frame lacks one of these columns.
     """
+    frame = as_rsum(frame)
     require_columns(frame, _REQUIRED, "frame of counts")
     complete, rows = frame.dropna(subset=["count", "rsum"]), []
     groups = complete.groupby(["panel", "direction"], sort=False, observed=True)

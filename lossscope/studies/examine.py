@@ -107,6 +107,9 @@ def _evaluate(
         batch_size=size,
         seed=recipe.seed,
         same_image=recipe.same_image,
+        negatives=recipe.negatives,
+        mined=recipe.mined or None,
+        masks=tuple(spec for spec in recipe.mask.split(";") if spec),
     )
     result = sweep.run(train, _frame(out / "frame", sweep, train, processes.main), progress, processes)
     what_if = _what_if(sweep, config).run(train, None, progress, processes).summary if _has_what_if(config) else None
@@ -141,7 +144,7 @@ def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Fram
     if not main:
         return None
     plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
-    of_sweep = {"name": "examine", "origin": train.fingerprint, **asdict(sweep), **plugins_entry(plugins)}
+    of_sweep = {"name": "examine", "origin": train.fingerprint, **sweep.record(), **plugins_entry(plugins)}
     command = json.loads(json.dumps(of_sweep))
     if (path / "manifest.json").is_file() and Frame(path).manifest()["command"] != command:
         with lock_folder(path):
@@ -178,7 +181,9 @@ def _what_if(sweep: Sweep, config: ExamineConfig) -> Sweep:
 
 def _counts(train: SplitEmbeddings, pairs: int, seed: int) -> pd.DataFrame:
     """How often each candidate is the hardest negative, both directions."""
-    both = [hardest_negative_counts(train, pairs, seed, side).assign(direction=side) for side in ("i2t", "t2i")]
+    both = [
+        hardest_negative_counts(train, pairs, seed, label).assign(direction=label) for label in train.sides.labels
+    ]
     return pd.concat(both, ignore_index=True).assign(batch_size=pairs)
 
 

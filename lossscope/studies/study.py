@@ -19,6 +19,7 @@ from lossscope.io.files import write_text
 from lossscope.io.folder_lock import has_content, is_locked, lock_folder
 from lossscope.io.json_files import read_json
 from lossscope.io.remembered_trust import remember_trust, remembered_trust
+from lossscope.io.scores import RSUM, score_of
 from lossscope.io.trusted_code import plugin_files, require_trusted, trust
 from lossscope.training.recipe import Recipe
 
@@ -39,7 +40,8 @@ class RunStatus:
     status: Status
     reason: str = ""  # why it failed, or why a trained run is waiting
     seconds: float | None = None  # that it took; None until it is done
-    rsum: float | None = None  # of the test split
+    rsum: float | None = None  # of the test split; of other sides than images and captions what `score` names
+    score: str = RSUM.name
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Study:
             own = _StatusFile("waiting", reason=missing)
         if own.status == "waiting" and is_locked(self.folder(run)):
             return RunStatus(run, "running")
-        return RunStatus(run, own.status, own.reason, own.seconds, own.rsum)
+        return RunStatus(run, own.status, own.reason, own.seconds, own.rsum, own.score)
 
     def statuses(self) -> list[RunStatus]:
         """Return the status of every run, in order."""
@@ -208,6 +210,7 @@ def write_status(
     examine: ExamineConfig | None = None,
     rsum: float | None = None,
     seconds: float | None = None,
+    score: str = RSUM.name,
 ) -> None:
     """Write how a run ended.
 
@@ -216,10 +219,14 @@ def write_status(
         status: done, failed, or waiting to be resumed.
         reason: why it failed or waits.
         examine: what was computed of it, when it is done.
-        rsum: of the test split.
+        rsum: of the test split, or the score in its place.
         seconds: that training and examining took.
+        score: name of that score.
     """
-    write_text(folder / "status.json", _text(_plain(_StatusFile(status, reason, examine, rsum, seconds))))
+    plain = _plain(_StatusFile(status, reason, examine, rsum, seconds, score))
+    if score == RSUM.name:
+        del plain["score"]
+    write_text(folder / "status.json", _text(plain))
 
 
 def read_run(folder: Path) -> tuple[StudyRun, ExamineConfig]:
@@ -240,6 +247,7 @@ class _StatusFile:
     examine: ExamineConfig | None = None
     rsum: float | None = None
     seconds: float | None = None
+    score: str = RSUM.name  # what `rsum` is
 
 
 @dataclass(frozen=True)
@@ -266,8 +274,14 @@ def _stop(jobs: list[Job]) -> None:
 
 def _line(status: RunStatus) -> str:
     if status.status == "done":
-        return f"{status.run.key}: rsum {status.rsum:.1f}, {status.seconds:.0f} s"
+        return f"{status.run.key}: {_score_text(status)}, {status.seconds:.0f} s"
     return f"{status.run.key}: {status.status}, {status.reason}"
+
+
+def _score_text(status: RunStatus) -> str:
+    """Return `rsum 301.2`."""
+    score = score_of([status.score])
+    return f"{score.name} {score.number(status.rsum or 0.0)}"
 
 
 def _plain(value: StudyGrid | StudyRun | ExamineConfig | ReportConfig | Recipe | _StatusFile) -> dict[str, Any]:

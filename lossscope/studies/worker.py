@@ -18,6 +18,7 @@ from lossscope.io.folder_lock import lock_folder
 from lossscope.io.folder_names import is_folder_name
 from lossscope.io.json_files import shorten
 from lossscope.io.run_folder import Run
+from lossscope.io.scores import score_of, score_rows
 from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
@@ -64,9 +65,9 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
         if processes.main:
             rows = read_frame(run.path, "rows")
             assert rows is not None
-            rsum = float(rows.loc[rows["statistic"] == "rsum", "mean"].iloc[0])
-            seconds = round(before + time.monotonic() - begun, 1)
-            write_status(folder, "done", examine=config, rsum=rsum, seconds=seconds)
+            rsum = float(score_rows(rows)["mean"].iloc[0])
+            seconds, score = round(before + time.monotonic() - begun, 1), score_of(rows["statistic"]).name
+            write_status(folder, "done", examine=config, rsum=rsum, seconds=seconds, score=score)
 
 
 def prepare(study: Study, device: str = "cpu", progress: Progress | None = None) -> None:

@@ -20,11 +20,7 @@ REQUIRED = (
 )  # fmt: skip
 _HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MAX_DECIMALS = 8  # of a p
-_IMAGES = (
-    "p, images: paired permutation test, the sign of each image's difference flipped; CI: percentile bootstrap over "
-    "images. An image goes with all its captions{averaged}. d: mean / standard deviation of the paired differences "
-    "(d_z), over images{too}."
-)
+_UNITS = {"images": "image", "queries": "query", "images or queries": "unit"}
 _SEEDS = (
     "p (t): paired t-test over seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5."
 )
@@ -33,7 +29,8 @@ _SEEDS = (
 def build(frame: pd.DataFrame) -> Table:
     """Return a row per metric and pair of systems; difference = system − baseline.
 
-    Differences are in points of per cent, or of [0, 1] for MRR and mAP@5.
+    Differences are in points of per cent, or of [0, 1] for MRR, gains and precisions. What is resampled is the image
+    with its captions; of other sides, the query.
 
     Args:
         frame: result of `lossscope.stats.compare.compare`.
@@ -44,10 +41,10 @@ def build(frame: pd.DataFrame) -> Table:
     _require_comparisons(frame)
     rows = frame.assign(metric=_metrics(frame))
     labels = [name for name in _HEADINGS if name in ("system", "baseline") or rows[name].nunique() > 1]
-    level = _percent(rows)
+    level, units = _percent(rows), _units(rows)
     headers = [
         *(("", _HEADINGS[name]) for name in labels), ("", "difference"),
-        ("images", f"{level} CI"), ("images", "p"), ("images", "d"),
+        (units, f"{level} CI"), (units, "p"), (units, "d"),
         ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
     ]  # fmt: skip
     body = tuple(_line(row, labels) for _, row in rows.iterrows())
@@ -91,10 +88,10 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
     )
     parts = [
         f"Differences between systems: {', '.join(same)}" if same else "Differences between systems",
-        f"paired over n = {_span(rows['images'])} images (permutation test and bootstrap, {_span(rows['resamples'])} "
-        f"resamples, seed {_span(rows['seed'])}){_tested_seeds(rows)}",
+        f"paired over n = {_span(rows['images'])} {_units(rows)} (permutation test and bootstrap, "
+        f"{_span(rows['resamples'])} resamples, seed {_span(rows['seed'])}){_tested_seeds(rows)}",
         f"p corrected by Holm over {family}",
-        f"CI {_percent(rows)}, over images, not corrected",
+        f"CI {_percent(rows)}, over {_units(rows)}, not corrected",
         *_deviation(rows),
     ]
     return "; ".join(parts) + "."
@@ -122,9 +119,23 @@ def _deviation(rows: pd.DataFrame) -> list[str]:
 
 def _method_notes(rows: pd.DataFrame) -> list[str]:
     """Return what the tests are, those over seeds where there are several."""
-    if _one_seed(rows):
-        return [_IMAGES.format(averaged="", too="")]
-    return [f"{_IMAGES.format(averaged='; values are averaged over seeds first', too=' or over seeds')} {_SEEDS}"]
+    units, several = _units(rows), not _one_seed(rows)
+    flipped = f"paired permutation test, the sign of each {_UNITS[units]}'s difference flipped"
+    sentences = [f"p, {units}: {flipped}; CI: percentile bootstrap over {units}."]
+    averaged = ["values are averaged over seeds first"] if several else []
+    if "images" in units:
+        sentences.append("; ".join(["An image goes with all its captions", *averaged]) + ".")
+    elif several:
+        sentences.append(f"{averaged[0].capitalize()}.")
+    over = f"{units} or over seeds" if several else units
+    sentences.append(f"d: mean / standard deviation of the paired differences (d_z), over {over}.")
+    return [" ".join([*sentences, _SEEDS] if several else sentences)]
+
+
+def _units(rows: pd.DataFrame) -> str:
+    """Return what is resampled."""
+    images = rows["direction"].isin(["i2t", "t2i", "both"])
+    return "images" if images.all() else "images or queries" if images.any() else "queries"
 
 
 def _shared(rows: pd.DataFrame, name: str) -> str:

@@ -1,8 +1,8 @@
-"""How well does each model retrieve? Recall, average precision and ranks (COCOS paper, Table 1)."""
+"""How well does each model retrieve? Recall, average precision, nDCG and ranks (COCOS paper, Table 1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -10,12 +10,21 @@ from . import _settings, _summary
 from ._summary import Column
 from .base import Table
 
-_NOTES = (
+_PUBLISHED = (*(f"R@{k}" for k in (1, 5, 10)), "mAP@5", "mAP@5_hits", "medr")  # of images and captions
+_RANKS_FROM = 10  # the least k of a column, where there is one
+_IMAGES = (
     "R@k in per cent: i2t, any caption of the image among the first k; t2i, the image among the first k. rsum is the "
     "sum of the six recalls, in points. medr: median rank, from 1, lower is better, rounded down but for MMT and CE, "
     "as their authors do. mAP@5 in [0, 1] with divisor min(5, number of relevant); mAP@5_hits divides by the hits "
     "among the first 5. `lossscope eval --format csv` also gives meanr, the mean rank, from 1, lower is better, and "
-    "MRR, the mean reciprocal rank.",
+    "MRR, the mean reciprocal rank."
+)
+_MEASURES = (
+    "nDCG@k: binary gains, discount log2(place + 1), the ideal over min(k, R), R the number of positives. MRR@k: 1 / "
+    "place of the first positive. recall@k: share of the positives among the first k, in per cent. R@k: queries with "
+    "any positive among the first k, in per cent. MAP@R and R-precision: over the first R. All others in [0, 1]; "
+    "equal candidates in the order of their rows, but R@k and ranks count what is strictly above. `lossscope eval "
+    "--format csv` gives every k and further statistics."
 )
 
 
@@ -31,13 +40,38 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
         InputError: columns, or rows of the probe, are missing.
     """
     rows = _summary.select(_summary.whole_splits(frame), "recall", "retrieval")
-    columns = [column for direction in ("i2t", "t2i") for column in _columns(direction)]
+    names = {
+        str(direction): set(own["statistic"]) for direction, own in rows.groupby("direction", sort=False, observed=True)
+    }
+    labels = sorted(names.keys() - {"both"}, key=list(names).index)
+    columns = [column for direction in labels for column in _columns(direction, names[direction])]
     columns.append(Column("both", ("rsum",), digits=1, better="higher", grouped=False))
-    caption = "Retrieval in both directions: " + _settings.settings(rows, "queries", by)
-    return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, _NOTES)
+    notes = [_IMAGES] if "i2t" in names else []
+    notes += [_MEASURES] if any("MAP@R" in own for own in names.values()) else []
+    where = "Retrieval: " if labels == ["all"] else "Retrieval in both directions: "
+    caption = where + _settings.settings(rows, "queries", by)
+    return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, notes)
 
 
-def _columns(direction: str) -> list[Column]:
-    recalls = [Column(direction, (f"R@{k}",), digits=1, better="higher") for k in (1, 5, 10)]
-    means = [Column(direction, (name,), digits=3, better="higher") for name in ("mAP@5", "mAP@5_hits")]
-    return [*recalls, *means, Column(direction, ("medr",), digits=1, better="lower")]
+def _columns(direction: str, statistics: Iterable[str]) -> list[Column]:
+    """Return the columns of a direction: the published ones of images and captions, then measures."""
+    published = _PUBLISHED if direction in ("i2t", "t2i") else ()
+    names = [*published, *(name for name in _measures(statistics) if name not in published)]
+    return [_column(direction, name) for name in names]
+
+
+def _measures(statistics: Iterable[str]) -> list[str]:
+    """Return nDCG@k, MRR@k and recall@k of every k from 10, or the largest; R@1, MAP@R, R-precision and medr."""
+    known = set(statistics)
+    if "MAP@R" not in known:
+        return []
+    ks = sorted(int(name.removeprefix("recall@")) for name in known if name.startswith("recall@"))
+    shown = [k for k in ks if k >= _RANKS_FROM] or ks[-1:]
+    names = [f"{name}@{k}" for name in ("nDCG", "MRR", "recall") for k in shown]
+    return [name for name in (*names, f"R@{ks[0]}", "MAP@R", "R-precision", "medr") if name in known]
+
+
+def _column(direction: str, name: str) -> Column:
+    if name == "medr":
+        return Column(direction, (name,), digits=1, better="lower")
+    return Column(direction, (name,), digits=1 if name.startswith(("R@", "recall@")) else 3, better="higher")

@@ -9,6 +9,7 @@ import pandas as pd
 
 from lossscope.errors import NoRows
 from lossscope.io.frames import require_columns
+from lossscope.io.scores import as_rsum, score_column
 
 from .base import Table
 from .cells import Cell
@@ -20,7 +21,7 @@ _HEADERS = (
     ("similarity of", "positive"), ("similarity of", "hardest negative"),
 )  # fmt: skip
 _CAPTION = (
-    "Loss, mean over the steps of the epoch; rsum and mean similarities on the validation split. Epoch 0 is before "
+    "Loss, mean over the steps of the epoch; {score} and mean similarities on the validation split. Epoch 0 is before "
     "training."
 )
 _WARMED = "Epochs of the warm-up trained with another loss: their losses do not compare with those after it."
@@ -36,20 +37,23 @@ def build(frame: pd.DataFrame) -> Table:
     Raises:
         InputError: columns or rows are missing.
     """
+    column, score = score_column(frame.columns)
+    frame = frame.rename(columns={column: "rsum"}) if column != "rsum" else as_rsum(frame)
     require_columns(frame, COLUMNS, "rows of epochs")
     if frame.empty:
         raise NoRows("table trajectory must have rows of epochs; got none. Run `lossscope trajectory --format csv`")
     warmup = frame[_WARMUP] if _WARMUP in frame else pd.Series(None, frame.index, dtype=object)
     rows = frame.assign(warmup=warmup.astype(object).where(warmup.notna(), ""))
     digits = rows.groupby(["run", _WARMUP], sort=False)["loss"].transform(_digits).astype(int)
-    body = tuple(_line(row, places) for row, places in zip(rows.to_dict("records"), digits, strict=True))
+    body = tuple(_line(row, places, score.digits) for row, places in zip(rows.to_dict("records"), digits, strict=True))
     notes = (_WARMED,) if (rows[_WARMUP] != "").any() else ()
-    return Table("trajectory", _CAPTION, _HEADERS, body, notes)
+    headers = tuple((group, score.name if name == "rsum" else name) for group, name in _HEADERS)
+    return Table("trajectory", _CAPTION.format(score=score.name), headers, body, notes)
 
 
-def _line(row: Mapping[Hashable, Any], digits: int) -> tuple[Cell, ...]:
+def _line(row: Mapping[Hashable, Any], digits: int, of_score: int) -> tuple[Cell, ...]:
     texts = [Cell(text=str(row[name])) for name in ("run", "epoch", _WARMUP)]
-    places = {"loss": digits, "rsum": 1, "pos_mean": 3, "neg_mean": 3}
+    places = {"loss": digits, "rsum": of_score, "pos_mean": 3, "neg_mean": 3}
     return (*texts, *(Cell(mean=float(row[name]), digits=number) for name, number in places.items()))
 
 

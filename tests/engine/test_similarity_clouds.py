@@ -98,7 +98,7 @@ def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings,
 
 
 def test_counts_are_of_one_direction(embedded: SplitEmbeddings) -> None:
-    with pytest.raises(InputError, match="direction must be i2t or t2i; got 'both'"):
+    with pytest.raises(InputError, match="direction must be one of i2t, t2i; got 'both'"):
         hardest_negative_counts(embedded, direction="both")
 
 

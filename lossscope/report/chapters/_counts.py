@@ -1,26 +1,28 @@
-"""One count per run and direction beside its rsum, whichever statistic the loss counts by."""
+"""One count per run and direction beside its score, whichever statistic the loss counts by."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from lossscope.errors import InputError
+from lossscope.io.scores import score_rows
 
 from .base import ReportData, panel
 
 _COUNTS = ("C_q_all", "C_neg")  # mean over all queries, of triplets or of negatives
 
 
-def counts_and_rsum(data: ReportData) -> pd.DataFrame:
-    """Return label, panel, direction, seed, run, count, rsum: a row per run and direction, counted per query.
+def counts_and_score(data: ReportData) -> pd.DataFrame:
+    """Return label, panel, direction, seed, run, count, and rsum or nDCG@10: a row per run and direction.
+
+    Counts are per query.
 
     Raises InputError where runs were counted with several eps, or one label names several losses or data sets.
     """
     rows = data.corrected_rows("cocos")
     _require_alike(rows)
     counts = rows[rows["statistic"].isin(_COUNTS)].drop_duplicates(["run", "direction"])
-    recall = data.results.rows
-    rsum = recall[(recall["statistic"] == "rsum") & (recall["probe"] == "recall")].set_index("run")["mean"]
+    score = score_rows(data.results.rows).set_index("run")["mean"]
     columns = {
         "label": counts["objective_label"],
         "panel": panel(counts),
@@ -28,7 +30,7 @@ def counts_and_rsum(data: ReportData) -> pd.DataFrame:
         "seed": counts["seed"],
         "run": counts["run"],
         "count": counts["mean"],
-        "rsum": counts["run"].map(rsum),
+        data.score.name: counts["run"].map(score),
     }
     return pd.DataFrame(columns).reset_index(drop=True)
 

@@ -11,6 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.io.frames import SIDES
+from lossscope.io.scores import Score, score_of
+
 from ..results import Results
 from ..sections import Item, Picture, Section
 
@@ -36,6 +40,16 @@ class ReportData:
     diagrams: Diagrams = field(default_factory=Diagrams)
 
     @property
+    def score(self) -> Score:
+        """The number that runs are compared by: rsum, or nDCG@10."""
+        return score_of(self.results.rows["statistic"])
+
+    @property
+    def sides(self) -> Sides:
+        """What the two sides of the data are called."""
+        return sides_of(self.results.rows)
+
+    @property
     def eps(self) -> float:
         """The eps of most counts; 0.01 where there are none."""
         values = self.results.rows["eps"].dropna()
@@ -46,6 +60,12 @@ class ReportData:
         rows = self.results.rows[self.results.rows["probe"] == probe]
         counted: pd.DataFrame = rows[rows["convention"].isna() | (rows["convention"] == "corrected")]
         return counted
+
+
+def sides_of(rows: pd.DataFrame) -> Sides:
+    """Return the sides that summary rows state; images and captions where they state none."""
+    stated = list(rows[SIDES].dropna().unique()) if SIDES in rows else []
+    return Sides.parse(str(stated[0])) if stated else IMAGE_TEXT
 
 
 def build_sections(data: ReportData) -> list[Section]:

@@ -1,4 +1,4 @@
-"""Could the differences be chance? Paired tests over images and over seeds."""
+"""Could the differences be chance? Paired tests over images, or queries, and over seeds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import pandas as pd
 
+from lossscope.core.sides import plural
+from lossscope.io.scores import Score, score_comparisons
 from lossscope.plots import style
 from lossscope.tables import comparison
 
@@ -17,18 +19,18 @@ from .base import ReportData, panel_names
 
 ORDER = 15
 TITLE = "Could it be chance?"
-_LOOK = "Differences with intervals and tests, over test images and over seeds."
+_LOOK = "Differences with intervals and tests, over test {items} and over seeds."
 _TEXT = (
-    "Each system against the best of its block. Over images: would other test images give another order? Over seeds: "
+    "Each system against the best of its block. Over {items}: would other test {items} give another order? Over seeds: "
     "would another training? Both are corrected by Holm's method; with three seeds the second can show little."
 )
 _ONE_SEED = (
-    "Each system against the best of its block, over images: would other test images give another order? Corrected by "
-    "Holm's method. Whether another training would give another order is not known: there is one seed of each."
+    "Each system against the best of its block, over {items}: would other test {items} give another order? Corrected "
+    "by Holm's method. Whether another training would give another order is not known: there is one seed of each."
 )
 _CAPTION = (
-    "Difference of rsum to the best of its block, with its {level:g} % bootstrap interval over test images, not "
-    "corrected. Where an interval holds 0, other images could turn the order round."
+    "Difference of {score} to the best of its block, with its {level:g} % bootstrap interval over test {items}, not "
+    "corrected. Where an interval holds 0, other {items} could turn the order round."
 )
 
 
@@ -36,34 +38,35 @@ def build(data: ReportData) -> Sequence[Section]:
     """Return intervals and the table of tests, where there is more than one system."""
     if data.comparisons.empty:
         return []
-    rows = data.comparisons
-    rsum, recalls = rows[rows["statistic"] == "rsum"], rows[rows["statistic"] != "rsum"]
-    defined = rsum.dropna(subset=["difference", "ci_low", "ci_high"])
-    charts = (_intervals(defined, panel_names(data.results.runs)),) if len(defined) else ()
-    shown = (comparison.build(rsum),) if len(rsum) else ()
-    more = (replace(comparison.build(recalls), name="comparison_recalls"),) if len(recalls) else ()
-    text = _TEXT if rows["n_seeds"].max() > 1 else _ONE_SEED
-    return [Section(TITLE, text, (*charts, *shown), more, _LOOK)]
+    rows, items = data.comparisons, plural(data.sides.first)
+    own = score_comparisons(rows)
+    others = rows[~rows.index.isin(own.index)]
+    defined = own.dropna(subset=["difference", "ci_low", "ci_high"])
+    charts = (_intervals(defined, panel_names(data.results.runs), data.score, items),) if len(defined) else ()
+    shown = (comparison.build(own),) if len(own) else ()
+    more = (replace(comparison.build(others), name="comparison_recalls"),) if len(others) else ()
+    text = (_TEXT if rows["n_seeds"].max() > 1 else _ONE_SEED).format(items=items)
+    return [Section(TITLE, text, (*charts, *shown), more, _LOOK.format(items=items))]
 
 
-def _intervals(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> BarChart:
+def _intervals(rows: pd.DataFrame, names: Mapping[tuple[str, str], str], score: Score, items: str) -> BarChart:
     """Return a mark with its interval for each system, a panel for each model and data set."""
     colours = style.colours(list(dict.fromkeys([*map(str, rows["system"]), *map(str, rows["baseline"])])))
     panels = {
         f"{name}: difference to {own['baseline'].iloc[0]}": tuple(
-            _bar(row, colours) for row in own.sort_values("difference", ascending=False).to_dict("records")
+            _bar(row, colours, score) for row in own.sort_values("difference", ascending=False).to_dict("records")
         )
         for name, own in rows.assign(panel=_panels(rows, names)).groupby("panel", sort=False)
     }
-    caption = _CAPTION.format(level=100 * rows["level"].iloc[0])
-    return BarChart("comparison_intervals", caption, panels, "difference of rsum", differences=True)
+    caption = _CAPTION.format(level=100 * rows["level"].iloc[0], score=score.name, items=items)
+    return BarChart("comparison_intervals", caption, panels, f"difference of {score.name}", differences=True)
 
 
 def _panels(rows: pd.DataFrame, names: Mapping[tuple[str, str], str]) -> list[str]:
     return [names[data, encoder] for data, encoder in zip(rows["data"], rows["encoder"], strict=True)]
 
 
-def _bar(row: Mapping[Any, Any], colours: dict[str, str]) -> Bar:
+def _bar(row: Mapping[Any, Any], colours: dict[str, str], score: Score) -> Bar:
     value, low, high = (float(row[name]) for name in ("difference", "ci_low", "ci_high"))
-    text = f"{value:z.1f} [{low:z.1f}, {high:z.1f}]".replace("-", "−")
+    text = "{0:z.{3}f} [{1:z.{3}f}, {2:z.{3}f}]".format(value, low, high, score.digits).replace("-", "−")
     return Bar(str(row["system"]), value, text, colours[str(row["system"])], low, high)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lossscope.core.sides import with_article
 from lossscope.plots import hubness, tangent
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
@@ -52,17 +53,20 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _hubs(data: ReportData) -> list[Item]:
-    """Return a picture for each model of how unevenly captions are hardest negatives of image queries."""
+    """Return a picture for each model of how unevenly candidates are hardest negatives of the first side's queries."""
     rows = data.results.hardest_negative_counts
     if "count" not in rows:
         return []
-    rows, items = rows[rows["direction"] == "i2t"].assign(panel=panel), list[Item]()
+    first = data.sides.labels[0]
+    query, candidate = data.sides.query(first), data.sides.candidate(first)
+    rows, items = rows[rows["direction"] == first].assign(panel=panel), list[Item]()
     for place, (name, own) in enumerate(rows.groupby("panel", sort=False), 1):
         frame = own[own["seed"] == own["seed"].min()].assign(label=own["objective_label"])
         pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
         text = (
-            f"How often a caption is the hardest negative of an image in batches of {pairs} pairs, counted over all "
-            "batches together; the table counts within a batch, so that its numbers are others. First seed."
+            f"How often {with_article(candidate)} is the hardest negative of {with_article(query)} in batches of "
+            f"{pairs} pairs, counted over all batches together; the table counts within a batch, so that its "
+            "numbers are others. First seed."
         )
         caption, figure = named(name, rows, text), hubness.draw(frame).figure
         numbers = frame[list(hubness.COLUMNS)]

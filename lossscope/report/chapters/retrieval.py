@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from lossscope.io.scores import Score, score_rows
 from lossscope.plots import style
 from lossscope.tables import retrieval, runs
 from lossscope.tables.base import Table
@@ -19,7 +20,7 @@ from .base import ReportData, has_seeds, over_seeds, panel, split_of
 ORDER = 10
 TITLE = "How well they retrieve"
 _SYSTEM = ("data", "encoder", "objective_label")
-_TEXT = "Both directions of the {split} split, frozen at the best epoch."
+_TEXT = "{which} of the {split} split, frozen at the best epoch."
 _PUBLISHED = " Published numbers are of the paper's data and models; where ours differ they serve as orientation."
 
 
@@ -28,31 +29,34 @@ def build(data: ReportData) -> Sequence[Section]:
     rows = data.results.rows
     paper = tuple(build_paper_tables(data.results.paper, rows, data.tests, counts=False))
     recall = rows[rows["probe"] == "recall"]
-    items: tuple[Item, ...] = (*_bars(recall), *(paper or (plain(rows),)))
-    text = _TEXT.format(split=split_of(recall)) + (_PUBLISHED if paper else "")
+    items: tuple[Item, ...] = (*_bars(recall, data.score), *(paper or (plain(rows),)))
+    which = "Items of one set" if data.sides.is_one_set else "Both directions"
+    text = _TEXT.format(which=which, split=split_of(recall)) + (_PUBLISHED if paper else "")
     return [Section(TITLE, text, items, other_data=bool(paper) and is_other_data(rows))]
 
 
-def _bars(recall: pd.DataFrame) -> tuple[BarChart, ...]:
-    """Return a bar of rsum for each system, a panel for each model and data set, the best first; none without rsum."""
-    rows = recall[recall["statistic"] == "rsum"].dropna(subset=["mean"])
+def _bars(recall: pd.DataFrame, score: Score) -> tuple[BarChart, ...]:
+    """Return a bar of the score of each system, a panel for each model and data set, the best first; none without."""
+    rows = score_rows(recall).dropna(subset=["mean"])
     if rows.empty:
         return ()
     colours = style.colours(list(map(str, rows["objective_label"].unique())))
     panels = {
-        str(name): tuple(_bar(str(label), system, colours) for label, system in _best_first(own))
+        str(name): tuple(_bar(str(label), system, colours, score) for label, system in _best_first(own))
         for name, own in rows.assign(panel=panel(rows)).groupby("panel", sort=False)
     }
     several = f" Circles are single runs. {over_seeds(rows, 'Bars and lines: mean')}" if has_seeds(rows) else ""
-    return (BarChart("retrieval_bars", f"rsum, the sum of six recalls, of at most 600.{several}", panels, "rsum"),)
+    meaning = f"rsum, {score.meaning}" if score.name == "rsum" else score.meaning
+    return (BarChart("retrieval_bars", f"{meaning}.{several}", panels, score.name),)
 
 
-def _bar(label: str, rows: pd.DataFrame, colours: dict[str, str]) -> Bar:
+def _bar(label: str, rows: pd.DataFrame, colours: dict[str, str], score: Score) -> Bar:
     values = rows["mean"].astype(float)
     mean, std = float(values.mean()), float(values.std())
     if len(values) == 1:
-        return Bar(label, mean, f"{mean:.1f}", colours[label])
-    return Bar(label, mean, f"{mean:.1f} ± {std:.1f}", colours[label], mean - std, mean + std, tuple(values))
+        return Bar(label, mean, score.number(mean), colours[label])
+    text = f"{score.number(mean)} ± {score.number(std)}"
+    return Bar(label, mean, text, colours[label], mean - std, mean + std, tuple(values))
 
 
 def _best_first(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

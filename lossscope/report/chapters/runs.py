@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from lossscope.io.scores import score_rows
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
@@ -30,17 +31,17 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _runs(data: ReportData) -> Table:
-    rows = data.results.rows
-    rsum = rows[rows["statistic"] == "rsum"].set_index("run")["mean"]
+    rows, score = data.results.rows, data.score
+    of_run = score_rows(rows).set_index("run")["mean"]
     fingerprints = rows.drop_duplicates("run").set_index("run")["data_fingerprint"]
     lines = tuple(
         (
             *(Cell(text=str(run[name])) for name in ("run", "data", "encoder", "spec")), Cell(text=str(run["seed"])),
-            Cell(mean=float(rsum[run["run"]])), Cell(text=str(fingerprints[run["run"]])[:12]),
+            Cell(mean=float(of_run[run["run"]]), digits=score.digits), Cell(text=str(fingerprints[run["run"]])[:12]),
         )
-        for run in data.results.runs.to_dict("records") if run["run"] in rsum.index
+        for run in data.results.runs.to_dict("records") if run["run"] in of_run.index
     )  # fmt: skip
-    columns = tuple(("", name) for name in ("run", "data", "encoder", "objective", "seed", "rsum", "fingerprint"))
+    columns = tuple(("", name) for name in ("run", "data", "encoder", "objective", "seed", score.name, "fingerprint"))
     return Table("runs", f"{len(lines)} {'runs' if len(lines) != 1 else 'run'}.", columns, lines)
 
 

@@ -1,4 +1,4 @@
-"""How much does rsum depend on a hyper-parameter of the loss? Where a study varies one, the others fixed."""
+"""How much does retrieval depend on a hyper-parameter of the loss? Where a study varies one, the others fixed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from lossscope.io.scores import score_rows
 from lossscope.plots import sensitivity
 from lossscope.spec import Spec, parse_finite
 
@@ -18,23 +19,22 @@ _TEXT = (
     "One value of one hyper-parameter is changed at a time. Horizontal lines are the other losses of the study at "
     "their own settings."
 )
-_CAPTION = "rsum on the test split against a hyper-parameter."
+_CAPTION = "{score} on the test split against a hyper-parameter."
 
 
 def build(data: ReportData) -> Sequence[Section]:
     """Return a picture for each model and loss that has three values or more of one field."""
-    rows = data.results.rows
-    rows = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")]
-    rows = rows.assign(panel=panel(rows), rsum=rows["mean"], name=rows["spec"].map(lambda spec: Spec.parse(spec).name))
+    rows, score = score_rows(data.results.rows), data.score.name
+    rows = rows.assign(panel=panel(rows), score=rows["mean"], name=rows["spec"].map(lambda spec: Spec.parse(spec).name))
     items = []
     for place, ((model, name), own) in enumerate(rows.groupby(["panel", "name"], sort=False), 1):
-        varied = pd.DataFrame(_varied_rows(own))
+        varied = pd.DataFrame(_varied_rows(own)).rename(columns={"score": score})
         if varied.empty:
             continue
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
-        reference = pd.DataFrame({"label": others["objective_label"], "rsum": others["rsum"]}) if len(others) else None
+        reference = pd.DataFrame({"label": others["objective_label"], score: others["score"]}) if len(others) else None
         figure = sensitivity.draw_many(varied, reference)
-        caption = f"{name}, {model}. {_CAPTION} {over_seeds(own, 'Marks and bars: mean')}"
+        caption = f"{name}, {model}. {_CAPTION.format(score=score)} {over_seeds(own, 'Marks and bars: mean')}"
         items.append(
             Picture(f"sensitivity-{place}", caption, sensitivity.alt(varied, reference), figure, "sensitivity", varied)
         )
@@ -53,7 +53,7 @@ def _varied_rows(rows: pd.DataFrame) -> Iterator[dict[str, object]]:
         if texts.nunique() < _MIN_VALUES or not texts.map(_is_number).all():
             continue
         for text, run in zip(texts, rows[fixed].to_dict("records"), strict=True):
-            yield {"parameter": str(field), "value": parse_finite(text), "seed": run["seed"], "rsum": run["rsum"]}
+            yield {"parameter": str(field), "value": parse_finite(text), "seed": run["seed"], "score": run["score"]}
 
 
 def _is_number(text: str) -> bool:

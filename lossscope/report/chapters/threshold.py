@@ -19,7 +19,7 @@ _TEXT = (
     "A count at one eps is one point of a curve. Where two curves cross, the order of two losses depends on eps. "
     "Weights of different papers have different scales: compare shapes across families, heights within one."
 )
-_CAPTION = "Samples with a weight above eps per query{mean}; solid image to text, dashed text to image."
+_CAPTION = "Samples with a weight above eps per query{mean}{lines}."
 
 
 def build(data: ReportData) -> Sequence[Section]:
@@ -30,7 +30,9 @@ def build(data: ReportData) -> Sequence[Section]:
     curves = curves[(curves["convention"] == "corrected") & (curves["eps"] > 0)]
     curves = curves.assign(panel=panel(curves))
     items: list[Item] = [_slider(curves, data.eps)]
-    caption = _CAPTION.format(mean=", mean over seeds" if has_seeds(curves) else "")
+    names = [data.sides.words(label) for label in data.sides.labels]
+    lines_are = "" if len(names) < 2 else f"; solid {names[0]}, dashed {names[1]}"
+    caption = _CAPTION.format(mean=", mean over seeds" if has_seeds(curves) else "", lines=lines_are)
     for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
         keys = ["objective_label", "direction", "eps"]
         mean = own.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()

@@ -1,4 +1,4 @@
-"""How did training go? Loss, rsum, and positive and hardest-negative similarities against epochs."""
+"""How did training go? Loss, retrieval, and positive and hardest-negative similarities against epochs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from lossscope.io.scores import Score, score_of
 from lossscope.plots import training, trajectory
 from lossscope.spec import Spec
 from lossscope.tables.base import Table
@@ -33,10 +34,11 @@ def build(data: ReportData) -> Sequence[Section]:
     if epochs.empty:
         return []
     ends = _ends(data, epochs)
-    items: list[Item] = [_table(ends, over_seeds(epochs))]
+    items: list[Item] = [_table(ends, over_seeds(epochs), data.score)]
     for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
         labelled = own.assign(label=own["objective_label"])
-        caption = named(name, epochs, "Training loss and validation rsum against epochs, a line per run.")
+        text = f"Training loss and validation {data.score.name} against epochs, a line per run."
+        caption = named(name, epochs, text)
         figure = training.draw_many(labelled)
         items.append(
             Picture(f"training-{place}", caption, training.alt(labelled), figure, "training", _drawn(labelled))
@@ -48,13 +50,14 @@ def build(data: ReportData) -> Sequence[Section]:
         items.append(
             Picture(f"separation-{place}", caption, trajectory.alt(first), figure, "trajectory", _drawn(first))
         )
-    text = "\n\n".join([_TEXT, *map(_sentence, _collapsed(ends))])
+    text = "\n\n".join([_TEXT, *(_sentence(one, data.score) for one in _collapsed(ends))])
     return [Section(TITLE, text, *fold(items), _LOOK)]
 
 
 def _drawn(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of which pictures of training are drawn."""
-    return rows[[name for name in (*trajectory.COLUMNS, "warmup", "label") if name in rows]]
+    names = (score_of(rows.columns).name if name == "rsum" else name for name in trajectory.COLUMNS)
+    return rows[[name for name in (*names, "warmup", "label") if name in rows]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Collapse:
     plateau: float  # the loss when every similarity is equal
     positive: float  # similarity
     negative: float  # of the hardest
-    rsum: float
+    score: float
 
 
 def collapses(data: ReportData) -> list[Collapse]:
@@ -87,7 +90,7 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the last epoch of a run: median of its loss curve, similarities and rsum on the validation split."""
+    """Return the last epoch of a run: median of its loss curve, similarities and score on the validation split."""
     last = rows[rows["split"] == "val"].iloc[-1]
     steps = rows[(rows["split"] == "train") & (rows["epoch"] > last["epoch"] - 1)]
     trained = recipe.get("epochs", 0) > recipe.get("warmup", 0)
@@ -96,7 +99,7 @@ def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
         "label": last["objective_label"],
         "pos": last["pos_mean"],
         "neg": last["neg_mean"],
-        "rsum": last["rsum"],
+        "score": last[score_of(rows.columns).name],
         "loss": steps["loss"].median(),
         "plateau": _plateau(str(last["spec"]), recipe) if trained else None,
     }
@@ -113,22 +116,23 @@ def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
     return None if hinges is None else hinges * float(parsed.values["margin"])
 
 
-def _table(ends: pd.DataFrame, deviation: str) -> Table:
+def _table(ends: pd.DataFrame, deviation: str, score: Score) -> Table:
     rows = []
     for (name, label), own in ends.groupby(["panel", "label"], sort=False):
-        numbers = (own["pos"], own["neg"], own["pos"] - own["neg"], own["rsum"], own["loss"])
-        digits = (3, 3, 3, 1, 2)
+        numbers = (own["pos"], own["neg"], own["pos"] - own["neg"], own["score"], own["loss"])
+        digits = (3, 3, 3, score.digits, 2)
         plateau = own["plateau"].dropna()
         rows.append((
             Cell(text=str(name)), Cell(text=str(label)), Cell(mean=len(own), digits=0),
             *(_cell(values, place) for values, place in zip(numbers, digits, strict=True)),
             Cell(mean=plateau.iloc[0], digits=1) if len(plateau) else Cell(),
         ))  # fmt: skip
-    names = ("models", "loss", "seeds", "positive", "hardest negative", "difference", "rsum", "loss at end", "plateau")
+    similarities = ("positive", "hardest negative", "difference")
+    names = ("models", "loss", "seeds", *similarities, score.name, "loss at end", "plateau")
     caption = (
-        "The end of training: mean similarities and rsum on the validation split, median of the loss curve in the "
-        "last epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin for "
-        f"triplet_sh. {deviation}"
+        f"The end of training: mean similarities and {score.name} on the validation split, median of the loss curve in "
+        "the last epoch. plateau: value of a summed triplet loss when all similarities are equal, 2 x batch x margin "
+        f"for triplet_sh. {deviation}"
     )
     return Table("training_end", caption, tuple(("", name) for name in names), tuple(rows))
 
@@ -144,14 +148,14 @@ def _collapsed(ends: pd.DataFrame) -> list[Collapse]:
     for (name, label), own in ends.groupby(["panel", "label"], sort=False):
         loss, plateau = float(own["loss"].median()), float(own["plateau"].median())
         if abs(loss - plateau) <= _NEAR * plateau:
-            means = (float(own[column].mean()) for column in ("pos", "neg", "rsum"))
+            means = (float(own[column].mean()) for column in ("pos", "neg", "score"))
             found.append(Collapse(str(label), str(name), loss, plateau, *means))
     return found
 
 
-def _sentence(one: Collapse) -> str:
+def _sentence(one: Collapse, score: Score) -> str:
     return (
         f"{one.label} on {one.setting} ended at its plateau: in the last epoch its median loss was {one.loss:.1f}, and "
         f"{one.plateau:.1f} is the loss when every similarity is equal. Positives ended at {one.positive:.3f} and "
-        f"hardest negatives at {one.negative:.3f}, with rsum {one.rsum:.1f} of 600."
+        f"hardest negatives at {one.negative:.3f}, with {score.text(one.score)}."
     )

@@ -35,4 +35,4 @@ def _figure(data: ReportData, sections: Sequence[Section]) -> str:
 def _notes(data: ReportData, findings: Sequence[Finding]) -> tuple[str, ...]:
     if not any("p ≤ " in finding.text for finding in findings) or data.comparisons.empty:
         return ()
-    return floor_note(data.comparisons[data.comparisons["statistic"] == "rsum"])
+    return floor_note(data.comparisons[data.comparisons["statistic"] == data.score.name])

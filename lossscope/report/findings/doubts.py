@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from lossscope.core.sides import plural
+from lossscope.io.scores import score_of
+
 from ..chapters import runs, training
 from ..chapters._counts import has_mixed_batches
 from ..chapters.base import ReportData
 from ..sections import Finding
 from .base import join, setting
-from .best_loss import rsums
+from .best_loss import scores
 from .warmup_alone import warmup_alone
 
 
@@ -31,11 +34,11 @@ def _missing_runs(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _undefined(data: ReportData) -> Iterator[tuple[str, str]]:
-    means = rsums(data)
+    means = scores(data)
     undefined = means[means["mean"].isna()]
     if len(undefined):
         names = join(f"{row['objective_label']} on {row['data']}" for row in undefined.to_dict("records"))
-        yield f"rsum is not defined for {names}.", runs.TITLE
+        yield f"{data.score.name} is not defined for {names}.", runs.TITLE
 
 
 def _one_seed(data: ReportData) -> Iterator[tuple[str, str]]:
@@ -44,7 +47,10 @@ def _one_seed(data: ReportData) -> Iterator[tuple[str, str]]:
     seeds = done.groupby(keys, sort=False, observed=True)["seed"].nunique()
     if seeds.max() == 1:
         what = "One run" if len(done) == 1 else "One seed of each system"
-        yield f"{what}: what another training would give is not known; tests are over test images.", ""
+        yield (
+            f"{what}: what another training would give is not known; tests are over test {plural(data.sides.first)}.",
+            "",
+        )
     elif seeds.min() == 1:
         names = join(f"{label} on {name}" for name, _, label in seeds[seeds == 1].index)
         yield f"One seed alone of {names}: its chance of training is not known.", ""
@@ -56,7 +62,7 @@ def _training(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on each loss with runs whose validation rsum is highest while another loss still trains.
+    """Yield a sentence on each loss with runs whose validation score is highest while another loss still trains.
 
     Args:
         epochs: with a column warmup, the loss of an epoch of the warm-up, None in all others.
@@ -66,11 +72,12 @@ def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
     for (data, encoder, loss), other in warmup_alone(epochs).items():
         where = setting(data, encoder, epochs)
         yield f"{loss} on {where}: every epoch is of the warm-up, in which {other} trains. No number is one of {loss}."
-    after = epochs[(epochs["split"] == "val") & (epochs["epoch"] > 0)].dropna(subset=["rsum"])
+    score = score_of(epochs.columns).name
+    after = epochs[(epochs["split"] == "val") & (epochs["epoch"] > 0)].dropna(subset=[score])
     trained = after[after.groupby("run", sort=False)["warmup"].transform(lambda own: own.isna().any())]
     if trained.empty:
         return
-    best = trained.loc[trained.groupby("run", sort=False)["rsum"].idxmax()]
+    best = trained.loc[trained.groupby("run", sort=False)[score].idxmax()]
     early = best[best["warmup"].notna()]
     for label, own in early.groupby("objective_label", sort=False, observed=True):
         of = int(((best["objective_label"] == label) & best["data"].isin(own["data"])).sum())
@@ -79,7 +86,7 @@ def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
         names = own["data"].unique()
         where = f" on {join(names)}" if best["data"].nunique() > len(names) else ""
         yield (
-            f"{label}{where}: validation rsum{which} is highest within the warm-up, in which {other} trains. "
+            f"{label}{where}: validation {score}{which} is highest within the warm-up, in which {other} trains. "
             "The loss itself did not improve the model."
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ..chapters.base import ReportData
+from ..chapters.base import ReportData, sides_of
 from ..chapters.contributors import TITLE
 from ..sections import Finding
 from .base import join, number, per_cent, setting
@@ -105,9 +105,13 @@ def _weight_share(rows: pd.DataFrame) -> float | None:
 
 
 def _idle_share(rows: pd.DataFrame) -> float | None:
-    """Return queries without a sample above eps / queries of a batch; of batches of images that of image queries."""
+    """Return queries without a sample above eps / queries of a batch; of batches of images that of image queries.
+
+    Of batches of pairs with mined negatives it is of the first side: mined negatives are no queries.
+    """
     idle = rows[(rows["probe"] == "cocos") & (rows["statistic"] == "C_0")]
-    idle = idle[(idle["direction"] == "i2t") | (idle["sampling"] == "pairs")]
+    first = sides_of(rows).labels[0]
+    idle = idle[(idle["direction"] == first) | (idle["sampling"] == "pairs")]
     shares = (idle["mean"] / idle["batch_size"]).dropna()
     return float(shares.mean()) if len(shares) else None
 

@@ -10,7 +10,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.report.chapters import count_recall
-from lossscope.report.chapters._counts import counts_and_rsum
+from lossscope.report.chapters._counts import counts_and_score
 from lossscope.report.chapters.base import ReportData
 from lossscope.report.sections import Picture
 from lossscope.stats.rank_association import association
@@ -20,7 +20,7 @@ WithRows = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 
 def test_a_run_is_one_row_per_direction(report_data: ReportData) -> None:
-    frame, rows = counts_and_rsum(report_data), report_data.results.rows
+    frame, rows = counts_and_score(report_data), report_data.results.rows
     assert len(frame) == 8 and set(frame["panel"]) == {"VSE++"} and not frame.isna().any().any()
     for row in frame.to_dict("records"):
         own = rows[(rows["run"] == row["run"]) & (rows["statistic"].isin(["rsum", "C_q_all", "C_neg"]))]
@@ -34,10 +34,10 @@ def test_the_section_has_the_picture_the_interval_and_the_numbers(report_data: R
     (section,) = count_recall.build(report_data)
     picture, taus, numbers = section.items
     assert isinstance(picture, Picture) and isinstance(taus, Table) and isinstance(numbers, Table)
-    expected = association(counts_and_rsum(report_data))
+    expected = association(counts_and_score(report_data))
     assert [row[7].text for row in taus.rows] == expected["verdict"].tolist() == ["too few runs to tell"] * 2
     assert "Kendall's tau" in taus.headings and "tau" not in taus.headings
-    frame = counts_and_rsum(report_data)
+    frame = counts_and_score(report_data)
     triplet = frame[(frame["label"] == "Triplet") & (frame["direction"] == "i2t")]
     (line,) = [row for row in numbers.rows if (row[1].text, row[2].text) == ("Triplet", "i2t")]
     assert line[3].mean == 2 and line[4].mean == pytest.approx(triplet["count"].mean())
@@ -60,7 +60,7 @@ def test_kendalls_tau_is_in_the_table_of_three_losses_and_not_of_two(
         (section,) = count_recall.build(data)
         taus = section.items[1]
         assert isinstance(taus, Table) and [row[2].mean for row in taus.rows] == [losses] * 2
-        expected = association(counts_and_rsum(data))["tau"].tolist()
+        expected = association(counts_and_score(data))["tau"].tolist()
         assert [row[4].missing for row in taus.rows] == [losses == 2] * 2
         assert losses == 2 or [row[4].mean for row in taus.rows] == expected
         assert ("Of two losses no tau is given" in taus.caption) == (losses == 2)
@@ -103,7 +103,7 @@ def test_counts_at_two_thresholds_are_not_drawn_as_one(with_rows: WithRows) -> N
         return rows
 
     with pytest.raises(InputError, match=r"must be counted with one eps; got 0\.01 \(.*nt-xent.*0\.1 \(.*triplet"):
-        counts_and_rsum(with_rows(other))
+        counts_and_score(with_rows(other))
 
 
 def test_counts_on_other_data_of_the_same_name_are_not_drawn_as_one(with_rows: WithRows) -> None:
@@ -112,4 +112,4 @@ def test_counts_on_other_data_of_the_same_name_are_not_drawn_as_one(with_rows: W
         return rows
 
     with pytest.raises(InputError, match=r"data_fingerprint of 'scenes' must be one; got .*another"):
-        counts_and_rsum(with_rows(other))
+        counts_and_score(with_rows(other))
