@@ -83,7 +83,7 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     [
         (["--path"], 2, "--path needs one --overlay, a run folder"),
         (["--style", "print"], 2, "'print' is not one of 'screen', 'paper'"),
-        (["--direction", "up"], 2, "'up' is not one of 'i2t', 't2i', 'both'"),
+        (["--direction", "up"], 2, "--direction must be i2t, t2i, q2d, ..., or both; got 'up'"),
         (["--overlay", "none.pt"], 1, "there is nothing at none.pt"),
         (["--overlay", ".", "--path"], 1, "it has 0"),
     ],
