@@ -12,6 +12,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 from lossscope.io.folder_lock import has_content
+from lossscope.io.scores import score_of
 from lossscope.io.versions import versions
 from lossscope.plots import directions, style
 from lossscope.stats.compare import Resampling, compare, significance
@@ -153,7 +154,8 @@ def _provenance(results: Results) -> dict[str, str]:
 def _checkpoint(results: Results) -> str:
     """Return how the evaluated epoch was selected, as the recipes say."""
     recipes = results.recipes.values()
-    select_by = sorted({str(recipe.get("select_by", "rsum")) for recipe in recipes})
+    score = score_of(results.rows["statistic"]).name  # what rsum stands for where there is none
+    select_by = sorted({str(recipe.get("select_by", "rsum")).replace("rsum", score) for recipe in recipes})
     precisions = sorted({str(recipe.get("precision", "fp32")) for recipe in recipes})
     return f"best epoch by {', '.join(select_by)} on the validation split, frozen; encoder in {', '.join(precisions)}"
 

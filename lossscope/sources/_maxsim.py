@@ -59,9 +59,8 @@ class MaxSimScorer:
     def _best(self, tokens: Tensor, documents: Rows) -> Tensor:
         """(t, m) the largest product of each token with the tokens of each document."""
         others, lengths = self.documents.take(documents)
-        owners = torch.from_numpy(np.repeat(np.arange(len(documents)), lengths)).to(tokens.device)
-        best = tokens.new_full((len(tokens), len(documents)), -torch.inf)
-        return best.index_reduce_(1, owners, tokens @ others.T, "amax")
+        starts = np.cumsum(lengths) - lengths  # no document is without tokens
+        return torch.from_numpy(np.maximum.reduceat((tokens @ others.T).numpy(), starts, axis=1))
 
 
 def token_vectors(arrays: Mapping[str, Any], side: str, path: Path, notices: list[str]) -> TokenVectors:

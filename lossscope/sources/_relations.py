@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 
 ONE_SET_KEY = "embeddings"
 _DEFAULT_KEYS = ("queries", "documents")
+_ITEMS = Sides("item", None)
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
     keys = []
     for name, default in zip(names, usual, strict=True):
         ways = (name, name.replace(" ", "_"), plural(name), plural(name.replace(" ", "_")), default)
-        keys.append(next((way for way in ways if way in there), plural(name.replace(" ", "_"))))
+        unnamed = default if sides in (QUERY_DOCUMENT, _ITEMS) else plural(name.replace(" ", "_"))
+        keys.append(next((way for way in ways if way in there), unnamed))
     return SideKeys(sides, keys[0], None if sides.second is None else keys[1])
 
 
@@ -56,11 +58,9 @@ def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> 
         if not 1 <= len(names) <= 2:
             raise InputError(f"sides of {path} must be two names, or one of a set; got {len(names)}")
         return Sides(names[0], names[1] if len(names) == 2 else None)
-    if "labels" in arrays:
-        return Sides("item", None)
     if {"queries", "documents"} & arrays.keys() or "positives" in arrays or "query_tokens" in arrays:
         return QUERY_DOCUMENT
-    return None
+    return _ITEMS if "labels" in arrays else None
 
 
 def read_relations(

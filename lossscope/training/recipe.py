@@ -112,7 +112,11 @@ class Recipe:
     steps: Annotated[int, Choice(BATCHES, "Batches of an epoch; 0: the whole split.")] = 0
     select_by: Annotated[
         SelectBy,
-        Choice(OPTIMISATION, "What the best epoch has most of (r1_r5: R@1 and R@5; geometric: mean of t2i recalls)."),
+        Choice(
+            OPTIMISATION,
+            "What the best epoch has most of (rsum, of other sides nDCG@10; r1_r5: R@1 and R@5; geometric: mean of "
+            "t2i recalls).",
+        ),
     ] = "rsum"
     val_images: Annotated[int, Choice(DATA, "Validate on the first N images; 0: on all.")] = 0
 

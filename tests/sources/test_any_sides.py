@@ -1,0 +1,190 @@
+"""Dumps of any two sides, of one labelled set, and of token vectors; and prefixes of embeddings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from lossscope.errors import InputError
+from lossscope.sources.base import load
+
+
+def unit(n: int, d: int = 6, seed: int = 0) -> np.ndarray[Any, Any]:
+    x = np.random.default_rng(seed).normal(size=(n, d))
+    return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+
+
+def dumped(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "dump.npz", **arrays)
+    return folder / "dump.npz"
+
+
+POSITIVES = np.array([[0, 1], [0, 2], [1, 0], [3, 4]])
+PAIRS: dict[str, Any] = {"queries": unit(4), "documents": unit(5, seed=1), "positives": POSITIVES}
+TOKENS: dict[str, Any] = {
+    "query_tokens": unit(7, seed=2),
+    "query_offsets": np.array([0, 2, 3, 7]),
+    "document_tokens": unit(12, seed=3),
+    "document_offsets": np.array([0, 4, 5, 9, 12]),
+    "positives": np.array([[0, 1], [1, 3], [2, 0]]),
+}
+
+
+def test_queries_and_documents(tmp_path: Path) -> None:
+    negatives = np.array([[3, -1], [1, 2], [0, 1], [-1, -1]])
+    split = load(dumped(tmp_path, **PAIRS, negatives=negatives))
+    assert split.sides.text == "query/document"
+    assert split.relations.positives.tolist() == POSITIVES.tolist()
+    assert split.relations.negatives is not None
+    assert split.relations.negatives.tolist() == negatives.tolist()
+    assert repr(split).endswith("4 queries, 5 documents>")
+    assert any("1 of 4 queries of" in notice for notice in split.notices)
+
+
+@pytest.mark.parametrize("names", [("user", "item"), ("users", "items")])
+def test_any_two_names_may_be_declared(tmp_path: Path, names: tuple[str, str]) -> None:
+    arrays = {names[0]: PAIRS["queries"], names[1]: PAIRS["documents"], "positives": POSITIVES}
+    split = load(dumped(tmp_path, sides=np.array(["user", "item"]), **arrays))
+    assert split.sides.labels == ("u2i", "i2u")
+    assert split.images is not None
+    assert torch.equal(split.images, torch.from_numpy(PAIRS["queries"]))
+
+
+def test_sides_can_be_typed_for_a_file_that_holds_no_texts(tmp_path: Path) -> None:
+    save_file(PAIRS, tmp_path / "dump.safetensors")
+    assert load(tmp_path / "dump.safetensors").sides.labels == ("q2d", "d2q")
+    assert load(tmp_path / "dump.safetensors", sides="question/answer").sides.labels == ("q2a", "a2q")
+
+
+def test_rows_of_equal_sides_are_pairs_and_it_is_said(tmp_path: Path) -> None:
+    split = load(dumped(tmp_path, queries=unit(4), documents=unit(4, seed=1)))
+    assert split.relations.positives.tolist() == [[i, i] for i in range(4)]
+    assert "row i of queries and row i of documents are taken as a pair" in split.notices[0]
+
+
+@pytest.mark.parametrize("labels", [np.array([4, 4, 9, 9]), np.array(["a", "a", "b", "b"])])
+def test_one_labelled_set(tmp_path: Path, labels: Any) -> None:
+    split = load(dumped(tmp_path, embeddings=unit(4), labels=labels))
+    assert split.sides.labels == ("all",)
+    assert split.relations.labels is not None
+    assert split.relations.labels.tolist() == [0, 0, 1, 1]
+    assert split.images is split.captions
+    assert load(dumped(tmp_path, embeddings=unit(4), labels=labels), sides="product").sides.first == "product"
+
+
+def test_similarities_of_any_sides(tmp_path: Path) -> None:
+    S = unit(4) @ unit(5, seed=1).T
+    split = load(dumped(tmp_path, similarity=S, positives=POSITIVES))
+    assert np.array_equal(split.similarities(np.array([1, 3]), np.array([0, 4, 2])).t2i, S[[1, 3]][:, [0, 4, 2]].T)
+    assert split.sides.labels == ("q2d", "d2q")
+
+
+def test_texts_and_ids_are_the_keys_of_inputs(tmp_path: Path) -> None:
+    texts = np.array(["The cat.", "a dog", "the  cat", "x", "a dog!"])
+    split = load(dumped(tmp_path, **PAIRS, document_text=texts, query_id=np.array(["a", "b", "a", "c"])))
+    assert split.input_keys.i2t is not None
+    assert split.input_keys.t2i is not None
+    assert split.input_keys.i2t.tolist() == [0, 1, 0, 2]
+    assert split.input_keys.t2i.tolist() == [0, 1, 0, 2, 1]
+
+
+def maxsim(arrays: dict[str, Any], query: int, document: int) -> float:
+    """Σ over query tokens of the largest product with a document token, in loops."""
+    rows = [range(*arrays[f"{side}_offsets"][i : i + 2]) for side, i in (("query", query), ("document", document))]
+    Q, D = arrays["query_tokens"], arrays["document_tokens"]
+    return sum(max(float(Q[i].astype(float) @ D[j].astype(float)) for j in rows[1]) for i in rows[0])
+
+
+@pytest.mark.parametrize("entries", [1, 20, 1 << 24])
+def test_late_interaction_is_the_sum_of_best_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    monkeypatch.setattr("lossscope.sources._maxsim._ENTRIES", entries)
+    split = load(dumped(tmp_path, **TOKENS))
+    queries, documents = np.array([2, 0, 2]), np.array([3, 0, 1, 2])
+    S = split.similarities(queries, documents).i2t
+    expected = [[maxsim(TOKENS, q, d) for d in documents] for q in queries]
+    assert np.allclose(S.numpy(), expected, atol=1e-6)
+    assert any("so they are no cosines" in notice for notice in split.notices)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"documents": unit(5, d=3)}, "queries and documents of .* must have one width; got 6 and 3"),
+        ({"documents": None}, "must hold `queries` and `documents`, or `similarity`; got positives, queries"),
+        ({"positives": None}, r"must hold positives, \(n, 2\) rows of queries and documents, unless row i"),
+        ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
+        ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
+        ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
+        ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 2 rows have copies"),
+        ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
+        ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
+        ({"labels": np.arange(4)}, "it has labels, which are of one set"),
+        ({"sides": np.array(["a", "b", "c"])}, "sides of .* must be two names, or one of a set; got 3"),
+        ({"sides": np.array(["x", "x"])}, "sides must have two names; got 'x' twice"),
+        ({"queries": np.full((4, 6), np.nan, np.float32)}, "queries of .* must be finite; row 0 is not"),
+        ({"query_id": np.array(["a"])}, "query_id of .* must have 4 entries; got 1"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    arrays = {name: array for name, array in {**PAIRS, **changes}.items() if array is not None}
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **arrays))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
+        ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
+        ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
+        ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),
+    ],
+)
+def test_labelled_sets_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    arrays = {"embeddings": unit(4), "labels": np.array([0, 0, 1, 1]), **changes}
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **{name: array for name, array in arrays.items() if array is not None}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"query_offsets": None}, r"must hold query_tokens \(T, d\) and query_offsets"),
+        ({"query_offsets": np.array([0, 2, 2, 7])}, "must rise from 0 to 7, the number of tokens, by 1 or more"),
+        ({"query_offsets": np.array([0, 2, 3, 8])}, "must rise from 0 to 7"),
+        ({"query_offsets": np.array([0.0, 7.0])}, "must be .* whole numbers"),
+        ({"document_tokens": unit(12, d=3)}, "tokens of both sides of .* must have one width; got 6 and 3"),
+    ],
+)
+def test_tokens_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    arrays = {name: array for name, array in {**TOKENS, **changes}.items() if array is not None}
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **arrays))
+
+
+def test_a_prefix_has_unit_length_again(tmp_path: Path) -> None:
+    split = load(dumped(tmp_path, **PAIRS))
+    short = split.prefix(2)
+    assert short.images is not None
+    assert short.captions is not None
+    expected = PAIRS["queries"][:, :2] / np.linalg.norm(PAIRS["queries"][:, :2], axis=1, keepdims=True)
+    assert np.allclose(short.images.numpy(), expected, atol=1e-6)
+    assert short.name.endswith("dump.npz dims=2")
+    assert short.fingerprint != split.fingerprint
+    labelled = load(dumped(tmp_path, embeddings=unit(4), labels=np.array([0, 0, 1, 1]))).prefix(3)
+    assert labelled.images is labelled.captions
+
+
+def test_a_prefix_must_be_there(tmp_path: Path) -> None:
+    split = load(dumped(tmp_path, **PAIRS))
+    with pytest.raises(InputError, match=r"--dims must be at most the width of .*, 6; got 7"):
+        split.prefix(7)
+    with pytest.raises(InputError, match="--dims needs embeddings"):
+        load(dumped(tmp_path, similarity=unit(4) @ unit(5).T, positives=POSITIVES)).prefix(2)
