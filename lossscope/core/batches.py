@@ -30,15 +30,15 @@ class Batch:
     """
 
     images: Rows  # (b,) of the first side
-    captions: Rows  # (m,) of the second; in mode `pairs` caption i belongs to image i, mined negatives follow
+    captions: Rows  # (m,) of the second; in mode `pairs` caption i belongs to image i; mined negatives come last
     mode: SamplingMode
-    negative_of: Rows | None = None  # (m - b,) place in `images` of the query that each mined negative belongs to
+    negative_of: Rows | None = None  # (n,) place in `images` of the query that each of n mined negatives belongs to
     own_negatives: bool = False  # whether a query sees its own mined negatives only, beside the positives of the batch
 
     @property
     def pairs(self) -> int:
         """B, the number of pairs: of the captions but for mined negatives."""
-        return len(self.captions) if self.negative_of is None else len(self.images)
+        return len(self.captions) - (0 if self.negative_of is None else len(self.negative_of))
 
     @property
     def is_one_set(self) -> bool:
@@ -58,7 +58,7 @@ class Batch:
         relations = as_relations(related)
         if self.mode in _GROUPED_MODES:
             match = torch.from_numpy(relations.is_positive(self.images, self.captions))
-            return Mask(match, torch.ones_like(match))
+            return Mask(match, self._in_sight())
         if self.is_one_set:
             return self._one_set_mask(relations, same_image)
         match = torch.eye(len(self.images), len(self.captions), dtype=torch.bool)
@@ -88,7 +88,7 @@ class Batch:
         b, m = len(self.images), len(self.captions)
         valid = torch.ones(b, m, dtype=torch.bool)
         if self.own_negatives and self.negative_of is not None:
-            valid[:, b:] = torch.arange(b)[:, None] == torch.from_numpy(self.negative_of)[None, :]
+            valid[:, self.pairs :] = torch.arange(b)[:, None] == torch.from_numpy(self.negative_of)[None, :]
         return valid
 
     def _one_set_mask(self, relations: Relations, same_image: SameImage) -> Mask:
@@ -179,17 +179,22 @@ class Sampling:
             else:
                 first, members = groups
                 second = relations.positives[np.concatenate([members[i] for i in part]), 1]
-                yield Batch(first[part], second if relations.has_owners else _unique(second), self.mode)
+                second = second if relations.has_owners else _unique(second)
+                yield self._with_mined(relations, first[part], second, self.mode)
 
     def _batch_of_pairs(self, relations: Relations, pairs: Rows) -> Batch:
         first, second = (relations.positives[pairs, side] for side in (0, 1))
         if self.mode == "views":
             both = np.concatenate([first, relations.first + second])
             return Batch(both, both, "views")
+        return self._with_mined(relations, first, second, "pairs")
+
+    def _with_mined(self, relations: Relations, first: Rows, second: Rows, mode: SamplingMode) -> Batch:
+        """Return a batch with the mined negatives of its queries behind their positives, unless they are left out."""
         if relations.negatives is None or self.negatives == "none":
-            return Batch(first, second, "pairs")
+            return Batch(first, second, mode)
         mined, owners = relations.mined(first, self.mined)
-        return Batch(first, np.concatenate([second, mined]), "pairs", owners, self.negatives == "own")
+        return Batch(first, np.concatenate([second, mined]), mode, owners, self.negatives == "own")
 
     def _class_batches(self, relations: Relations, epoch: int) -> Iterator[Rows]:
         """Yield the rows of each batch of mode `classes`."""

@@ -118,6 +118,8 @@ class EncoderSpec:
 
     released_options: ClassVar[OptionTable] = OptionTable()
     """What becomes of each option in the files that from_released opens; one in no list is refused."""
+    takes_texts: ClassVar[bool] = False
+    """Whether the items of the first side are texts too: `ids` (n, L) and `lengths` (n,) of the shape TEXT_SHAPE."""
     floors_median_rank: ClassVar[bool] = True
     """Whether the authors round the median rank down."""
 

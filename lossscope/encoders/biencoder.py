@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -32,6 +32,8 @@ class BiEncoder(EncoderSpec):
     layers: int = 1  # of the tower
     heads: int = 4  # of a transformer's attention
     share: bool = True  # one tower for both sides
+
+    takes_texts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         sizes = (self.dim, self.words, self.layers, self.heads)

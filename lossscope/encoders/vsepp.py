@@ -137,7 +137,7 @@ class VSEPP(EncoderSpec):
 
     def _build_image_tower(self, shape: ItemShape) -> nn.Module:
         pixels = isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3
-        if isinstance(shape, Mapping) or pixels == (self.image == "linear"):
+        if isinstance(shape, Mapping) or not shape or pixels == (self.image == "linear"):
             need = "features, (d,) or (regions, d)" if self.image == "linear" else "pixels, (3, H, W)"
             raise InputError(f"image={self.image} must be given {need}; the data set has items of shape {shape}")
         if self.image == "linear":

@@ -15,7 +15,7 @@ from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
-from lossscope.datasets.base import Split
+from lossscope.datasets.base import Split, Texts
 from lossscope.datasets.formats.subset import first_images
 from lossscope.encoders.base import EncoderSpec
 from lossscope.errors import InputError
@@ -103,6 +103,7 @@ def prepare_task(
     if not sampling.count(train.relations):
         raise InputError(f"batches must fit the training split; {recipe.batch_size} with --drop-last leaves none")
     require_trainable(recipe, components.objective)
+    _require_fitting_sides(train, components.encoder, recipe)
     start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)
     encoder = components.encoder
     tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)
@@ -168,6 +169,18 @@ def _require_same_files(recipe: Recipe, checkpoint: Checkpoint, fingerprints: Ma
                 f"{name} of {run} must be what the run began with; {getattr(recipe, name)} changed since. Restore that "
                 "file, or start a new run"
             )
+
+
+def _require_fitting_sides(train: Split, encoder: EncoderSpec, recipe: Recipe) -> None:
+    """Raise InputError where an encoder of pictures is to read texts, or one of two texts pictures."""
+    has_texts = isinstance(train.images, Texts)
+    if has_texts and not encoder.takes_texts:
+        raise InputError(
+            f"--encoder must take texts on both sides for {recipe.data}, which has {train.relations.sides.text}; "
+            f"{recipe.encoder} does not. Take biencoder"
+        )
+    if encoder.takes_texts and not has_texts:
+        raise InputError(f"--encoder {recipe.encoder} reads texts on both sides; {recipe.data} has other items")
 
 
 def _load(split: Split, progress: Progress | None) -> None:

@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.types import TEXT_SHAPE
 from lossscope.encoders.base import Encoder, EncoderSpec, encoder_spec
 from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import Items, ItemShape
@@ -28,7 +29,7 @@ from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
 
-Kind = Literal["pixels", "regions", "vectors", "videos"]
+Kind = Literal["pixels", "regions", "vectors", "videos", "texts"]
 
 N = 5  # items and captions of a batch
 LENGTHS = torch.tensor([5, 3, 6, 1, 4])  # of the captions
@@ -127,6 +128,7 @@ SHAPES: dict[Kind, Callable[[Example], ItemShape]] = {
     "regions": lambda example: (REGIONS, WIDTH),
     "vectors": lambda example: (WIDTH,),
     "videos": lambda example: item_shape_of(example.widths, max(FRAMES)),
+    "texts": lambda example: TEXT_SHAPE,
 }
 
 
@@ -134,10 +136,20 @@ def items_of(shape: ItemShape, longer: int = 0) -> Items:
     """Return N items of a shape: pictures as pixels, features as normal numbers."""
     if isinstance(shape, Mapping):
         return videos({name: shape[name][1] for name in shape if f"{name}.length" in shape}, longer)
+    if shape == TEXT_SHAPE:
+        return texts(longer)
     generator = torch.Generator().manual_seed(1)
     if len(shape) == 3:
         return torch.randint(0, 256, (N, *shape), dtype=torch.uint8, generator=generator)
     return torch.randn(N, *shape, generator=generator)
+
+
+def texts(longer: int = 0) -> dict[str, Tensor]:
+    """Return N texts of the first side as padded ids and lengths; `longer` adds padding of arbitrary ids."""
+    lengths = torch.tensor([2, 6, 1, 4, 3])
+    ids = torch.randint(5, 12, (N, 6), generator=torch.Generator().manual_seed(3))
+    ids[torch.arange(6) >= lengths[:, None]] = 7 if longer else 0
+    return {"ids": torch.nn.functional.pad(ids, (0, longer), value=7), "lengths": lengths}
 
 
 def videos(widths: Mapping[str, int], longer: int = 0) -> dict[str, Tensor]:
@@ -339,6 +351,11 @@ BACKBONE = {"backbone": r"^image\.cnn\."}
 
 EXAMPLES: dict[str, list[Example]] = {
     "bfan": [Example(f"bfan:{focal}{SMALL}", score=PAIRS, bounds=(-2.0, 2.0)) for focal in ("", "focal=prob,")],
+    "biencoder": [
+        Example("biencoder:dim=8,words=4,layers=2", "texts"),
+        Example("biencoder:dim=8,words=4,share=false", "texts"),
+        Example("biencoder:tower=transformer,dim=8,words=8,heads=2,layers=2", "texts"),
+    ],
     "ce": [
         replace(CE, spec=CE_SPEC),
         replace(CE, spec=f"{CE_SPEC},rows=audio=4+ocr=6,padded=true,words=embedding"),

@@ -159,6 +159,23 @@ def test_mined_negatives_of_the_batch_are_candidates_of_every_query() -> None:
     assert torch.equal(mask.match, torch.eye(*mask.match.shape, dtype=torch.bool))
 
 
+def test_groups_have_all_positives_of_their_queries_and_their_mined_negatives() -> None:
+    embedded = queries_and_documents()
+    relations, negatives = embedded.relations, embedded.relations.negatives
+    assert negatives is not None
+    for own in (False, True):
+        for batch in Sampling("groups", 8, negatives="own" if own else "batch").batches(relations):
+            positives = {d for q, d in relations.positives.tolist() if q in batch.images}
+            assert sorted(batch.captions[: batch.pairs].tolist()) == sorted(positives)
+            mined = [d for q in batch.images for d in negatives[q].tolist() if d >= 0]
+            assert batch.captions[batch.pairs :].tolist() == mined
+            mask = batch.mask(relations)
+            assert np.array_equal(mask.match.numpy(), relations.is_positive(batch.images, batch.captions))
+            for row, query in enumerate(batch.images):
+                seen = batch.captions[batch.pairs :][mask.valid[row, batch.pairs :].numpy()].tolist()
+                assert seen == ([d for d in negatives[query].tolist() if d >= 0] if own else mined)
+
+
 def test_a_query_can_see_its_own_mined_negatives_alone() -> None:
     embedded = queries_and_documents()
     negatives = embedded.relations.negatives
