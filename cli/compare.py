@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lossscope.stats.metric_names import METRICS
+from lossscope.stats.metric_names import METRICS, extra_cutoffs, is_metric
 
 from ._options import (
     SPLITS,
@@ -21,6 +21,7 @@ from ._options import (
     Format,
     NoCache,
     Quiet,
+    SidesOption,
     TrustCode,
     VocabularyFile,
     complete_words,
@@ -54,9 +55,14 @@ def compare(
         ),
     ],
     metric: Annotated[
-        list[str],
-        typer.Option(help="rsum, i2t_R@1, t2i_MRR, ..., or all; repeat for several.", autocompletion=_complete_metrics),
-    ] = ["rsum"],  # noqa: B006 - read by typer, never changed
+        list[str] | None,
+        typer.Option(
+            help="rsum, i2t_R@1, t2i_MRR, ..., of other sides q2d_nDCG@10, all_MAP@R, ..., or all; repeat for several. "
+            "Unless given: rsum, of other sides nDCG@10 of the first direction.",
+            autocompletion=_complete_metrics,
+            show_default=False,
+        ),
+    ] = None,
     baseline: Annotated[
         str | None, typer.Option(help="System, or one of its runs, that all others are compared with.")
     ] = None,
@@ -74,13 +80,14 @@ def compare(
     no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
+    sides: SidesOption = None,
     encoder_option: EncoderOptions = None,
     accept_option: AcceptOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Differences between systems, with tests paired over images and over seeds, corrected by Holm.
+    """Differences between systems, with tests paired over images or queries and over seeds, corrected by Holm.
 
     **Examples**
 
@@ -96,22 +103,25 @@ def compare(
     """
     from lossscope.stats.compare import Resampling
     from lossscope.stats.compare import compare as compare_systems
+    from lossscope.stats.per_image import metrics_of
     from lossscope.tables import comparison
 
     require_choice(format, FORMATS, "--format")
     if baseline is not None and all_pairs:
         raise usage("--baseline and --all-pairs exclude each other; give one of them")
-    for name in metric:
-        require_choice(name, (*METRICS, "all"), "--metric")
-    metrics = METRICS if "all" in metric else tuple(metric)
+    for name in metric or ():
+        if not is_metric(name):
+            require_choice(name, (*METRICS, "all"), "--metric")
     resampling = Resampling(resamples, seed, level)
     request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
+        "caption_image": caption_image, "sides": sides, "encoder": tuple(encoder_option or ()),
         "accepted_options": tuple(accept_option or ()),
     }  # fmt: skip
     with progress(quiet) as report:
-        queries = _queries(runs, report, quiet, device, request)
+        queries = _queries(runs, report, quiet, device, request, extra_cutoffs(metric or ()))
+    known = metrics_of(queries)
+    metrics = known if "all" in (metric or ()) else tuple(metric or known[:1])
     rows = compare_systems(queries, metrics, _system(baseline, queries), all_pairs, resampling)
     for left_out in dict.fromkeys(str(row["left_out"]) for _, row in rows.iterrows() if row["left_out"]):
         notice(f"Note: left out, because the other system has no such seed: {left_out}.", quiet)
@@ -123,7 +133,12 @@ def compare(
 
 
 def _queries(
-    runs: Iterable[Path], report: Progress | None, quiet: bool, device: str, request: dict[str, Any]
+    runs: Iterable[Path],
+    report: Progress | None,
+    quiet: bool,
+    device: str,
+    request: dict[str, Any],
+    cutoffs: Sequence[int] | None,
 ) -> pd.DataFrame:
     """Every query of every run, beside what the run is. One model at a time is kept."""
     import pandas as pd
@@ -137,7 +152,7 @@ def _queries(
     for run in runs:
         embedded = load_source(run, report, quiet, device, **request)
         models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
-        parts.append(per_query(embedded, report))
+        parts.append(per_query(embedded, report, cutoffs))
     systems = name_systems(models, request["data"])
     return pd.concat([rows.assign(**own) for rows, own in zip(parts, systems, strict=True)], ignore_index=True)
 

@@ -18,6 +18,7 @@ from ._options import (
     Format,
     NoCache,
     Quiet,
+    SidesOption,
     Sources,
     SplitName,
     TrustCode,
@@ -36,12 +37,29 @@ if TYPE_CHECKING:
     from lossscope.core.types import Progress
 
 
+_TIES = {
+    "ties": "have ties at their rank: the positive counts first among equals, where code that sorts ranks them by "
+    "their place",
+    "ties_any": "have a positive that ties with another candidate: recall@k, nDCG@k, MRR@k, MAP@R and R-precision take "
+    "equal candidates in the order of their rows",
+}
+
+
 @command("eval")
 def evaluate(
     sources: Sources,
     data: DataSpec = None,
     split: SplitName = "test",
     folds: Annotated[int, typer.Option(help="Cut the images into N equal folds and average (COCO 1K: 5).", min=1)] = 1,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "--k",
+            help="Cut-offs of R@k, recall@k, nDCG@k and MRR@k. Of images and captions the last three, MAP@R and "
+            "R-precision are computed where it is given; of other sides k is 1,5,10 otherwise.",
+            show_default=False,
+        ),
+    ] = None,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
     device: Device = "auto",
     format: Format = "table",
@@ -60,13 +78,14 @@ def evaluate(
     no_cache: NoCache = False,
     vocabulary: VocabularyFile = None,
     caption_image: CaptionImage = None,
+    sides: SidesOption = None,
     encoder_option: EncoderOptions = None,
     accept_option: AcceptOptions = None,
     trust_code: TrustCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Recall at 1, 5, 10, median and mean rank, mAP@5 and rsum, both directions.
+    """Recall at 1, 5, 10, median and mean rank, mAP@5 and rsum, both directions; nDCG, MRR, MAP@R of other sides.
 
     **Examples**
 
@@ -76,10 +95,13 @@ def evaluate(
 
     `lossscope eval coco_5k.npz --folds 5`
 
+    `lossscope eval ckpt.pt --k 10,100 --format json`
+
     `lossscope eval ckpt.pt --run-files trec --run-top all`
 
     Ranks count strictly higher candidates; `ties` is the number of queries that have a non-relevant candidate exactly
-    as high as the best relevant one.
+    as high as the best relevant one. Of sides other than images and captions, queries are the items that have a
+    positive, and the candidates all items of the other side; docs/concepts/retrieval.md defines each number.
     """
     from lossscope.io.frames import join
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources
@@ -87,16 +109,16 @@ def evaluate(
 
     if run_files is not None and (ensemble or folds > 1):
         raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
-    top = _parse_top(run_top)
+    top, cutoffs = _parse_top(run_top), _parse_cutoffs(k)
     request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image, "encoder": tuple(encoder_option or ()),
+        "caption_image": caption_image, "sides": sides, "encoder": tuple(encoder_option or ()),
         "accepted_options": tuple(accept_option or ()),
     }  # fmt: skip
     with progress(quiet) as report:
         loaded = [load_source(source, report, quiet, device, **request) for source in sources]
         groups = [loaded] if ensemble else [[one] for one in loaded]
-        rows = join(evaluate_sources(group, folds) for group in groups)
+        rows = join(evaluate_sources(group, folds, cutoffs=cutoffs) for group in groups)
         for place, one in enumerate(loaded if run_files is not None else ()):
             folder = Path(str(run_files))
             own = folder / f"{place:02d}-{Path(one.name).stem}" if len(loaded) > 1 else folder
@@ -108,7 +130,7 @@ def evaluate(
         "split": split,
         "folds": folds,
         "ensemble": ensemble,
-    }
+    } | ({} if cutoffs is None else {"k": list(cutoffs)})
     print_results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
 
 
@@ -120,18 +142,27 @@ def _parse_top(text: str) -> int | None:
     return int(text)
 
 
+def _parse_cutoffs(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) < 10 and int(part) for part in parts):
+        raise usage(f"--k must be numbers of at least 1, such as 10,100; got {text!r}")
+    return tuple(sorted({int(part) for part in parts}))
+
+
 def _write_run_files(
     embedded: SplitEmbeddings, folder: Path, top: int | None, report: Progress | None, quiet: bool
 ) -> None:
     from lossscope.retrieval.trec import write_run_files
 
-    write_run_files(embedded, folder, top, Path(embedded.name).stem, report)
-    notice(f"Wrote {folder}/i2t.run, t2i.run, i2t.qrels and t2i.qrels.", quiet)
+    written = write_run_files(embedded, folder, top, Path(embedded.name).stem, report)
+    names = [path.name for kind in (".run", ".qrels") for path in written if path.suffix == kind]
+    notice(f"Wrote {folder}/{', '.join(names[:-1])} and {names[-1]}.", quiet)
 
 
 def _report_ties(rows: pd.DataFrame, quiet: bool) -> None:
-    tied = rows[(rows["statistic"] == "ties") & (rows["mean"] > 0)]
+    tied = rows[rows["statistic"].isin(_TIES) & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
         queries = f"{row['mean']:g} {row['direction']} queries of {row['source']}"
-        rule = "the positive counts first among equals, where code that sorts ranks them by their place"
-        notice(f"Note: {queries} have ties at their rank: {rule}.", quiet)
+        notice(f"Note: {queries} {_TIES[row['statistic']]}.", quiet)

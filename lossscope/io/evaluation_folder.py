@@ -25,7 +25,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "rows": _SUMMARY,
     "what_if": _SUMMARY,
     "curves": ("source", "objective", "direction", "eps", "mean", "std", "n"),
-    "retrieval": ("direction", "query", "image", "rank", "ap5", "relevant"),
+    "retrieval": ("direction", "query", "rank", "ap5", "relevant"),  # of images and captions also image
     "per_query": ("objective", "direction", "probe", "query"),
     "hardest_negative_counts": ("label", "candidate", "count", "direction"),
 }

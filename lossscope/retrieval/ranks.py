@@ -57,26 +57,38 @@ class _RankCounter:
         return RankCounts(self.above.long(), equal, self.columns, self.doubtful)
 
 
-def count_ranks(matrix: TiledMatrix, mask: SparseMask, on_tile: OnStep | None = None) -> Pair[RankCounts]:
+def count_ranks(
+    matrix: TiledMatrix, mask: SparseMask, wanted: Pair[bool], on_tile: OnStep | None = None
+) -> Pair[RankCounts | None]:
     """Return the exact counts of both directions of S (n, m): positives and negatives are compared within one product.
 
     Args:
         matrix: S in tiles.
-        mask: of the direction i2t.
+        mask: of the direction i2t; entries that are not valid count in no row.
+        wanted: directions to count; the others are None.
         on_tile: called after each tile.
     """
     buffers, transposed = Buffers(), mask.t()
     positives = positive_similarities(matrix, mask)
     positives_t2i = positives[transposed.positives.origin.to(positives.device)]
-    counters = Pair(_RankCounter(mask, positives, buffers), _RankCounter(transposed, positives_t2i, buffers))
+    counters = Pair(
+        _RankCounter(mask, positives, buffers) if wanted.i2t else None,
+        _RankCounter(transposed, positives_t2i, buffers) if wanted.t2i else None,
+    )
     rows, columns = row_slices(matrix.shape[0], ROWS), row_slices(matrix.shape[1], COLUMNS)
     for done, tile in enumerate(matrix.tiles(rows, columns, buffers)):
         row, column, place = mask.positives.tile(tile.rows, tile.columns)
         off = (tile.S[row, column] != positives[place]).cpu()
-        counters.i2t.doubtful[row[off] + tile.rows.start] = True
-        counters.t2i.doubtful[column[off] + tile.columns.start] = True
-        counters.i2t.add(tile.S, tile.rows, 1)
-        counters.t2i.add(tile.S, tile.columns, 0)
+        invalid_row, invalid_column, _ = mask.invalid.tile(tile.rows, tile.columns)
+        if len(invalid_row):
+            tile.S[invalid_row, invalid_column] = -torch.inf
+        for counter, queries, own, dim in (
+            (counters.i2t, tile.rows, row, 1),
+            (counters.t2i, tile.columns, column, 0),
+        ):
+            if counter is not None:
+                counter.doubtful[own[off] + queries.start] = True
+                counter.add(tile.S, queries, dim)
         if on_tile:
             on_tile(done + 1, len(rows) * len(columns))
-    return counters.map(_RankCounter.result)
+    return counters.map(lambda counter: None if counter is None else counter.result())

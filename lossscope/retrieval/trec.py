@@ -13,7 +13,8 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.types import Progress, Rows
+from lossscope.core.relations import Relations
+from lossscope.core.types import DIRECTIONS, Direction, Progress, Rows
 from lossscope.engine.tiled.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
@@ -22,6 +23,7 @@ from lossscope.io.folder_lock import lock_folder
 from .per_query import require_unique
 
 _BLOCK_ENTRIES = 8_000_000  # similarities of a block of queries
+_BLOCK_QUERIES = 4096  # whose judgements are written at a time
 
 
 def write_run_files(
@@ -33,11 +35,13 @@ def write_run_files(
 ) -> list[Path]:
     """Write i2t.run, t2i.run, i2t.qrels and t2i.qrels, each atomically, and return their paths.
 
+    Of other sides than images and captions files are named after their directions: q2d.run, or all.run of one set.
+
     A line of a run is `query Q0 document rank score tag`, rank from 1; a line of qrels is `query 0 document 1`. Equal
     scores keep the order of the source's rows and are printed equal, with all their digits, so that ties can be seen:
-    ranks of this project count only candidates strictly above. Pairs that a model has not scored are left out. Images
-    without a caption are documents, but no queries. In ids, % and whatever is no visible ASCII character is written as
-    %XX (urllib.parse.unquote reverses it).
+    ranks of this project count only candidates strictly above. Pairs that a model has not scored are left out, and so
+    is an item of one set for itself. Items without a positive are documents, but no queries. In ids, % and whatever is
+    no visible ASCII character is written as %XX (urllib.parse.unquote reverses it).
 
     Args:
         embedded: the source.
@@ -54,8 +58,9 @@ def write_run_files(
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} must be a folder for run files; it is a file. Choose another name")
-    name = embedded.name
-    ids = Pair(_escape_ids("image", embedded.image_ids, name), _escape_ids("caption", embedded.caption_ids, name))
+    sides, name = embedded.sides, embedded.name
+    first = _escape_ids(sides.first, embedded.image_ids, name)
+    ids = Pair(first, first if sides.second is None else _escape_ids(sides.second, embedded.caption_ids, name))
     with lock_folder(folder):
         return _write_files(embedded, folder, ids, top, tag, progress)
 
@@ -70,32 +75,47 @@ def _write_files(
 ) -> list[Path]:
     """Write the files of both directions into a folder that is locked."""
     files: list[Path] = []
-    for direction, queries, documents in (("i2t", ids.i2t, ids.t2i), ("t2i", ids.t2i, ids.i2t)):
-        files += [folder / f"{direction}.run", folder / f"{direction}.qrels"]
+    for direction in DIRECTIONS[:1] if embedded.sides.is_one_set else DIRECTIONS:
+        label = embedded.sides.label(direction)
+        queries, documents = (ids.i2t, ids.t2i) if direction == "i2t" else (ids.t2i, ids.i2t)
+        relations = _queries_first(embedded.relations, direction)
+        files += [folder / f"{label}.run", folder / f"{label}.qrels"]
         with write_atomically(files[-2]) as part, open(part, "w", encoding="ascii") as file:
-            for row, S in _iter_scores(embedded, direction, progress):
+            for row, S in _iter_scores(embedded, direction, relations, progress):
                 file.writelines(_lines(queries[row], documents, S, top, _escape(tag)))
         with write_atomically(files[-1]) as part, open(part, "w", encoding="ascii") as file:
-            file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _positive_pairs(embedded, direction))
+            file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _positive_pairs(relations))
     return files
 
 
-def _iter_scores(embedded: SplitEmbeddings, direction: str, progress: Progress | None) -> Iterator[tuple[int, Tensor]]:
+def _queries_first(relations: Relations, direction: Direction) -> Relations:
+    """Return the relations of a direction: its queries are the first side."""
+    if direction == "i2t":
+        return relations
+    return Relations(relations.second, relations.first, relations.positives[:, ::-1], relations.sides)
+
+
+def _iter_scores(
+    embedded: SplitEmbeddings, direction: Direction, relations: Relations, progress: Progress | None
+) -> Iterator[tuple[int, Tensor]]:
     """Yield each query's row and its scores of all documents, −inf for those that were not scored."""
     images, captions = np.arange(len(embedded.image_ids)), np.arange(len(embedded.caption_ids))
-    queries = np.unique(embedded.caption_image) if direction == "i2t" else captions
+    queries = np.flatnonzero(relations.number_of_positives)
     matrix = TiledMatrix(embedded, images, captions)
-    size = max(1, _BLOCK_ENTRIES // (len(captions) if direction == "i2t" else len(images)))
+    size = max(1, _BLOCK_ENTRIES // relations.second)
     for start in range(0, len(queries), size):
         block = queries[start : start + size]
         if progress:
-            progress(f"{direction}.run of {embedded.name}", start, len(queries))
-        yield from zip(block.tolist(), _score_block(matrix, block, direction), strict=True)
+            progress(f"{embedded.sides.label(direction)}.run of {embedded.name}", start, len(queries))
+        S = _score_block(matrix, block, direction)
+        if relations.one_set:
+            S[torch.arange(len(block)), torch.from_numpy(block)] = -torch.inf
+        yield from zip(block.tolist(), S, strict=True)
 
 
-def _score_block(matrix: TiledMatrix, queries: Rows, direction: str) -> Tensor:
+def _score_block(matrix: TiledMatrix, queries: Rows, direction: Direction) -> Tensor:
     if matrix.embedded.pair_scorer is None:
-        S = matrix.whole_rows(torch.from_numpy(queries), "i2t" if direction == "i2t" else "t2i")
+        S = matrix.whole_rows(torch.from_numpy(queries), direction)
     elif direction == "i2t":
         S = matrix.embedded.similarities(queries, matrix.caption_rows).i2t.nan_to_num(nan=-torch.inf)
     else:
@@ -113,9 +133,13 @@ def _lines(query: str, documents: list[str], S: Tensor, top: int | None, tag: st
             yield f"{query} Q0 {documents[document]} {rank} {scores[document]!s} {tag}\n"
 
 
-def _positive_pairs(embedded: SplitEmbeddings, direction: str) -> list[tuple[int, int]]:
-    pairs = [(int(image), caption) for caption, image in enumerate(embedded.caption_image)]
-    return sorted(pairs) if direction == "i2t" else [(caption, image) for image, caption in pairs]
+def _positive_pairs(relations: Relations) -> Iterator[tuple[int, int]]:
+    """Yield every query and document that are positives of each other, by query, then document."""
+    queries, candidates = np.flatnonzero(relations.number_of_positives), np.arange(relations.second)
+    for start in range(0, len(queries), _BLOCK_QUERIES):
+        block = queries[start : start + _BLOCK_QUERIES]
+        rows, documents = relations.entries(block, candidates)
+        yield from zip(block[rows].tolist(), documents.tolist(), strict=True)
 
 
 def _escape_ids(what: str, ids: list[str], name: str) -> list[str]:

@@ -299,7 +299,7 @@ def test_terms_are_left_out_where_they_have_no_meaning() -> None:
     detached = embedded_of(embedded.images.detach(), embedded.captions.detach(), embedded.relations)  # type: ignore[union-attr]
     frame = Sweep(("ntxent",), ("cocos",), batch_size=4, terms=("q2q", "d2q")).run(detached).summary
     assert set(frame["direction"]) == {"q2d"}
-    assert set(frame["sampling"]) == {"pairs, terms q2q+d2q"}
+    assert set(frame["sampling"]) == {"pairs, mined negatives, terms q2q+d2q"}
     for changes, says in (
         ({"objectives": ("triplet",)}, "--terms is for losses of one softmax over all candidates"),
         ({"probes": ("tangent",)}, "cannot be computed with --terms"),

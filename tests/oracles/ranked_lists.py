@@ -1,0 +1,71 @@
+"""Measures of ranked lists, by sorting candidates in Python and walking down the list."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+Array = Any
+
+
+def ranking(scores: Array, leave_out: int | None = None) -> list[int]:
+    """Candidates from best to worst, earlier ones first among equals; `leave_out` is the query itself."""
+    return sorted((c for c in range(len(scores)) if c != leave_out), key=lambda c: (-float(scores[c]), c))
+
+
+def ndcg(order: list[int], relevant: set[int], k: int) -> float:
+    """DCG of the first k over that of a list which begins with all relevant candidates."""
+    gained = sum(1 / math.log2(place + 1) for place, c in enumerate(order[:k], start=1) if c in relevant)
+    ideal = sum(1 / math.log2(place + 1) for place in range(1, min(k, len(relevant)) + 1))
+    return gained / ideal
+
+
+def reciprocal_rank(order: list[int], relevant: set[int], k: int) -> float:
+    """1 / place of the first relevant candidate, 0 behind place k."""
+    return next((1 / place for place, c in enumerate(order[:k], start=1) if c in relevant), 0.0)
+
+
+def recall(order: list[int], relevant: set[int], k: int) -> float:
+    """Share of the relevant candidates among the first k."""
+    return sum(c in relevant for c in order[:k]) / len(relevant)
+
+
+def r_precision(order: list[int], relevant: set[int]) -> float:
+    """Share of relevant candidates among the first R."""
+    return sum(c in relevant for c in order[: len(relevant)]) / len(relevant)
+
+
+def map_at_r(order: list[int], relevant: set[int]) -> float:
+    """Mean over the first R places of the precision there, 0 where the candidate is not relevant."""
+    R, hits, total = len(relevant), 0, 0.0
+    for place, c in enumerate(order[:R], start=1):
+        if c in relevant:
+            hits += 1
+            total += hits / place
+    return total / R
+
+
+def success(scores: Array, relevant: set[int], k: int, leave_out: int | None = None) -> float:
+    """Whether fewer than k candidates are strictly better than the best relevant one."""
+    best = max(scores[c] for c in relevant)
+    return float(sum(scores[c] > best for c in range(len(scores)) if c != leave_out) < k)
+
+
+def mixed_ties(scores: Array, relevant: set[int], leave_out: int | None = None) -> bool:
+    """Whether a candidate that is not relevant is exactly as good as one that is."""
+    values = {scores[c] for c in relevant}
+    return any(scores[c] in values for c in range(len(scores)) if c not in relevant and c != leave_out)
+
+
+def measures(scores: Array, relevant: set[int], cutoffs: list[int], leave_out: int | None = None) -> dict[str, float]:
+    """All of them by name, recalls in per cent."""
+    order = ranking(scores, leave_out)
+    later = [k for k in cutoffs if k > 1]
+    return {
+        **{f"R@{k}": 100 * success(scores, relevant, k, leave_out) for k in cutoffs},
+        **{f"recall@{k}": 100 * recall(order, relevant, k) for k in cutoffs},
+        **{f"nDCG@{k}": ndcg(order, relevant, k) for k in later},
+        **{f"MRR@{k}": reciprocal_rank(order, relevant, k) for k in later},
+        "MAP@R": map_at_r(order, relevant),
+        "R-precision": r_precision(order, relevant),
+    }
