@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,9 +13,18 @@ from ._progress import progress
 from .app import command
 
 
+_TITLES = {
+    "scenes": "What four losses do to the same model",
+    "passages": "What four losses do to the same text model",
+}
+
+
 @command(keeps=True)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
+    data: Annotated[
+        Literal["scenes", "passages"], typer.Option(help="Rendered images and captions, or questions and passages.")
+    ] = "scenes",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller, in about a minute.")] = False,
     seed: Seed = 0,
     device: Device = "auto",
@@ -30,8 +39,10 @@ def demo(
 
     `lossscope demo --quick --out /tmp/demo`
 
-    It is the study lossscope/studies/demo.toml and its report. Everything is rendered and trained here, from a seed;
-    nothing is downloaded.
+    `lossscope demo --data passages`
+
+    It is the study lossscope/studies/demo.toml, or demo_passages.toml, and its report. Everything is generated and
+    trained here, from a seed; nothing is downloaded.
     """
     import time
 
@@ -43,7 +54,7 @@ def demo(
 
     begun = time.monotonic()
     place = resolve_device(device)
-    study = Study.begin(out / "study", read_study_file(demo_file(quick), seeds=(seed,)))
+    study = Study.begin(out / "study", read_study_file(demo_file(quick, data), seeds=(seed,)))
     notice(f"Training {len(study.grid.runs)} models, each with its own process", quiet)
     with progress(quiet) as bar:
         statuses = study.run(build("launchers", "local"), place, True, lambda line: notice(line, quiet), bar)
@@ -53,6 +64,6 @@ def demo(
                 f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"
             )
         notice("Drawing the report", quiet)
-        page = report([study.path], out / "report", "What four losses do to the same model", progress=bar)
+        page = report([study.path], out / "report", _TITLES[data], progress=bar)
     notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
     print_path(page)

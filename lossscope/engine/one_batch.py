@@ -1,16 +1,17 @@
-"""Run probes on the similarities of one batch: both directions, every statistic, one flat row of numbers."""
+"""Run probes on the similarities of one batch: its directions, every statistic, one flat row of numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -18,9 +19,8 @@ from lossscope.probes.base import Axis, Probe, Reducer, Statistic, reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec
 
+from .direction_rows import DirectionRows, zero_unless_finite
 from .run_probes import ProbePlan, label_of, plan_of_direction, plan_probes, run_probes
-
-HALF_TYPES = (torch.float16, torch.bfloat16)  # converted to float32 before anything is computed
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,12 @@ class OneBatch:
 
     objective: Objective
     probes: tuple[Probe, ...]
+    sides: Sides = IMAGE_TEXT  # what the directions are named after
+    directions: tuple[Direction, ...] = DIRECTIONS  # that are computed, the first one first
 
     def __post_init__(self) -> None:
+        require_batch_probes(self.probes)
         for probe in self.probes:
-            if "gradients" in probe.reads:
-                raise InputError(
-                    f"probes of a batch must do without gradients of layers; got {short_spec(probe)}, which needs "
-                    "them. Leave it out here, and probe a checkpoint"
-                )
             probe.check(self.objective)
 
     @property
@@ -51,12 +49,17 @@ class OneBatch:
     def columns(self) -> tuple[str, ...]:
         """`i2t/C_neg`, ...; `i2t/PROBE/C_neg` with the probe's spec if two probes have a statistic of one name.
 
-        `both/C_neg` of an objective that has one gradient for both directions.
+        `both/C_neg` of an objective that has one gradient for both directions; `q2d/C_neg` of other sides.
         """
         return tuple(column for of_direction in self._of_directions for column in of_direction.columns)
 
     def __call__(
-        self, S: Tensor, mask: Mask, images: Tensor | None = None, captions: Tensor | None = None
+        self,
+        S: Tensor,
+        mask: Mask,
+        images: Tensor | None = None,
+        captions: Tensor | None = None,
+        second: DirectionRows | None = None,
     ) -> tuple[bool, list[float]]:
         """Return whether all inputs are finite, and a number for each of `columns`.
 
@@ -64,39 +67,40 @@ class OneBatch:
         the device is waited for only once, for the numbers.
 
         Args:
-            S: (images, captions) similarities.
+            S: similarities of the first side (rows) and the second, such as (images, captions).
             mask: of the direction i2t.
-            images: (images, d) embeddings, for probes that read them.
-            captions: (captions, d) embeddings, likewise.
+            images: (rows, d) embeddings of the first side, for probes that read them.
+            captions: (columns, d) embeddings of the second side, likewise.
+            second: rows of the direction t2i, where they are not S transposed.
         """
         with torch.inference_mode(False), torch.no_grad(), torch.autocast(S.device.type, enabled=False):
-            S = S.detach().float() if S.dtype in HALF_TYPES else S.detach()
-            finite_entries = S.isfinite()
-            all_finite = (finite_entries if mask.all_valid else finite_entries | ~mask.valid).all()
-            for embeddings in (images, captions):
-                all_finite = all_finite if embeddings is None else all_finite & embeddings.isfinite().all()
-            S = S.where(finite_entries & all_finite, 0.0)
-            images, captions = (None if x is None else _zero_unless(all_finite, x) for x in (images, captions))
-            if self.objective.needs_embeddings and images is not None and captions is not None:
-                mask = replace(mask, info={**mask.info, "queries": images, "candidates": captions})
-            rows = _rows(S, mask, images, captions), _rows(S.T.contiguous(), mask.t(), captions, images)
-            values = self._values(rows, one_reduction=len(S) == S.shape[1])
-            finite, *numbers = torch.cat([all_finite.double()[None], *values]).tolist()
+            rows = [DirectionRows(S, mask, images, captions).detach()]
+            if second is not None:
+                rows.append(second.detach())
+            all_finite, rows = zero_unless_finite(rows)
+            if self.objective.needs_embeddings:
+                rows = [one.with_embeddings_in_mask() for one in rows]
+            if len(rows) < len(self.directions):
+                rows.append(rows[0].t())
+            finite, *numbers = torch.cat([all_finite.double()[None], *self._values(rows)]).tolist()
         return bool(finite), numbers
 
-    def _values(self, rows: Sequence[DenseRows], one_reduction: bool) -> list[Tensor]:
+    def _values(self, rows: Sequence[DirectionRows]) -> list[Tensor]:
         """(statistics,) of each direction; reduced in one call where both have the same statistics and elements."""
-        i2t, t2i = self._of_directions
-        columns = [one.run(of_direction) for one, of_direction in zip(self._of_directions, rows, strict=True)]
-        if one_reduction and i2t.plan == t2i.plan:
-            return list(i2t.reduce(columns))
+        dense = [_dense_rows(one, direction) for one, direction in zip(rows, self.directions, strict=False)]
+        columns = [one.run(of_direction) for one, of_direction in zip(self._of_directions, dense, strict=True)]
+        plans = [one.plan for one in self._of_directions]
+        one_shape = all(one.S.shape == rows[0].S.shape[::-1] == rows[0].S.shape for one in rows)
+        if one_shape and all(plan == plans[0] for plan in plans):
+            return list(self._of_directions[0].reduce(columns))
         return [one.reduce([own])[0] for one, own in zip(self._of_directions, columns, strict=True)]
 
     @cached_property
-    def _of_directions(self) -> tuple[_OneDirection, _OneDirection]:
+    def _of_directions(self) -> tuple[_OneDirection, ...]:
         plan = plan_probes([self.objective], self.probes)
-        i2t, t2i = (_OneDirection(plan_of_direction(plan, direction), direction) for direction in DIRECTIONS)
-        return i2t, t2i
+        return tuple(
+            _OneDirection(plan_of_direction(plan, direction), direction, self.sides) for direction in self.directions
+        )
 
 
 _Columns = Sequence[Mapping[str, Tensor]]  # the columns of each result
@@ -108,14 +112,16 @@ class _OneDirection:
 
     plan: ProbePlan
     direction: Direction
+    sides: Sides
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Name of each statistic."""
         triples = [(objective, short_spec(probe), one.name) for _, objective, probe, one in self._statistics]
         number = Counter(name for _, _, name in triples)
+        label = self.sides.label
         return tuple(
-            f"{label_of(objective, self.direction)}/{name if number[name] == 1 else f'{probe}/{name}'}"
+            f"{label(label_of(objective, self.direction))}/{name if number[name] == 1 else f'{probe}/{name}'}"
             for objective, probe, name in triples
         )
 
@@ -165,32 +171,14 @@ class _OneDirection:
         return sorted(range(len(grouped)), key=grouped.__getitem__)
 
 
-def i2t_mask(S: Tensor, mask: Mask | None) -> Mask:
-    """Return the mask on the device of S, or that of pairs if it is None.
-
-    Raises InputError unless S is (images, captions) and the mask is of that shape and of the direction i2t.
-    """
-    if S.ndim != 2 or not S.is_floating_point():
-        raise InputError(f"S must be (images, captions) of floating point; got {tuple(S.shape)} of {S.dtype}")
-    if mask is None:
-        if len(S) != S.shape[1] or len(S) < 2:
-            raise InputError(f"S of pairs must be (b, b), b at least 2; got {tuple(S.shape)}. Give the mask of others")
-        return pair_mask(torch.arange(len(S), device=S.device))
-    if not isinstance(mask, Mask):
-        raise InputError(
-            f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
-            "both (images, captions) of bool; embeddings are given by name, images=..., captions=..."
-        )
-    if S.shape != mask.match.shape:
-        raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
-    if mask.direction != "i2t":
-        raise InputError(f"mask must be i2t, as S has images as rows; got {mask.direction}. Give S.T and mask.t()")
-    return mask.to(S.device)
-
-
-def _zero_unless(all_finite: Tensor, x: Tensor) -> Tensor:
-    """Return the embeddings, with zeros where they or any other input are not finite."""
-    return x.where(x.isfinite() & all_finite, 0.0)
+def require_batch_probes(probes: Sequence[Probe]) -> None:
+    """Raise InputError for a probe that needs gradients of layers, which a batch in training does not have."""
+    for probe in probes:
+        if "gradients" in probe.reads:
+            raise InputError(
+                f"probes of a batch must do without gradients of layers; got {short_spec(probe)}, which needs "
+                "them. Leave it out here, and probe a checkpoint"
+            )
 
 
 def _stack(columns: Sequence[Tensor]) -> Tensor:
@@ -200,9 +188,10 @@ def _stack(columns: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(columns), -1)
 
 
-def _rows(S: Tensor, mask: Mask, queries: Tensor | None, candidates: Tensor | None) -> DenseRows:
-    shape = _shape(*S.shape, mask.direction)
-    return DenseRows(shape, S, mask, queries, None if candidates is None else candidates[None])
+def _dense_rows(rows: DirectionRows, direction: Direction) -> DenseRows:
+    shape = _shape(*rows.S.shape, direction)
+    candidates = None if rows.candidates is None else rows.candidates[None]
+    return DenseRows(shape, rows.S, rows.mask, rows.queries, candidates)
 
 
 @lru_cache(maxsize=16)

@@ -90,8 +90,15 @@ class SweepPlan:
     def for_relations(self, relations: Relations) -> SweepPlan:
         """Return the plan for a source: one labelled set has batches of classes.
 
-        Raises InputError for options that do not fit the source.
+        Raises InputError for options that do not fit the source, such as the convention of published counters, which
+        are of images and captions.
         """
+        released = [probe for probe in self.probes if getattr(probe, "convention", None) == "released"]
+        if released and not relations.sides.is_image_text:
+            raise InputError(
+                "convention released repeats counters of images and captions, which have no meaning for "
+                f"{relations.sides.text}; take corrected"
+            )
         return replace(self, relations=relations)
 
     @classmethod

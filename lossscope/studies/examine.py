@@ -9,10 +9,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lossscope.core.distributed import process_group
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import Sides
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
 from lossscope.engine.eps_curves import eps_curves
@@ -103,7 +105,7 @@ def _evaluate(
     size = config.batch_size or recipe.batch_size
     sweep = Sweep(
         (objective,),
-        (*config.probes, *_more_conventions(config, objective)),
+        (*config.probes, *_more_conventions(config, objective, train.sides)),
         batch_size=size,
         seed=recipe.seed,
         same_image=recipe.same_image,
@@ -154,15 +156,18 @@ def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Fram
     return Frame.open(path, command)
 
 
-def _more_conventions(config: ExamineConfig, objective: str) -> tuple[str, ...]:
-    """`cocos` again in each further convention that the objective knows, without the curve."""
+def _more_conventions(config: ExamineConfig, objective: str, sides: Sides) -> tuple[str, ...]:
+    """`cocos` again in each further convention that the objective knows, without the curve.
+
+    That of the released counters is of images and captions alone.
+    """
     known = build("objectives", objective).conventions
     cocos = [build("probes", spec) for spec in config.probes if spec.partition(":")[0] == "cocos"]
     return tuple(
         spec_of(replace(probe, convention=convention, curve=False))
         for probe in cocos[:1]
         for convention in config.conventions
-        if convention in known and convention != probe.convention
+        if convention in known and convention != probe.convention and (sides.is_image_text or convention != "released")
     )
 
 
@@ -181,22 +186,25 @@ def _what_if(sweep: Sweep, config: ExamineConfig) -> Sweep:
 
 def _counts(train: SplitEmbeddings, pairs: int, seed: int) -> pd.DataFrame:
     """How often each candidate is the hardest negative, both directions."""
-    both = [
-        hardest_negative_counts(train, pairs, seed, label).assign(direction=label) for label in train.sides.labels
-    ]
+    both = [hardest_negative_counts(train, pairs, seed, label).assign(direction=label) for label in train.sides.labels]
     return pd.concat(both, ignore_index=True).assign(batch_size=pairs)
 
 
 def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:
-    """Share of (image, caption of another image) pairs that are true, in per cent, where the data set knows it."""
+    """Share of pairs that are no positives and yet match, in per cent, where the data set knows it.
+
+    Of images and captions these are captions of other images, of passages those that answer without a label.
+    """
     content = build("datasets", pictures).split(split) if pictures else None
     if content is None or not hasattr(content, "truth"):
         return pd.DataFrame(columns=list(SUMMARY))
-    true = content.truth()
-    others = true.sum() - true[range(len(true)), content.relations.caption_image].sum()
-    share = 100.0 * float(others) / (true.size - len(true))
+    relations = content.relations
+    true = content.truth().T if relations.sides.is_image_text else content.truth()  # (N, M)
+    positive = relations.is_positive(np.arange(relations.first), np.arange(relations.second))
+    negatives = int(true.size - positive.sum())
+    share = 100.0 * float((true & ~positive).sum()) / negatives
     row = {"source": source, "direction": "both", "probe": "truth", "statistic": "true_negatives", "mean": share}
-    sizes = {"n": true.size - len(true), "n_defined": true.size - len(true), "unit": "%"}
+    sizes = {"n": negatives, "n_defined": negatives, "unit": "%"}
     return pd.DataFrame([{**row, **sizes}], columns=list(SUMMARY))
 
 

@@ -308,6 +308,12 @@ def _folder_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "x"
 
 
-def demo_file(quick: bool = False) -> Path:
-    """Return the TOML file of the study that `lossscope demo` runs."""
-    return Path(__file__).with_name("demo_quick.toml" if quick else "demo.toml")
+def demo_file(quick: bool = False, data: str = "scenes") -> Path:
+    """Return the TOML file of the study that `lossscope demo` runs on one of the built-in data sets.
+
+    Args:
+        quick: the smaller one.
+        data: scenes or passages.
+    """
+    name = "demo" if data == "scenes" else f"demo_{data}"
+    return Path(__file__).with_name(f"{name}_quick.toml" if quick else f"{name}.toml")

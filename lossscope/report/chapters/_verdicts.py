@@ -18,15 +18,16 @@ OF_TWO = "Of two losses no tau is given: it would say which of the two retrieves
 
 
 def is_association(losses: int) -> bool:
-    """Return whether tau of so many losses relates count and rsum; two are one difference, and tau its sign."""
+    """Return whether tau of so many losses relates count and retrieval; two are one difference, and tau its sign."""
     return losses > 2
 
 
-def verdict_sentence(rows: pd.DataFrame) -> str:
+def verdict_sentence(rows: pd.DataFrame, score: str = "rsum") -> str:
     """Return what the verdicts say together; settings with one loss are left out.
 
     Args:
         rows: of `association`.
+        score: that retrieval is judged by.
     """
     rows = rows[rows["losses"] > 1]
     if rows.empty:
@@ -36,7 +37,7 @@ def verdict_sentence(rows: pd.DataFrame) -> str:
         own = rows[rows["verdict"] == name]
         if len(own):
             where = "" if len(own) == len(rows) else f" in {_settings(own)}"
-            parts.append(f"{_MEANINGS[name]}{where}{_taus(own)}")
+            parts.append(f"{_MEANINGS[name]}{where}{_taus(own, score)}")
     return f"{_capital('; '.join(parts))}."
 
 
@@ -44,13 +45,13 @@ def _settings(rows: pd.DataFrame) -> str:
     return "; ".join(f"{panel}, {direction}" for panel, direction in zip(rows["panel"], rows["direction"], strict=True))
 
 
-def _taus(rows: pd.DataFrame) -> str:
+def _taus(rows: pd.DataFrame, score: str) -> str:
     taus = rows.loc[rows["losses"].map(is_association), "tau"]
     low, high = taus.min(), taus.max()
     if math.isnan(low):
         return ""
     span = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-    return f": Kendall's tau between count and rsum is {span}".replace("-", "−")
+    return f": Kendall's tau between count and {score} is {span}".replace("-", "−")
 
 
 def _capital(text: str) -> str:

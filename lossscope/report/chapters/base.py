@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.core.sides import IMAGE_TEXT, Sides, with_article
 from lossscope.io.frames import SIDES
 from lossscope.io.scores import Score, score_of
 
@@ -66,6 +66,14 @@ def sides_of(rows: pd.DataFrame) -> Sides:
     """Return the sides that summary rows state; images and captions where they state none."""
     stated = list(rows[SIDES].dropna().unique()) if SIDES in rows else []
     return Sides.parse(str(stated[0])) if stated else IMAGE_TEXT
+
+
+def unlabelled_pair(sides: Sides, image_text: str) -> str:
+    """Return `a query and a document that is not its positive`; of images and captions the words that are given."""
+    if sides.is_image_text:
+        return image_text
+    label = sides.labels[0]
+    return f"{with_article(sides.query(label))} and {with_article(sides.candidate(label))} that is not its positive"
 
 
 def build_sections(data: ReportData) -> list[Section]:

@@ -18,9 +18,8 @@ from .base import ReportData, fold, named, panel
 ORDER = 20
 TITLE = "Which samples carry the gradient"
 _LOOK = "How many negatives, and how much of the weight they carry."
-_TEXT = """\
-A candidate counts when the weight that the loss gives it, in the scale of the loss's own paper, is above eps.
-
+_TEXT = "A candidate counts when the weight that the loss gives it, in the scale of the loss's own paper, is above eps."
+_RELEASED = """\
 Columns "released" repeat the counters of the COCOS paper's released code, of which two are wrong for caption queries;
 "corrected" counts per query. The difference is in the counter, not in the model."""
 _MASS = (
@@ -44,7 +43,8 @@ def build(data: ReportData) -> Sequence[Section]:
         )
     shown, more = fold(items)
     other = is_other_data(rows) if data.results.paper else False
-    return [Section(TITLE, _TEXT, shown, more, _LOOK, other)] if items else []
+    text = f"{_TEXT}\n\n{_RELEASED}" if data.sides.is_image_text else _TEXT
+    return [Section(TITLE, text, shown, more, _LOOK, other)] if items else []
 
 
 def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:

@@ -15,7 +15,7 @@ from lossscope.tables.cells import Cell
 from ..sections import Picture, Section
 from ._counts import batches_of, counts_and_score
 from ._verdicts import OF_TWO, is_association, verdict_sentence
-from .base import ReportData, over_seeds, split_of
+from .base import ReportData, over_seeds, split_of, unlabelled_pair
 
 ORDER = 30
 TITLE = "Fewer samples, better recall?"
@@ -38,7 +38,9 @@ def build(data: ReportData) -> Sequence[Section]:
     if frame.empty:
         return []
     of_panels = association(counts)
-    text = "\n\n".join(part for part in (_TEXT, verdict_sentence(of_panels), _true_negatives(data)) if part)
+    text = "\n\n".join(
+        part for part in (_TEXT, verdict_sentence(of_panels, data.score.name), _true_negatives(data)) if part
+    )
     rows = data.corrected_rows("cocos")
     ranked = split_of(data.results.rows[data.results.rows["probe"] == "recall"])
     marks = over_seeds(rows, "Marks and bars: mean")
@@ -102,8 +104,9 @@ def _numbers(counts: pd.DataFrame, data: ReportData) -> Table:
 
 
 def _true_negatives(data: ReportData) -> str:
-    """Return a sentence on how many captions are true of other images, where the data set knows it."""
+    """Return a sentence on how many negatives match after all, where the data set knows it."""
     rows = data.results.rows
     truth = rows[rows["statistic"] == "true_negatives"].drop_duplicates("data")
     each = [f"{row['data']}: {row['mean']:.3g} %" for row in truth.to_dict("records")]
-    return f"Share of pairs of an image and a caption of another image that match: {'; '.join(each)}." if each else ""
+    which = unlabelled_pair(data.sides, "an image and a caption of another image")
+    return f"Share of pairs of {which} that match: {'; '.join(each)}." if each else ""

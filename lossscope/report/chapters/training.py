@@ -80,7 +80,9 @@ def collapses(data: ReportData) -> list[Collapse]:
 
 
 def _ends(data: ReportData, epochs: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame([_end(own, data.results.recipes[str(run)]) for run, own in epochs.groupby("run", sort=False)])
+    recipes, is_image_text = data.results.recipes, data.sides.is_image_text
+    ends = [_end(own, recipes[str(run)], is_image_text) for run, own in epochs.groupby("run", sort=False)]
+    return pd.DataFrame(ends)
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
@@ -89,7 +91,7 @@ def _first(rows: pd.DataFrame) -> pd.DataFrame:
     return own.assign(run=own["objective_label"])
 
 
-def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
+def _end(rows: pd.DataFrame, recipe: Mapping[str, Any], is_image_text: bool) -> dict[str, Any]:
     """Return the last epoch of a run: median of its loss curve, similarities and score on the validation split."""
     last = rows[rows["split"] == "val"].iloc[-1]
     steps = rows[(rows["split"] == "train") & (rows["epoch"] > last["epoch"] - 1)]
@@ -101,14 +103,15 @@ def _end(rows: pd.DataFrame, recipe: Mapping[str, Any]) -> dict[str, Any]:
         "neg": last["neg_mean"],
         "score": last[score_of(rows.columns).name],
         "loss": steps["loss"].median(),
-        "plateau": _plateau(str(last["spec"]), recipe) if trained else None,
+        "plateau": _plateau(str(last["spec"]), recipe, is_image_text) if trained else None,
     }
 
 
-def _plateau(spec: str, recipe: Mapping[str, Any]) -> float | None:
+def _plateau(spec: str, recipe: Mapping[str, Any], is_image_text: bool) -> float | None:
     """Return a summed triplet loss where all similarities are equal, margin × number of hinges; None for others."""
     parsed = Spec.parse(spec)
     whole = recipe.get("reduction") in (None, "sum") and recipe.get("same_image", "keep") == "keep"
+    whole = whole and not recipe.get("mask") and is_image_text  # mined negatives make further hinges
     if not whole or "margin" not in parsed.values:
         return None
     batch = int(recipe.get("batch_size", 0))

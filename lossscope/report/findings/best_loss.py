@@ -11,7 +11,7 @@ from lossscope.core.sides import plural
 from lossscope.io.scores import Score, score_comparisons, score_rows
 
 from ..chapters import comparison, retrieval
-from ..chapters.base import ReportData
+from ..chapters.base import ReportData, unlabelled_pair
 from ..sections import Finding
 from .base import join, p_text, setting
 from .warmup_alone import warmup_alone
@@ -150,15 +150,17 @@ def _alone(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
         each = (f"{top[label]:.1f} % {data.sides.words(label)}" for label in data.sides.labels)
         recall = f" (R@1 {', '.join(each)})"
     text = f"{row['name']} on {where} reaches {data.score.text(row['mean'])}{recall}"
-    return f"{text}; no other loss has numbers there.{_ambiguity(row['data'], rows)}"
+    return f"{text}; no other loss has numbers there.{_ambiguity(row['data'], data)}"
 
 
-def _ambiguity(name: str, rows: pd.DataFrame) -> str:
-    """Return how many captions are true of other images, where the data set knows it and they are not rare."""
+def _ambiguity(name: str, data: ReportData) -> str:
+    """Return how many negatives match after all, where the data set knows it and they are not rare."""
+    rows = data.results.rows
     share = rows[(rows["statistic"] == "true_negatives") & (rows["data"] == name)]["mean"].dropna()
     if share.empty or share.iloc[0] < _AMBIGUOUS:
         return ""
-    return f" On these data, {share.iloc[0]:.3g} % of the pairs of an image and another image's caption match."
+    pair = unlabelled_pair(data.sides, "an image and another image's caption")
+    return f" On these data, {share.iloc[0]:.3g} % of the pairs of {pair} match."
 
 
 def _tally(settings: list[pd.DataFrame], data: ReportData) -> str:

@@ -17,4 +17,4 @@ def build(data: ReportData) -> Iterator[Finding]:
     """Yield the verdict, where there are counts of two losses."""
     of_settings = association(counts_and_score(data))
     if (of_settings["losses"] > 1).any():
-        yield Finding(f"{TITLE} {verdict_sentence(of_settings)}", TITLE)
+        yield Finding(f"{TITLE} {verdict_sentence(of_settings, data.score.name)}", TITLE)

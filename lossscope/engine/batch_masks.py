@@ -1,0 +1,74 @@
+"""Which entries of one batch's S are positives: pairs on the diagonal, pairs at an offset, or a mask that is given."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import IMAGE_TEXT, Sides, plural
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.types import Direction
+from lossscope.errors import InputError
+
+
+def i2t_mask(S: Tensor, mask: Mask | None, offset: int | None = None, sides: Sides = IMAGE_TEXT) -> Mask:
+    """Return the mask on the device of S, or that of pairs if it is None.
+
+    Args:
+        S: similarities of the first side (rows) and the second.
+        mask: of the direction i2t; None: pair i is on the diagonal, or at column offset + i.
+        offset: column of the positive of row 0, where S has more columns than rows.
+        sides: what rows and columns are called in messages.
+
+    Raises:
+        InputError: S is no matrix, or the mask has another shape or the direction t2i.
+    """
+    shape = f"({plural(sides.first)}, {plural(sides.second or sides.first)})"
+    if S.ndim != 2 or not S.is_floating_point():
+        raise InputError(f"S must be {shape} of floating point; got {tuple(S.shape)} of {S.dtype}")
+    if offset is not None:
+        if mask is not None:
+            raise InputError("offset says where the positives are, and so does mask; give one of them")
+        return offset_mask(*S.shape, offset, S.device)
+    if mask is None:
+        if len(S) != S.shape[1] or len(S) < 2:
+            raise InputError(f"S of pairs must be (b, b), b at least 2; got {tuple(S.shape)}. Give the mask of others")
+        return pair_mask(torch.arange(len(S), device=S.device))
+    if not isinstance(mask, Mask):
+        raise InputError(
+            f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
+            f"both {shape} of bool; embeddings are given by name, images=..., captions=..."
+        )
+    if S.shape != mask.match.shape:
+        raise InputError(f"S and mask must have one shape; got {tuple(S.shape)} and {tuple(mask.match.shape)}")
+    if mask.direction != "i2t":
+        raise InputError(
+            f"mask must be i2t, as S has {plural(sides.first)} as rows; got {mask.direction}. Give S.T and mask.t()"
+        )
+    return mask.to(S.device)
+
+
+@lru_cache(maxsize=8)
+def offset_mask(rows: int, columns: int, offset: int, device: torch.device, direction: Direction = "i2t") -> Mask:
+    """Return the mask of pairs whose row i matches column offset + i, (rows, columns), every entry valid.
+
+    It is S of one process of several (rows) with the candidates of all, or of queries with mined negatives behind
+    their positives, offset 0. Raises InputError where columns are too few.
+
+    >>> offset_mask(2, 5, 1, torch.device("cpu")).match.int().tolist()
+    [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    """
+    if not 0 <= offset <= columns - rows:
+        raise InputError(
+            f"offset must be 0..{columns - rows}, as row i of S {(rows, columns)} matches column offset + i; "
+            f"got {offset}"
+        )
+    with torch.inference_mode(False):
+        match = torch.zeros(rows, columns, dtype=torch.bool, device=device)
+        match.diagonal(offset).fill_(True)
+        mask = Mask(match, torch.ones_like(match), direction=direction)
+        _ = (mask.negative_bias, mask.number_usable, mask.all_valid, mask.first_positive)
+        _ = mask.first_row_with_two_positives
+        return mask

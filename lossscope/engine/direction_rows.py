@@ -1,0 +1,62 @@
+"""Rows of S of one batch in one direction, and zeros in place of what is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask
+
+HALF_TYPES = (torch.float16, torch.bfloat16)  # converted to float32 before anything is computed
+
+
+@dataclass(frozen=True)
+class DirectionRows:
+    """Rows of S of one batch in one direction, and what is known of them."""
+
+    S: Tensor  # (q, c)
+    mask: Mask  # of these rows
+    queries: Tensor | None = None  # (q, d) embeddings, for probes that read them
+    candidates: Tensor | None = None  # (c, d)
+
+    def t(self) -> DirectionRows:
+        """Return the rows of the other direction."""
+        return DirectionRows(self.S.T.contiguous(), self.mask.t(), self.candidates, self.queries)
+
+    def detach(self) -> DirectionRows:
+        """Return the same without a graph, S in float32 or wider."""
+        S = self.S.detach().float() if self.S.dtype in HALF_TYPES else self.S.detach()
+        return replace(self, S=S)
+
+    def finite_entries(self) -> tuple[Tensor, Tensor]:
+        """Return (q, c) which entries of S are finite, and () whether all valid ones and the embeddings are."""
+        entries = self.S.isfinite()
+        all_finite = (entries if self.mask.all_valid else entries | ~self.mask.valid).all()
+        for embeddings in (self.queries, self.candidates):
+            all_finite = all_finite if embeddings is None else all_finite & embeddings.isfinite().all()
+        return entries, all_finite
+
+    def zero_unless(self, all_finite: Tensor, entries: Tensor) -> DirectionRows:
+        """Return the same with zeros in place of what is not finite, and of everything unless all is."""
+        S = self.S.where(entries & all_finite, 0.0)
+        queries, candidates = (
+            None if x is None else x.where(x.isfinite() & all_finite, 0.0) for x in (self.queries, self.candidates)
+        )
+        return DirectionRows(S, self.mask, queries, candidates)
+
+    def with_embeddings_in_mask(self) -> DirectionRows:
+        """Return the same with the embeddings in `mask.info`, where objectives read them; as it is without any."""
+        if self.queries is None or self.candidates is None:
+            return self
+        info = {**self.mask.info, "queries": self.queries, "candidates": self.candidates}
+        return replace(self, mask=replace(self.mask, info=info))
+
+
+def zero_unless_finite(rows: Sequence[DirectionRows]) -> tuple[Tensor, list[DirectionRows]]:
+    """Return () whether everything is finite, and the rows, zeros where it is not."""
+    entries, flags = zip(*(one.finite_entries() for one in rows), strict=True)
+    all_finite = flags[0] if len(flags) == 1 else torch.stack(list(flags)).all()
+    return all_finite, [one.zero_unless(all_finite, mine) for one, mine in zip(rows, entries, strict=True)]
