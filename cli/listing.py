@@ -16,13 +16,14 @@ from .app import command
 KINDS = {
     "objectives": "losses and stated gradients: --objective",
     "encoders": "models that are trained and opened here: --encoder",
-    "datasets": "images or videos and their captions: --data",
+    "datasets": "images or videos and captions, queries and documents: --data",
     "probes": "what is measured of a batch: --probes, and a command each",
     "sources": "what can be probed: checkpoints, folders, dumps",
     "tables": "lossscope table NAME",
     "pictures": "lossscope plot NAME",
     "chapters": "parts of the page of lossscope report",
     "features": "features of pictures: lossscope data features --backbone",
+    "masks": "rules that leave out negatives which are probably relevant: --mask",
     "launchers": "what starts the runs of a study: --launcher",
     "presets": "recipes of papers: lossscope train --preset",
 }

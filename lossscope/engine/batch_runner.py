@@ -192,7 +192,8 @@ class BatchRunner:
         for place, some in results:
             for one in some:
                 key = {**self._key(one), "queries": one.shape.queries, "items": images, "batch_size": size}
-                rows.append(_Statistics(key, place, one.shape.batches, next(statistics)))
+                named = {self.plan.name_of(name): values for name, values in next(statistics).items()}
+                rows.append(_Statistics(key, place, one.shape.batches, named))
                 if self.plan.options.per_query and one.probe.axis == "query":
                     queries.append(self._query_rows(one, place))
         return _StackRows(number, rows, queries)
@@ -202,7 +203,8 @@ class BatchRunner:
         shape = result.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
         values = {k: v.float().cpu().numpy() for k, v in result.columns().items() if v.ndim == 1}
-        return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **values})
+        named = {self.plan.name_of(name): column for name, column in values.items()}
+        return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **named})
 
     def _direction(self, direction: CountedDirection) -> str:
         """What the direction is called of the source's sides; two views are one set."""

@@ -23,6 +23,7 @@ from lossscope.registry import build, short_spec, spec_of
 from .terms import require_terms
 from .tiled.bfloat16 import require_comparisons
 
+_OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
 _ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one positive, and for others
 
@@ -155,11 +156,17 @@ class SweepPlan:
             for statistic in (one for probe in self.probes for one in probe.statistics(objective)):
                 if statistic.reducer == "curve":
                     continue
-                if statistic.name not in units:
-                    order.insert(place, statistic.name)
-                    units[statistic.name] = statistic.unit
-                place = order.index(statistic.name) + 1
+                name = self.name_of(statistic.name)
+                if name not in units:
+                    order.insert(place, name)
+                    units[name] = statistic.unit
+                place = order.index(name) + 1
         return {name: units[name] for name in order}
+
+    def name_of(self, statistic: str) -> str:
+        """Return what a statistic is called of the source's sides: `same_item` of others than images."""
+        is_image_text = self.relations is None or self.relations.sides.is_image_text
+        return statistic if is_image_text else _OTHER_NAMES.get(statistic, statistic)
 
     @cached_property
     def totals(self) -> frozenset[str]:

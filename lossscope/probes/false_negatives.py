@@ -28,7 +28,8 @@ class FalseNegatives:
     Statistics:
         same_image: other captions of the query's image, or further copies of the caption's image, in the batch (E7); 0
             where those are masked.
-        duplicates: negatives of other images whose input (pixels, words) equals that of a positive, whatever their
+        same_item: known positives of the query that stand as its negatives: its name where there are no images.
+        duplicates: negatives of other items whose input (pixels, words) equals that of a positive, whatever their
             embeddings; NaN where the source does not know its inputs.
         outranking: negatives strictly above the best positive.
         near: negatives whose embedding has a cosine of at least `near` with that of a positive, copies included; NaN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from fnmatch import fnmatch
@@ -71,6 +72,7 @@ def make_inputs(home: Path) -> None:
         _train(home, name, labels)
     for seed, name in enumerate(DUMPS):
         _write_dump(home / name, seed)
+    _write_other_sides(home)
     similarities = np.random.default_rng(0).standard_normal((8, 40))
     np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
@@ -133,6 +135,21 @@ def _write_dump(path: Path, seed: int) -> None:
     images = np.random.default_rng(9).standard_normal((100, 16))
     captions = images[caption_image] + rng.standard_normal((200, 16))
     np.savez(path, images=images, captions=captions, caption_image=caption_image)
+
+
+def _write_other_sides(home: Path) -> None:
+    """Write embeddings of queries and documents, of labelled products and of two views, and a file of texts."""
+    rng = np.random.default_rng(3)
+    first = rng.standard_normal((160, 16))
+    second = first + rng.standard_normal((160, 16))
+    mined = rng.integers(0, 160, (160, 3))
+    positives = np.stack([np.arange(160)] * 2, 1)
+    np.savez(home / "qa.npz", queries=first, documents=second, positives=positives, negatives=mined)
+    np.savez(home / "guide.npz", queries=second, documents=first, positives=positives, negatives=mined)
+    np.savez(home / "views.npz", sides=np.array(["view 1", "view 2"]), view_1=first, view_2=second)
+    np.savez(home / "products.npz", embeddings=first, labels=np.arange(160) // 8)
+    rows = [{"query": f"what is {n} ?", "positive": f"it is {n}", "negative": f"it is {n + 1}"} for n in range(200)]
+    (home / "train.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
 
 
 def _run_study(home: Path, name: str) -> None:

@@ -23,7 +23,9 @@ from typer.testing import CliRunner
 REDUCED = {
     r"report runs/li2022-small": ("report runs/bleeker2022-small", "a second study is reported"),
     r"(^lossscope train .*--data )scenes(?= )": (rf"\g<1>{DATA}", "2,000 pictures are painted"),
+    r"(--data )passages(?= )": (r"\g<1>passages:train=200,val=30,test=30", "2,000 questions are learnt"),
     r"(--encoder )vsepp(:width=16)?(?= )": (rf"\g<1>{ENCODER}", "the size of the inputs' models"),
+    r"(?<=--encoder )biencoder(?= )": ("biencoder:dim=8,words=8", "a text model is learnt"),
     r"(^lossscope train (?!.*--epochs)(?!.*--resume).*)": (r"\g<1> --epochs 1", "30 epochs"),
     r"--epochs \d+(?=.* --lr 0.002$)": ("--epochs 1", "several epochs"),
     r"--processes 4": ("--processes 1", "four processes start"),
