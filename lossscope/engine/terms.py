@@ -61,7 +61,7 @@ def rows_with_terms(
     The row of query i with positive d_i is [q_i · D, q_i · Q, d_i · Q, d_i · D, d_i · P] with the blocks of `terms`;
     an item is no candidate of itself, documents of the same query are none of d2d. d2q has the pair itself once more,
     which is stated as a repeated positive, not as a negative.
-    Source: Li et al. 2023 (GTE), eq. 3; Solatorio 2024 (GISTEmbed); MultipleNegativesRankingLoss of
+    Source: Li et al. 2023 (GTE), improved contrastive loss; Solatorio 2024 (GISTEmbed); MultipleNegativesRankingLoss of
     sentence-transformers.
 
     Args:

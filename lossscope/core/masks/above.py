@@ -18,7 +18,7 @@ class Above:
     """hidden = s > s₊ + margin, s₊ the similarity of the best positive.
 
     Of a single positive it is the rule of Qwen3's embeddings, which uses 0.1. Raises InputError for no finite margin.
-    Source: Zhang et al. 2025 (Qwen3 Embedding), eq. 2.
+    Source: Zhang et al. 2025 (Qwen3 Embedding), training objective.
     """
 
     margin: float = 0.1  # cosine above the positive's from which a negative is left out

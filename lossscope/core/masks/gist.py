@@ -17,7 +17,7 @@ class Gist:
     """hidden = g > g₊ − margin, or g > g₊ − margin |g₊|: g the guide's similarity, g₊ that of the best positive.
 
     The guide is a source of the same items, `--guide SOURCE`. Raises InputError for a margin below 0.
-    Source: Solatorio 2024 (GISTEmbed), eq. 2; margins as in sentence-transformers.
+    Source: Solatorio 2024 (GISTEmbed); margins as in sentence-transformers.
     """
 
     margin: float = 0.0  # how far below the positive's a negative's similarity must stay
