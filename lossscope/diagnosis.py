@@ -23,7 +23,7 @@ from .io.files import fingerprint_of
 from .io.trusted_code import require_trusted, trust
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
 from .registry import spec_of
-from .sources.base import Request, load
+from .sources.base import Request, from_arrays, load
 
 if TYPE_CHECKING:
     from .tables.base import Table
@@ -60,7 +60,7 @@ class Diagnosis:
 
 
 def diagnose(
-    source: str | Path | SplitEmbeddings | tuple[Any, Any],
+    source: str | Path | SplitEmbeddings | tuple[Any, Any] | Mapping[str, Any],
     probes: str | Sequence[str] = "cheap",
     objectives: ObjectiveLike | Sequence[ObjectiveLike] | None = None,
     *,
@@ -74,8 +74,9 @@ def diagnose(
     """Run probes on the batches of a source: `diagnose("ckpt.pt").rows`, `diagnose((images, captions)).tables()`.
 
     Args:
-        source: path of a checkpoint, run folder or dump; embeddings already loaded; or arrays or tensors (N, d) of
-            images and (M, d) of captions.
+        source: path of a checkpoint, run folder or dump; embeddings already loaded; arrays or tensors (N, d) of images
+            and (M, d) of captions; or arrays by name of any two sides or one labelled set, as `sources.from_arrays`
+            takes them: {"queries": Q, "documents": D, "positives": pairs}, {"embeddings": X, "labels": y}.
         probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source.
         objectives: specs, in which ranges are expanded, or functions and modules that compute a loss; None: the one
             that the source was trained with, else the three of the COCOS paper.
@@ -162,9 +163,11 @@ def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> Split
         raise InputError(f"{', '.join(sorted(for_paths))} must be left out unless source is a path; it is not")
     if isinstance(source, SplitEmbeddings):
         return source
+    if isinstance(source, Mapping):
+        return from_arrays(source)
     if not isinstance(source, tuple | list) or len(source) != 2:
         got = type(source).__name__
-        raise InputError(f"source must be a path, loaded embeddings or (images, captions); got {got}")
+        raise InputError(f"source must be a path, loaded embeddings, (images, captions) or arrays by name; got {got}")
     return _of_arrays(_floats(source[0], "images"), _floats(source[1], "captions"), caption_image)
 
 

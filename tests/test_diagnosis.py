@@ -114,7 +114,7 @@ def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
         ((IMAGES, OWNER[:, None]), {}, "captions must be a matrix .* of torch.int64"),
         ((IMAGES * np.nan, CAPTIONS[:12]), {}, "images must be finite; row 0 is not"),
         ((IMAGES, CAPTIONS[:12]), {"split": "test"}, "split must be left out unless source is a path"),
-        (IMAGES, {}, r"source must be a path, loaded embeddings or \(images, captions\); got ndarray"),
+        (IMAGES, {}, r"source must be a path, loaded embeddings, \(images, captions\) or arrays by name; got ndarray"),
         ("gone.pt", {}, "source must exist; there is nothing at gone.pt"),
         ((IMAGES, CAPTIONS[:12]), {"probes": ["parameter_gradients"]}, "parameter_gradients|gradients of"),
         ((IMAGES, CAPTIONS[:12]), {"objectives": ["nonsense"]}, "nonsense"),
@@ -163,3 +163,26 @@ def test_options_that_there_are_none_of_are_refused(options: dict[str, Any], mes
 def test_a_misspelt_option_of_a_source_is_refused() -> None:
     with pytest.raises(InputError, match="got 'splitt'; did you mean 'split'"):
         load("any.npz", splitt="test")
+
+
+def test_queries_and_documents_by_name() -> None:
+    rng = np.random.default_rng(0)
+    queries, documents = rng.standard_normal((40, 6)), rng.standard_normal((60, 6))
+    arrays = {
+        "queries": torch.from_numpy(queries),
+        "documents": documents,
+        "positives": np.stack([np.arange(40), np.arange(40) + 5], 1),
+        "negatives": rng.integers(0, 60, (40, 2)),
+    }
+    found = lossscope.diagnose(arrays, "cocos", "ntxent:tau=0.05", batch_size=16)
+    assert set(found.rows["direction"]) == {"q2d", "d2q"}
+    assert set(found.rows["sides"]) == {"query/document"}
+
+
+def test_a_labelled_set_by_name() -> None:
+    X = np.random.default_rng(1).standard_normal((48, 6))
+    found = lossscope.diagnose({"embeddings": X, "labels": np.arange(48) // 4}, "all", "supcon", batch_size=16)
+    assert set(found.rows["direction"]) == {"all"}
+    assert {"cocos", "recall", "tangent"} <= set(found.rows["probe"])
+    with pytest.raises(InputError, match="arrays must be of two sides, or of one labelled set; got x"):
+        lossscope.diagnose({"x": X})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
+from lossscope.io.files import fingerprint_of
 from lossscope.io.shipped import require_source
 from lossscope.io.trusted_code import trust
 from lossscope.registry import load as load_class
@@ -57,6 +61,31 @@ def find_source(path: Path | str) -> Any:
             return kind(path)
     accepted = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
     raise InputError(f"{path} must be one of: {accepted}")
+
+
+def from_arrays(arrays: Mapping[str, Any], sides: str | None = None) -> SplitEmbeddings:
+    """Return what a dump with these arrays would be: `from_arrays({"queries": Q, "documents": D, "positives": pairs})`.
+
+    Args:
+        arrays: by name, as `lossscope.sources.dump.Dump` has them, of numpy or torch.
+        sides: names of the sides, `user/item`, or one of a labelled set; None: what the arrays are named after.
+
+    Raises:
+        InputError: arrays that do not fit each other.
+    """
+    from ._any_sides import read_any_sides
+    from ._relations import declared_sides
+
+    own = {name: _plain_array(array) for name, array in arrays.items() if array is not None}
+    names, where = declared_sides(own, sides, Path("arrays")), Path("arrays")
+    if names is None:
+        raise InputError(f"arrays must be of two sides, or of one labelled set; got {', '.join(own)}")
+    parts = (np.ascontiguousarray(array).tobytes() for array in own.values())
+    return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts))
+
+
+def _plain_array(array: Any) -> Any:
+    return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:

@@ -16,7 +16,8 @@ class SameText:
     """hidden = input(candidate) equals input(positive), decided by the inputs, not by embeddings.
 
     Dropout gives copies different embeddings, so that comparing those misses them.
-    Source: Zhang et al. 2025 (Qwen3 Embedding), training objective: d_j = d_i+; sentence-transformers pull request 3260.
+    Source: Zhang et al. 2025 (Qwen3 Embedding), training objective: d_j = d_i+; pull request 3260 of
+    sentence-transformers.
     """
 
     needs: ClassVar[Needs] = "keys"
