@@ -1,4 +1,4 @@
-"""Callbacks that call `watch` in the training loops of Lightning and Hugging Face; neither is imported here."""
+"""Callbacks for the trainers of Lightning, Hugging Face and sentence-transformers; none of them is imported here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
-from .monitor import LossScope, Row
+from .monitor import LossScope
+from .row_log import PREFIX, RowLog, with_prefix
+from .sentence_trainer import SentenceTransformersHooks
 
-PREFIX = "lossscope/"
-_NAMES_OF_S = ("S", "similarity", "logits_per_image")
+# names in outputs -> arguments of `watch`, the first that are all there
+_OF_OUTPUTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("image_embeds", "text_embeds"): ("images", "captions"),
+    ("query_embeds", "document_embeds"): ("queries", "documents"),
+    **{(name,): ("S",) for name in ("S", "similarity", "logits_per_image")},
+    ("embeddings", "labels"): ("embeddings", "labels"),
+}
 
 
 class LightningHooks:
@@ -44,7 +51,7 @@ class LightningHooks:
             raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
         row = self.scope.watch(**arguments, step=step)
         if row is not None:
-            pl_module.log_dict(_with_prefix(row, self.prefix))
+            pl_module.log_dict(with_prefix(row, self.prefix))
 
 
 class TrainerHooks:
@@ -60,10 +67,9 @@ class TrainerHooks:
     """
 
     def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
-        self.scope, self.name, self.prefix = scope, name, prefix
+        self.scope, self.name, self._log = scope, name, RowLog(prefix)
         self._hook: Any = None
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
-        self._row: Row | None = None  # the newest that is not logged yet
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
         """Register a forward hook on the model."""
@@ -74,17 +80,12 @@ class TrainerHooks:
         """Watch the batch of the step."""
         if self._arguments is None:
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
-        self._row = self.scope.watch(**self._arguments, step=int(state.global_step)) or self._row
+        self._log.add(self.scope.watch(**self._arguments, step=int(state.global_step)))
         self._arguments = None
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Add the newest row that is not logged yet to the logs of training."""
-        if self._row is None or logs is None or any(name.startswith("eval_") for name in logs):
-            return
-        values, self._row = _with_prefix(self._row, self.prefix), None
-        logs.update(values)
-        if state.log_history:
-            state.log_history[-1].update(values)
+        self._log.write(state, logs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Remove the forward hook."""
@@ -115,25 +116,53 @@ def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX
 
     Raises InputError when transformers is not installed.
     """
+    return type("LossScopeCallback", (TrainerHooks, _trainer_callback()), {})(scope, name, prefix)
+
+
+def sentence_transformers(scope: LossScope, loss: Any, prefix: str = PREFIX) -> Any:
+    """Return a callback for `SentenceTransformerTrainer(callbacks=[...])`, see `SentenceTransformersHooks`.
+
+    Args:
+        scope: computes the rows; `LossScope()` looks with the loss itself.
+        loss: what the trainer is given as `loss`: a module, or modules by the names of their data sets.
+        prefix: of the names that are logged.
+
+    Raises:
+        InputError: transformers is not installed.
+    """
+    return type("LossScopeCallback", (SentenceTransformersHooks, _trainer_callback()), {})(scope, loss, prefix)
+
+
+def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
+    """Add the callback in front of those of a Trainer, so that TensorBoard and others log its rows too.
+
+    Args:
+        trainer: of Hugging Face, or a SentenceTransformerTrainer, whose loss is then watched.
+        scope: computes the rows.
+        name: key or attribute of S in what the model returns; None: see `watch_arguments`.
+        prefix: of the names that are logged.
+    """
+    if any(cls.__name__ == "SentenceTransformerTrainer" for cls in type(trainer).__mro__):
+        callback = sentence_transformers(scope, lambda: trainer.loss, prefix)
+    else:
+        callback = hugging_face(scope, name, prefix)
+    trainer.callback_handler.callbacks.insert(0, callback)
+    return callback
+
+
+def _trainer_callback() -> Any:
     try:
         from transformers import TrainerCallback
     except ImportError as error:
         raise InputError("this callback needs transformers; install lossscope[hf]") from error
-    return type("LossScopeCallback", (TrainerHooks, TrainerCallback), {})(scope, name, prefix)
-
-
-def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
-    """Add the callback in front of those of a Hugging Face Trainer, so that TensorBoard and others log its rows too."""
-    callback = hugging_face(scope, name, prefix)
-    trainer.callback_handler.callbacks.insert(0, callback)
-    return callback
+    return TrainerCallback
 
 
 def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | None:
     """Return the arguments of `watch` in a mapping's values or an object's attributes; None when it has none.
 
-    image_embeds and text_embeds are preferred to S, similarity and logits_per_image, which may be scaled: W is that of
-    the cosine.
+    Embeddings of both sides are preferred to S, similarity and logits_per_image, which may be scaled: W is that of the
+    cosine. Embeddings of one set come with their labels.
 
     Args:
         outputs: of a model or a training step.
@@ -144,19 +173,12 @@ def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | N
         value = outputs.get(key) if isinstance(outputs, Mapping) else getattr(outputs, key, None)
         return value if isinstance(value, Tensor) else None
 
-    images, captions = tensor("image_embeds"), tensor("text_embeds")
-    if name is None and images is not None and captions is not None:
-        return {"images": images, "captions": captions}
-    for key in (name,) if name else _NAMES_OF_S:
-        S = tensor(key)
-        if S is not None:
-            return {"S": S}
+    for names, arguments in (_OF_OUTPUTS if name is None else {(name,): ("S",)}).items():
+        values = [tensor(key) for key in names]
+        if all(x is not None for x in values):
+            return dict(zip(arguments, values, strict=True))
     return None
 
 
 def _required_names(name: str | None) -> str:
     return name or "S, or image_embeds and text_embeds"
-
-
-def _with_prefix(row: Row, prefix: str) -> Row:
-    return {f"{prefix}{name}": value for name, value in row.items()}

@@ -58,6 +58,11 @@ def test_arguments_of_watch_are_taken_from_outputs() -> None:
     assert both is not None and both.keys() == {"images", "captions"}
     assert watch_arguments({"logits_per_image": S, "image_embeds": V})["S"] is S  # type: ignore[index]
     assert watch_arguments({"mine": S, "S": T}, "mine")["S"] is S  # type: ignore[index]
+    texts = watch_arguments({"query_embeds": V, "document_embeds": T, "S": S})
+    assert texts is not None and texts["queries"] is V and texts["documents"] is T
+    items = watch_arguments({"embeddings": V, "labels": S[0]})
+    assert items is not None and items.keys() == {"embeddings", "labels"}
+    assert watch_arguments({"embeddings": V, "labels": S[0], "S": S}).keys() == {"S"}  # type: ignore[union-attr]
     assert (
         watch_arguments({"S": S}, "mine")
         is watch_arguments({"S": [1.0]})
@@ -109,7 +114,7 @@ class Towers(nn.Module):
 
 @pytest.fixture(name="handler")
 def callback_handler() -> Any:
-    """The Trainer's own dispatcher around a callback, without the Trainer, which needs accelerate."""
+    """The Trainer's own dispatcher around a callback, without the Trainer."""
     trainer_callback = pytest.importorskip("transformers.trainer_callback")
     callback = callbacks.hugging_face(scope())
     model = Towers()

@@ -1,0 +1,99 @@
+"""ClipLoss and SigLipLoss of open_clip: the logits that they compute, those of one process against all included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.core.types import DIRECTIONS
+from lossscope.engine.batch_masks import offset_mask
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.objectives.base import Objective
+from lossscope.registry import build
+
+from .observed import Observed, Result
+from .recording import record_calls
+
+_PARAMETERS = ("image_features", "text_features", "logit_scale", "logit_bias")
+
+
+@dataclass(frozen=True)
+class ClipLoss:
+    """A loss of open_clip, as it is watched: S = (logits − bias) / scale, at the scale of the step.
+
+    With local_loss, rows are those of this process and columns those of all, in both directions. SigLipLoss of several
+    processes compares its images with the texts of each in turn: one direction, these texts beside its own.
+    """
+
+    loss: Any
+    own: bool = True  # whether W is that of the loss itself; else an objective is given
+    sides: Sides | None = None
+
+    def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
+        """Return what the loss returns, and what it saw."""
+        observed: list[Observed] = []
+        logits: list[tuple[Any, dict[str, Any]]] = []
+
+        def on_logits(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+            logits.append((result, dict(zip(_PARAMETERS, args, strict=False)) | dict(kwargs)))
+
+        def on_loss(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
+            observed.append(self._observed(logits, value))
+            logits.clear()
+
+        with record_calls(self.loss, "get_logits", on_logits), record_calls(self.loss, "forward", on_loss):
+            return loss(*args, **kwargs), observed
+
+    def _observed(self, logits: Sequence[tuple[Any, dict[str, Any]]], value: Any) -> Observed:
+        result, arguments = logits[0]
+        scale, bias = (_number(arguments.get(name)) for name in _PARAMETERS[2:])
+        scale = 1.0 if scale is None else scale
+        value = value.get("contrastive_loss") if isinstance(value, Mapping) else value
+        value = value.detach() if self.own and isinstance(value, Tensor) and self._is_plain else None
+        if isinstance(result, tuple):
+            return self._of_softmax(result[0], result[1], scale, bias or 0.0, value).limited()
+        return self._of_sigmoids([block for block, _ in logits], scale, bias or 0.0, value).limited()
+
+    def _of_softmax(self, images: Tensor, texts: Tensor, scale: float, bias: float, value: Tensor | None) -> Observed:
+        rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias)
+        mask = offset_mask(*second.S.shape, self._offset(second.S), second.S.device, "t2i")
+        objective = self._objective(f"ntxent:tau={1 / scale!r}")
+        return Observed(rows, self.sides or IMAGE_TEXT, DIRECTIONS, replace(second, mask=mask), objective, value)
+
+    def _of_sigmoids(self, blocks: list[Tensor], scale: float, bias: float, value: Tensor | None) -> Observed:
+        """The first block has the texts of this process; without others it is both directions."""
+        rows, is_alone = self._rows(torch.cat(blocks, 1), scale, bias), len(blocks) == 1
+        objective = self._objective(f"siglip:scale={scale!r},bias={bias!r},learn=false")
+        directions, value = (DIRECTIONS, value) if is_alone else (DIRECTIONS[:1], None)
+        return Observed(rows, self.sides or IMAGE_TEXT, directions, None, objective, value)
+
+    def _objective(self, spec: str) -> Objective | None:
+        return build("objectives", spec) if self.own else None
+
+    def _rows(self, logits: Tensor, scale: float, bias: float) -> DirectionRows:
+        S = (logits.detach().float() - bias) / scale
+        return DirectionRows(S, offset_mask(*S.shape, self._offset(S), S.device))
+
+    def _offset(self, S: Tensor) -> int:
+        """Return the column of the positive of the first row; SigLipLoss has its own texts first."""
+        is_local = getattr(self.loss, "local_loss", False) and len(S) < S.shape[1]
+        return int(self.loss.rank) * len(S) if is_local else 0
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether its value is that of the contrastive part alone; CoCaLoss adds that of captioning."""
+        return type(self.loss).__name__ in ("ClipLoss", "SigLipLoss")
+
+
+def is_clip_loss(loss: Any) -> bool:
+    """Return whether a loss has the parts of open_clip's that are read."""
+    return callable(getattr(loss, "get_logits", None)) and isinstance(loss, torch.nn.Module)
+
+
+def _number(x: Any) -> float | None:
+    return None if x is None else float(x.detach() if isinstance(x, Tensor) else x)

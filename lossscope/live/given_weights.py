@@ -1,0 +1,50 @@
+"""W as the watched loss itself has it, stated with the mask of the batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from lossscope.core.counts import CountedWeights, counted_from_weights
+from lossscope.core.similarity import Mask
+from lossscope.core.types import Convention
+from lossscope.errors import InputError
+from lossscope.objectives.base import Gradient
+
+WEIGHTS = "W"  # their name in `mask.info`
+
+
+@dataclass(frozen=True)
+class GivenWeights(Gradient):
+    """W = info["W"], (q, c): dL/dS of a training step, computed by autograd in its graph.
+
+    It is that of the sum over queries, as of every objective: where the loss is a mean, times the number of rows.
+    Counted: |W| / saturated.
+    """
+
+    saturated: float = 1.0  # weight that counts as 1, such as 1/tau of a softmax
+    positives: ClassVar[Literal["one", "many"]] = "many"
+    required_info: ClassVar[tuple[str, ...]] = (WEIGHTS,)
+
+    @property
+    def coupled(self) -> bool:
+        """True, as any row may influence any other."""
+        return True
+
+    @property
+    def paper_scale(self) -> float:
+        return self.saturated
+
+    def weights(self, S: Tensor, mask: Mask) -> Tensor:
+        if WEIGHTS not in mask.info:
+            raise InputError(
+                "weights of a watched loss are known for its own batches only, in the units paper (shares of a "
+                "saturated weight, where the loss has one) and cosine. Leave unit=relative out"
+            )
+        return mask.info[WEIGHTS].to(S.dtype)
+
+    def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
+        self.require(convention)
+        return counted_from_weights(self(S, mask).W.abs() / self.saturated, mask)

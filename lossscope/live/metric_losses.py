@@ -1,0 +1,147 @@
+"""Losses of pytorch-metric-learning with their miners: S, mask and W of the distance matrix that the loss computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import Sides
+from lossscope.core.similarity import cosine, normalise
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.errors import InputError, SpecError, UnsupportedLoss
+from lossscope.objectives.counting.units import saturated_weight
+from lossscope.objectives.custom.as_objective import as_objective
+
+from .batch_inputs import ITEM
+from .distances import similarity_of
+from .given_weights import WEIGHTS, GivenWeights
+from .metric_call import PARAMETERS, MetricCall
+from .observed import Observed, Result
+from .random_state import unchanged_random_state
+from .recording import Call, gradients_of, record_calls
+
+ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with ref_emb
+
+
+@dataclass
+class MetricLoss:
+    """A loss of pytorch-metric-learning, as it is watched: W = dL/dS in the graph of the step, S from its distance.
+
+    W is times the number of rows where the loss averages, as of every objective. A miner's `indices_tuple` says which
+    entries are valid, and which of them match.
+    """
+
+    loss: Any  # that computes distances
+    own: bool = True  # whether W is that of the loss itself; else an objective is given
+    sides: Sides | None = None
+    _averages: bool = field(default=True, init=False)
+    _objective: GivenWeights = field(default=GivenWeights(), init=False)
+    _is_checked: bool = field(default=False, init=False)  # whether all of the gradient was seen to pass through S
+
+    def __post_init__(self) -> None:
+        if self.own:
+            self._averages, self._objective = _measure(self.loss)
+
+    def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
+        """Return what the loss returns, which may be one around this one, and what this one saw."""
+        observed: list[Observed] = []
+        calls: list[Call] = []
+
+        def on_distance(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+            calls.append(Call(args, result))
+
+        def on_loss(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
+            arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
+            observed.append(self._observed(MetricCall(**arguments), value, list(calls)))
+            calls.clear()
+
+        with record_calls(self.loss, "distance", on_distance), record_calls(self.loss, "forward", on_loss):
+            return loss(*args, **kwargs), observed
+
+    def _observed(self, given: MetricCall, value: Tensor, calls: list[Call]) -> Observed:
+        shape = (len(given.embeddings), len(given.references))
+        calls = [call for call in calls if call.result.shape == shape]
+        S, W = self._similarities(given, value, calls)
+        mask, numbers = given.mask(S.device), {}
+        sides = self._sides_of(given)
+        label = sides.label("i2t")
+        if given.indices_tuple is not None:
+            numbers = {f"{label}/mined_pos": mask.positives.sum(), f"{label}/mined_neg": mask.negatives.sum()}
+        if self.own:
+            mask = replace(mask, info={WEIGHTS: W})
+            numbers |= {f"{label}/W_skipped": W.abs()[mask.skipped].sum() / W.abs().sum()}
+        rows = DirectionRows(S, mask, given.embeddings.detach(), given.references.detach())
+        objective = self._objective if self.own else None
+        return Observed(
+            rows, sides, ("i2t",), None, objective, value.detach() if self.own else None, numbers=numbers,
+            has_unit_vectors=False,
+        ).limited()  # fmt: skip
+
+    def _similarities(self, given: MetricCall, value: Tensor, calls: list[Call]) -> tuple[Tensor, Tensor]:
+        """Return S (n, m) and W = dL/dS, of the sum over rows where the loss averages."""
+        with torch.inference_mode(False):
+            gradients = gradients_of(value, calls) if self.own else [torch.zeros_like(call.result) for call in calls]
+            if self.own and not self._is_checked:
+                self._require_all_through_distances(given, value, calls, gradients)
+            if not calls:  # there were no pairs, so that nothing was computed
+                S = cosine(*(normalise(x.detach().float()) for x in (given.embeddings, given.references)))
+                return S, torch.zeros_like(S)
+            S, slope = similarity_of(self.loss.distance, calls[-1].result.detach())
+            total = torch.stack(gradients).sum(0).float()
+            return S, total * slope * (len(S) if self._averages else 1)
+
+    def _require_all_through_distances(
+        self, given: MetricCall, value: Tensor, calls: Sequence[Call], gradients: Sequence[Tensor]
+    ) -> None:
+        """Raise UnsupportedLoss where the embeddings get gradient past the distances; looked at until there is any."""
+        if not (value.requires_grad and given.embeddings.requires_grad):
+            return
+        whole = _gradient([value], given.embeddings, None)
+        through = [(call.result, G) for call, G in zip(calls, gradients, strict=True) if call.result.requires_grad]
+        seen = _gradient([result for result, _ in through], given.embeddings, [G for _, G in through])
+        self._is_checked = bool(whole.any())
+        rounding = 3e-2 if whole.dtype in (torch.float16, torch.bfloat16) else 1e-3
+        if float((whole - seen).abs().max()) > rounding * float(whole.abs().max()):
+            raise UnsupportedLoss(
+                f"{type(self.loss).__name__} must depend on embeddings by its distances alone: a part of its gradient "
+                "is of something else, such as a regulariser or similarities that it computes apart, which W would "
+                "leave out. Name an objective to look with: LossScope('ntxent:tau=0.05').wrap(loss)"
+            )
+
+    def _sides_of(self, given: MetricCall) -> Sides:
+        if given.is_one_set:
+            return self.sides if self.sides is not None and self.sides.is_one_set else ITEM
+        return ANCHOR_REFERENCE if self.sides is None or self.sides.is_one_set else self.sides
+
+
+def _gradient(outputs: list[Tensor], embeddings: Tensor, factors: list[Tensor] | None) -> Tensor:
+    """Return the gradient of outputs with respect to embeddings, in a graph that is kept; zeros without any."""
+    if not outputs:
+        return torch.zeros_like(embeddings)
+    (gradient,) = torch.autograd.grad(outputs, [embeddings], factors, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(embeddings) if gradient is None else gradient
+
+
+def innermost(loss: Any) -> Any:
+    """Return the loss that computes distances, inside CrossBatchMemory or SelfSupervisedLoss; None where none does."""
+    while not callable(getattr(loss, "distance", None)):
+        loss = getattr(loss, "loss", None)
+        if loss is None:
+            return None
+    return loss
+
+
+def _measure(loss: Any) -> tuple[bool, GivenWeights]:
+    """Return whether a loss averages over a batch, and its saturated weight; 1 where that is no scale of it."""
+    averages = type(getattr(loss, "reducer", None)).__name__ != "SumReducer"
+    with unchanged_random_state():
+        try:
+            objective = as_objective(loss)
+            averages = objective.reduction == "mean"
+            return averages, GivenWeights(saturated_weight(objective))
+        except (InputError, SpecError, UnsupportedLoss):
+            return averages, GivenWeights()

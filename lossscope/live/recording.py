@@ -1,0 +1,86 @@
+"""See what a function or module of somebody's object is called with, and what it returns, while it runs as it is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+OnCall = Callable[[tuple[Any, ...], Mapping[str, Any], Any], None]  # (args, kwargs, result)
+
+
+@contextmanager
+def record_calls(owner: Any, name: str, on_call: OnCall) -> Iterator[None]:
+    """Call on_call(args, kwargs, result) after each call of an attribute of an object, until the context ends.
+
+    A module gets a forward hook, a function is replaced on this one object by one that calls it.
+    """
+    target = getattr(owner, name)
+    if isinstance(target, nn.Module):
+        hook = target.register_forward_hook(
+            lambda _, args, kwargs, result: on_call(args, kwargs, result), with_kwargs=True
+        )
+        try:
+            yield
+        finally:
+            hook.remove()
+        return
+
+    @functools.wraps(target, updated=())
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        result = target(*args, **kwargs)
+        on_call(args, kwargs, result)
+        return result
+
+    with replace_function(owner, name, recorded):
+        yield
+
+
+@contextmanager
+def replace_function(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Set a function or method on one object, until the context ends."""
+    attributes = vars(owner)  # not by setattr, which modules overload
+    was_there, before = name in attributes, attributes.get(name)
+    attributes[name] = function
+    try:
+        yield
+    finally:
+        if was_there:
+            attributes[name] = before
+        else:
+            attributes.pop(name, None)
+
+
+@dataclass(eq=False)
+class Call:
+    """One call of a similarity or distance inside a loss."""
+
+    args: tuple[Any, ...]
+    result: Tensor  # with its graph, as the loss goes on with it
+    gradients: list[Tensor] = field(default_factory=list)  # dL/dresult, of a loss that is backpropagated at once
+
+    def keep_gradient(self) -> None:
+        """Keep the gradient of the result when the loss is backpropagated."""
+        if self.result.requires_grad:
+            self.result.register_hook(self.gradients.append)  # type: ignore[no-untyped-call]
+
+
+def gradients_of(value: Tensor, calls: list[Call]) -> list[Tensor]:
+    """Return dL/dresult of each call, in the graph of the training step, which is kept; zeros where L lacks it.
+
+    Nothing is accumulated in leaves: the step's own backward finds everything as it was.
+    """
+    if any(call.gradients for call in calls):
+        return [sum(call.gradients, torch.zeros_like(call.result)).detach() for call in calls]
+    results = [call.result for call in calls if call.result.requires_grad]
+    by_result: dict[int, Tensor | None] = {}
+    if results and value.requires_grad:
+        gradients = torch.autograd.grad(value, results, retain_graph=True, allow_unused=True)
+        by_result = {id(result): gradient for result, gradient in zip(results, gradients, strict=True)}
+    chosen = [by_result.get(id(call.result)) for call in calls]
+    return [torch.zeros_like(call.result) if g is None else g.detach() for call, g in zip(calls, chosen, strict=True)]

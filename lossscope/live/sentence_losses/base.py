@@ -1,0 +1,82 @@
+"""What a reader of a loss of sentence-transformers is, and how the losses are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import Sides
+
+from ..observed import Observed
+from ..recording import Call
+
+LIBRARY = "sentence_transformers"
+
+
+@dataclass(frozen=True)
+class LossCall:
+    """One call of a loss, of one dimension of a Matryoshka loss."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    value: Tensor  # () with its graph, or without, of a loss that was backpropagated at once
+    calls: Sequence[Call]  # of its similarity
+    is_cached: bool = False  # whether it was called with embeddings in chunks, and was backpropagated at once
+    is_partial: bool = False  # whether only the first chunks are among `calls`
+
+    @property
+    def pairs(self) -> int | None:
+        """Number of rows of the batch, where it is computed in chunks."""
+        return sum(len(chunk) for chunk in self.args[0][0]) if self.is_cached else None
+
+    @property
+    def labels(self) -> Tensor | None:
+        """The labels that the loss was called with: loss(sentence_features, labels)."""
+        labels = self.args[1] if len(self.args) > 1 else self.kwargs.get("labels")
+        return labels if isinstance(labels, Tensor) else None
+
+
+class LossReader(Protocol):
+    """Reads one kind of loss."""
+
+    def recorded(self) -> tuple[Any, str]:
+        """Return the object and the name of its attribute whose calls are recorded: the similarity of the loss."""
+        ...
+
+    def keeps_gradients(self) -> bool:
+        """Return whether gradients of the similarities must be kept where the loss is backpropagated at once."""
+        ...
+
+    def similarities(self) -> int:
+        """Return how many similarities are computed for each chunk of a batch."""
+        ...
+
+    def reads_argument(self) -> bool:
+        """Return whether similarities are what the attribute is called with; else they are what it returns."""
+        ...
+
+    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+        """Return what the loss saw in a call.
+
+        Args:
+            call: the call.
+            sides: names of both sides.
+            name: stands before the names of statistics.
+            own: whether W is that of the loss itself; else the rows are for another objective.
+        """
+        ...
+
+
+def class_names(loss: Any) -> set[str]:
+    """Return the names of the classes of sentence-transformers that a loss is an instance of."""
+    return {cls.__name__ for cls in type(loss).__mro__ if cls.__module__.partition(".")[0] == LIBRARY}
+
+
+def process_rank() -> int:
+    """Return the rank of this process; 0 of a single one."""
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return int(torch.distributed.get_rank()) if distributed else 0

@@ -1,0 +1,50 @@
+"""GISTEmbedLoss and its cached form: a softmax over what a guide does not find more similar than the positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lossscope.core.sides import Sides
+from lossscope.core.similarity import Mask
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.registry import build
+
+from ..observed import Observed
+from .base import LossCall
+
+
+@dataclass(frozen=True)
+class GuidedLoss:
+    """Reads GISTEmbedLoss: the scores that go into its cross-entropy, −inf where the guide left a candidate out.
+
+    A row is the query's positives, other queries, other positives, mined negatives: the blocks that the loss has.
+    """
+
+    loss: Any
+
+    def recorded(self) -> tuple[Any, str]:
+        return self.loss, "cross_entropy_loss"
+
+    def keeps_gradients(self) -> bool:
+        return False
+
+    def similarities(self) -> int:
+        return 1
+
+    def reads_argument(self) -> bool:
+        return True
+
+    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+        scores = torch.cat([one.result.detach() for one in call.calls])
+        columns = torch.cat([one.args[1] for one in call.calls])
+        temperature = float(self.loss.temperature)
+        valid = scores != -torch.inf
+        match = torch.zeros_like(valid).scatter_(1, columns[:, None], True)
+        rows = DirectionRows(scores * temperature, Mask(match, valid))
+        objective = build("objectives", f"ntxent:tau={temperature!r}") if own else None
+        value = call.value.detach() if own else None
+        numbers = {f"{sides.label('i2t')}/masked": 1 - valid.double().mean()}
+        return Observed(rows, sides, ("i2t",), None, objective, value, name, numbers)

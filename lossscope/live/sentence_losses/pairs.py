@@ -1,0 +1,104 @@
+"""Losses of single pairs with labels: CoSENT, contrastive, cosine similarity; they have one similarity a pair, no S."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import Sides
+from lossscope.errors import InputError
+
+from ..observed import Observed
+from ..recording import gradients_of
+from .base import LossCall
+
+_HALF = 0.5  # pairs with a label from here on are positives
+_MOST_PAIRS = 4096  # that are compared with each other
+
+
+@dataclass(frozen=True)
+class PairLoss:
+    """Reads a loss of pairs: similarities s of positives and negatives, dL/ds, and how many pairs have any.
+
+    s is that of the loss: the cosine, 1 − d of a cosine distance, −d of any other distance d.
+    """
+
+    loss: Any
+    attribute: str  # of its similarity or distance
+    kind: Literal["similarity", "argument", "cosine distance", "distance"]  # argument: s is what it is called with
+
+    def recorded(self) -> tuple[Any, str]:
+        return self.loss, self.attribute
+
+    def keeps_gradients(self) -> bool:
+        return False
+
+    def similarities(self) -> int:
+        return 1
+
+    def reads_argument(self) -> bool:
+        return self.kind == "argument"
+
+    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+        if len(call.calls) != 1:
+            raise InputError(f"{type(self.loss).__name__} must compute similarities once; got {len(call.calls)} times")
+        one = call.calls[0]
+        with torch.inference_mode(False):
+            (W,) = gradients_of(call.value, [one])
+            s, W = one.result.detach().float(), W.float()
+            if self.kind.endswith("distance"):
+                s, W = (1 - s if self.kind.startswith("cosine") else -s), -W
+            numbers = pair_statistics(s, W, _labels_of(call, s))
+        return Observed(None, sides, name=name, numbers=numbers)
+
+
+def distance_loss(loss: Any) -> PairLoss:
+    """Return what reads a loss of distances, ContrastiveLoss or OnlineContrastiveLoss."""
+    metric = str(loss.get_config_dict().get("distance_metric", ""))
+    return PairLoss(loss, "distance_metric", "cosine distance" if metric.endswith("COSINE_DISTANCE") else "distance")
+
+
+def pair_statistics(s: Tensor, W: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Return statistics () of pairs: similarities, weights dL/ds, shares of pairs with any, and the order of s.
+
+    Args:
+        s: (n,).
+        W: (n,), dL/ds.
+        labels: (n,) 1 or 0, or any degrees in between; a positive has at least ½.
+    """
+    positive, weight = labels >= _HALF, W.abs()
+    groups = {"pos": positive, "neg": ~positive}
+    first, their_labels = s[:_MOST_PAIRS], labels[:_MOST_PAIRS]
+    above = their_labels[:, None] > their_labels[None, :]
+    ordered = (first[:, None] > first[None, :]) & above
+    return {
+        "finite": (s.isfinite() & W.isfinite()).all(),
+        **{f"pairs/n_{key}": group.sum() for key, group in groups.items()},
+        **{f"pairs/s_{key}": _mean(s, group) for key, group in groups.items()},
+        **{f"pairs/W_{key}": (weight * group).sum() for key, group in groups.items()},
+        **{f"pairs/active_{key}": _mean((weight > 0).float(), group) for key, group in groups.items()},
+        "pairs/N_eff": weight.sum().square() / weight.square().sum(),
+        "pairs/in_order": ordered.sum() / above.sum(),
+    }
+
+
+def _mean(x: Tensor, group: Tensor) -> Tensor:
+    return (x * group).sum() / group.sum()
+
+
+def _labels_of(call: LossCall, s: Tensor) -> Tensor:
+    """Return the label of each similarity; of anchors with further columns, 1 − label for those, as AnglELoss has it.
+
+    Raises InputError where the numbers do not fit.
+    """
+    others = len(call.args[0]) - 1  # columns beside the anchors
+    given = torch.ones(len(s) // others, device=s.device) if call.labels is None else call.labels
+    labels = given.detach().reshape(-1).float()
+    if others > 1:
+        labels = torch.cat([labels, (1 - labels).repeat(others - 1)])
+    if len(labels) != len(s):
+        raise InputError(f"a loss of pairs must have a label for each of {len(s)} similarities; got {len(labels)}")
+    return labels

@@ -1,0 +1,117 @@
+"""MultipleNegativesRankingLoss and its cached form: a softmax over documents, and further terms where it has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import Sides
+from lossscope.core.types import Direction
+from lossscope.engine.batch_masks import offset_mask
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.registry import build
+
+from ..given_weights import GivenWeights
+from ..observed import Observed
+from ..recording import Call, gradients_of
+from .base import LossCall, process_rank
+from .blocks import block_of, joint_mask, with_weights
+
+TERMS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")  # in the order in which the loss computes them
+
+
+@dataclass(frozen=True)
+class RankingLoss:
+    """Reads MultipleNegativesRankingLoss: rows of queries against all documents of the batch, positives first.
+
+    One softmax over several terms (partition_mode joint) has their blocks side by side in a row; in it the pair itself
+    stands once more in doc_to_query, which is stated as a repeated positive. Softmaxes of their own (per_direction) are
+    the two directions.
+    """
+
+    loss: Any
+
+    @property
+    def _options(self) -> Any:
+        """The loss that has the options; the cached form delegates them to one inside."""
+        is_delegated = isinstance(getattr(type(self.loss), "similarity_fct", None), property)
+        return self.loss.loss if is_delegated else self.loss
+
+    @property
+    def _terms(self) -> list[str]:
+        chosen = getattr(self._options, "directions", TERMS[:1])
+        return [term for term in TERMS if term in chosen]
+
+    @property
+    def _is_joint(self) -> bool:
+        return getattr(self._options, "partition_mode", "joint") == "joint" or self._terms == ["query_to_doc"]
+
+    def recorded(self) -> tuple[Any, str]:
+        return self._options, "similarity_fct"
+
+    def keeps_gradients(self) -> bool:
+        return getattr(self._options, "hardness_mode", None) is not None and self._options.hardness_strength > 0
+
+    def similarities(self) -> int:
+        return len(self._terms)
+
+    def reads_argument(self) -> bool:
+        return False
+
+    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+        terms = self._terms
+        if not call.calls or len(call.calls) % len(terms):
+            raise InputError(
+                f"{type(self.loss).__name__} must compute {' and '.join(terms)}; it computed {len(call.calls)} "
+                "similarities, as this version of sentence-transformers does otherwise"
+            )
+        calls = {term: list(call.calls[index :: len(terms)]) for index, term in enumerate(terms)}
+        blocks = {term: block_of(term, [one.result.detach() for one in calls[term]]) for term in terms}
+        pairs = len(blocks["query_to_doc"]) if call.pairs is None else call.pairs
+        weights = self._weights(call.value, calls, pairs) if own and self.keeps_gradients() else {}
+        gathers = getattr(self._options, "gather_across_devices", False)
+        rows, second = self._rows(calls, blocks, weights, own, process_rank() * pairs if gathers else 0)
+        directions: tuple[Direction, ...] = ("i2t",) if second is None else ("i2t", "t2i")
+        objective, value = (self._objective(), call.value.detach()) if own else (None, None)
+        return Observed(rows, sides, directions, second, objective, value, name, has_unit_vectors=False)
+
+    def _objective(self) -> Objective:
+        scale = float(self._options.scale)
+        if self.keeps_gradients():
+            return GivenWeights(scale)
+        objective: Objective = build("objectives", f"ntxent:tau={1 / scale!r}")
+        return objective
+
+    def _rows(
+        self, calls: dict[str, list[Call]], blocks: dict[str, Tensor], weights: dict[str, Tensor], own: bool,
+        offset: int,
+    ) -> tuple[DirectionRows, DirectionRows | None]:  # fmt: skip
+        """Return the rows of queries, and those of documents where these have a softmax of their own."""
+        first = calls["query_to_doc"]
+        queries, documents = torch.cat([one.args[0].detach() for one in first]), first[0].args[1].detach()
+        if own and self._is_joint and len(blocks) > 1:
+            mask = joint_mask(blocks, offset)
+            W = torch.cat(list(weights.values()), 1) if weights else None
+            return DirectionRows(torch.cat(list(blocks.values()), 1), with_weights(mask, W)), None
+        q2d, d2q = blocks["query_to_doc"], blocks.get("doc_to_query")
+        mask = with_weights(offset_mask(*q2d.shape, offset, q2d.device), weights.get("query_to_doc"))
+        rows = DirectionRows(q2d, mask, queries, documents)
+        if d2q is None:
+            return rows, None
+        mask = with_weights(offset_mask(*d2q.shape, offset, d2q.device, "t2i"), weights.get("doc_to_query"))
+        back = calls["doc_to_query"]
+        return rows, DirectionRows(
+            d2q, mask, torch.cat([one.args[1].detach() for one in back]), back[0].args[0].detach()
+        )
+
+    def _weights(self, value: Tensor, calls: dict[str, list[Call]], pairs: int) -> dict[str, Tensor]:
+        """b · dL/dS of each block, of each softmax where they are averaged; the positives' are set by their rows."""
+        factor = pairs * (1 if self._is_joint else len(calls))
+        flat = [one for several in calls.values() for one in several]
+        by_call = dict(zip(map(id, flat), gradients_of(value, flat), strict=True))
+        return {term: block_of(term, [by_call[id(one)] for one in several]) * factor for term, several in calls.items()}

@@ -1,0 +1,112 @@
+"""Record what a loss of sentence-transformers sees while it is called; of a Matryoshka loss, in each dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lossscope.core.sides import QUERY_DOCUMENT, Sides
+from lossscope.errors import InputError
+
+from ..observed import Observed, Result
+from ..recording import record_calls
+from .base import LossCall, LossReader, class_names
+from .calls import RecordedCalls
+from .columns import ColumnsLoss
+from .guided import GuidedLoss
+from .pairs import PairLoss, distance_loss
+from .ranking import RankingLoss
+
+Arguments = tuple[Any, ...]
+READERS: Mapping[str, Callable[[Any], LossReader]] = {
+    "MultipleNegativesRankingLoss": RankingLoss,
+    "CachedMultipleNegativesRankingLoss": RankingLoss,
+    "GISTEmbedLoss": GuidedLoss,
+    "CachedGISTEmbedLoss": GuidedLoss,
+    "CoSENTLoss": partial(PairLoss, attribute="similarity_fct", kind="similarity"),
+    "ContrastiveLoss": distance_loss,
+    "OnlineContrastiveLoss": distance_loss,
+    "CosineSimilarityLoss": partial(PairLoss, attribute="cos_score_transformation", kind="argument"),
+}
+_MATRYOSHKA = "MatryoshkaLoss"
+
+
+@dataclass(frozen=True)
+class SentenceLoss:
+    """A loss of sentence-transformers, as it is watched.
+
+    Raises InputError for a loss that has no similarities to read, unless an objective is given and it has embeddings.
+    """
+
+    loss: Any
+    own: bool = True  # whether W is that of the loss itself; else an objective is given
+    sides: Sides | None = None  # None: query and document
+
+    def __post_init__(self) -> None:
+        self.reader()
+
+    @property
+    def _inner(self) -> Any:
+        """The loss that computes similarities, inside a Matryoshka loss."""
+        return self.loss.loss if _MATRYOSHKA in class_names(self.loss) else self.loss
+
+    def reader(self) -> LossReader:
+        """Return what reads the loss."""
+        names = class_names(self._inner)
+        for name, reader in READERS.items():
+            if name in names:
+                return reader(self._inner)
+        if not self.own and hasattr(self._inner, "compute_loss_from_embeddings"):
+            return ColumnsLoss(self._inner)
+        raise InputError(
+            f"{type(self._inner).__name__} has no weights on similarities that could be read. Losses that have: "
+            f"{', '.join([*READERS, _MATRYOSHKA])}. For another, name an objective to look with: "
+            "LossScope('ntxent:tau=0.05')"
+        )
+
+    def call(self, loss: Callable[..., Any], args: Arguments, kwargs: Mapping[str, Any]) -> Result:
+        """Return what the loss returns, and what it saw.
+
+        Args:
+            loss: the loss itself, or its method `forward`.
+            args: of the call: sentence features and labels.
+            kwargs: likewise.
+        """
+        reader, inner = self.reader(), self._inner
+        is_cached = bool(getattr(inner, "uses_gradient_cache", type(inner).__name__.startswith("Cached")))
+        keeps_gradients = is_cached and reader.keeps_gradients()
+        calls = RecordedCalls(reader.similarities(), is_cached, reader.reads_argument(), keeps_gradients)
+        observed: list[Observed] = []
+
+        def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
+            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached, calls.is_full)
+            one = reader.observed(call, self.sides or QUERY_DOCUMENT, self._name(args), self.own)
+            observed.append(one.of_first_rows() if calls.is_full else one.limited())
+            calls.clear()
+
+        with ExitStack() as stack:
+            stack.enter_context(record_calls(*reader.recorded(), calls.add))
+            inside = self._call_inside(is_cached)
+            if inside is not None:
+                stack.enter_context(record_calls(*inside, on_loss))
+            value = loss(*args, **kwargs)
+            if inside is None:
+                on_loss(args, kwargs, value)
+        return value, observed
+
+    def _call_inside(self, is_cached: bool) -> tuple[Any, str] | None:
+        """Return what the loss calls once a batch, or once a dimension; None where that is the loss itself."""
+        is_matryoshka = self._inner is not self.loss
+        if not is_cached:
+            return (self._inner, "forward") if is_matryoshka else None
+        return (self._inner.calculate_loss, "fn") if is_matryoshka else (self.loss, "calculate_loss")
+
+    def _name(self, args: Arguments) -> str:
+        """`dim64` in a Matryoshka loss; else nothing."""
+        if self._inner is self.loss:
+            return ""
+        width = getattr(self.loss.model.forward, "dim", None)  # while it truncates what the model returns
+        return f"dim{args[0][0][0].shape[-1] if width is None else width}"

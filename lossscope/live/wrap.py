@@ -1,0 +1,77 @@
+"""A loss that is watched whenever it is called in training, and computes what it computed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from lossscope.core.sides import Sides
+from lossscope.objectives.base import Objective
+
+from .called_losses import CalledLoss
+from .clip_losses import ClipLoss, is_clip_loss
+from .metric_losses import MetricLoss, innermost
+from .observed import Result, Scope
+from .sentence_losses.base import class_names
+from .sentence_losses.record import SentenceLoss
+
+
+class Recorder(Protocol):
+    """Sees what a loss computes from while it is called."""
+
+    def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
+        """Return what the loss returns, and what it saw."""
+        ...
+
+
+class WatchedLoss(nn.Module):
+    """The loss as it is, called as before; `LossScope.wrap` builds it.
+
+    Calls under torch.no_grad(), and those in eval() mode, are no steps. Attributes of the loss are read through it.
+
+    Args:
+        loss: a function or module; `loss` of this module.
+        scope: keeps the statistics.
+        objective: to look with; None: the loss itself.
+        sides: names of both sides; None: those of the kind of loss.
+    """
+
+    def __init__(
+        self, loss: Callable[..., Any], scope: Scope, objective: Objective | None = None, sides: Sides | None = None
+    ) -> None:
+        super().__init__()
+        inner: Any = getattr(loss, "loss") if isinstance(loss, WatchedLoss) else loss  # noqa: B009 - of any type
+        self.loss, self.scope = inner, scope
+        self._recorder = _recorder_of(inner, objective, sides)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the loss, and record the statistics of a training step that is watched."""
+        step = self.scope.next_step() if self.training and torch.is_grad_enabled() else None
+        if step is None:
+            return self.loss(*args, **kwargs)
+        value, observed = self._recorder.call(self.loss, args, kwargs)
+        if observed:
+            self.scope.record(observed, step)
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "loss":
+                raise
+            return getattr(self.loss, name)
+
+
+def _recorder_of(loss: Any, objective: Objective | None, sides: Sides | None) -> Recorder:
+    own = objective is None
+    if class_names(loss):
+        return SentenceLoss(loss, own, sides)
+    if (metric := innermost(loss)) is not None:
+        return MetricLoss(metric, own, sides)
+    if is_clip_loss(loss):
+        return ClipLoss(loss, own, sides)
+    return CalledLoss(loss, objective, sides)

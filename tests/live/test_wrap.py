@@ -1,0 +1,230 @@
+"""`wrap` of functions and modules: the loss stays what it is; open_clip's layout of several processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, logsigmoid
+
+from lossscope.core.similarity import normalise
+from lossscope.errors import InputError, SpecError
+from lossscope.live.monitor import LossScope
+
+B, WIDTH = 6, 4
+
+
+def units(seed: int, rows: int = B) -> Tensor:
+    return normalise(torch.randn(rows, WIDTH, generator=torch.Generator().manual_seed(seed))).requires_grad_()
+
+
+def of_s(S: Tensor) -> Tensor:
+    return cross_entropy(S / 0.1, torch.arange(len(S)))
+
+
+def of_embeddings(a: Tensor, b: Tensor) -> Tensor:
+    return of_s(normalise(a) @ normalise(b).T)
+
+
+class ClipLoss(nn.Module):
+    """The parts of open_clip's class that are read, written anew: logits of this process against all, and its rank."""
+
+    def __init__(self, local_loss: bool = False, rank: int = 0, world_size: int = 1) -> None:
+        super().__init__()
+        self.local_loss, self.rank, self.world_size = local_loss, rank, world_size
+        self.others: tuple[Tensor, Tensor] | None = None  # features of all processes
+
+    def get_logits(
+        self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor, logit_bias: Any = None
+    ) -> Any:
+        images, texts = self.others or (image_features, text_features)
+        if self.local_loss:
+            of_images, of_texts = logit_scale * image_features @ texts.T, logit_scale * text_features @ images.T
+        else:
+            of_images = logit_scale * images @ texts.T
+            of_texts = of_images.T
+        return (of_images, of_texts) if logit_bias is None else (of_images + logit_bias, of_texts + logit_bias)
+
+    def forward(
+        self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor, logit_bias: Any = None,
+        output_dict: bool = False,
+    ) -> Any:  # fmt: skip
+        of_images, of_texts = self.get_logits(image_features, text_features, logit_scale, logit_bias)
+        target = torch.arange(len(of_images)) + (self.rank * len(of_images) if self.local_loss else 0)
+        loss = (cross_entropy(of_images, target) + cross_entropy(of_texts, target)) / 2
+        return {"contrastive_loss": loss} if output_dict else loss
+
+
+class SigLipLoss(nn.Module):
+    """The parts of open_clip's class that are read, written anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.received: list[Tensor] = []  # texts of other processes
+
+    def get_logits(
+        self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor, logit_bias: Tensor
+    ) -> Tensor:
+        return logit_scale * image_features @ text_features.T + logit_bias
+
+    def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor, logit_bias: Tensor) -> Tensor:
+        loss = torch.zeros(())
+        for index, texts in enumerate([text_features, *self.received]):
+            logits = self.get_logits(image_features, texts, logit_scale, logit_bias)
+            signs = 2 * torch.eye(len(logits)) - 1 if index == 0 else -torch.ones_like(logits)
+            loss = loss - logsigmoid(signs * logits).sum() / len(logits)
+        return loss
+
+
+SCALE, BIAS = torch.tensor(14.0), torch.tensor(-5.0)
+
+
+def test_a_loss_of_s_and_one_of_embeddings_are_watched_as_they_are_called() -> None:
+    scopes = LossScope(probes=("cocos",)), LossScope(probes=("cocos",)), LossScope("ntxent:tau=0.1", ("cocos",))
+    a, b = units(0), units(1)
+    values = [scopes[0].wrap(of_s)(a @ b.T), scopes[1].wrap(of_embeddings)(a, b)]
+    scopes[2].wrap(of_embeddings)(a, b=b)
+    assert torch.equal(values[0], of_s(a @ b.T)) and torch.equal(values[1], of_embeddings(a, b))
+    rows = [scope.history[-1] for scope in scopes]
+    assert rows[0]["i2t/C_neg"] == rows[1]["i2t/C_neg"] == rows[2]["i2t/C_neg"]
+    assert "t2i/C_neg" in rows[2] and "t2i/C_neg" not in rows[0]
+
+
+def test_sides_name_the_directions_of_a_loss() -> None:
+    scope = LossScope(probes=("cocos", "similarity"), sides=("query", "document"))
+    scope.wrap(of_embeddings)(units(0), units(1))
+    assert "q2d/C_neg" in scope.history[-1] and "d2q/s_pos" in scope.history[-1]
+
+
+def test_training_is_the_same_bit_for_bit() -> None:
+    def train(scope: LossScope | None) -> Tensor:
+        torch.manual_seed(0)
+        net, scale = nn.Sequential(nn.Linear(WIDTH, 8), nn.Dropout(0.2)), nn.Parameter(torch.tensor(2.0))
+        loss: Any = ClipLoss() if scope is None else scope.wrap(ClipLoss())
+        optimizer = torch.optim.SGD([*net.parameters(), scale], 0.1)
+        for step in range(3):
+            a, b = (normalise(net(units(2 * step + side).detach())) for side in (0, 1))
+            optimizer.zero_grad()
+            loss(a, b, scale.exp()).backward()
+            optimizer.step()
+        return torch.cat([*(p.detach().flatten() for p in net.parameters()), scale.detach()[None], torch.rand(1)])
+
+    scope = LossScope()
+    assert torch.equal(train(scope), train(None))
+    assert len(scope.history) == 3
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_clip_loss_is_ntxent_at_the_scale_of_the_step(local: bool, rank: int) -> None:
+    images, texts = units(0, 3 * B), units(1, 3 * B)
+    own = slice(rank * B, rank * B + B)
+    loss = ClipLoss(local, rank, 3)
+    loss.others = images, texts
+    scope = LossScope(probes=("cocos", "similarity"))
+    value = scope.wrap(loss)(images[own], texts[own], SCALE, output_dict=True)["contrastive_loss"]
+    row = scope.history[-1]
+    assert row["loss"] == float(value.detach()) and row["loss_gap"] < 1e-6
+    whole = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity")).watch(images @ texts.T)
+    assert whole is not None
+    if not local:
+        assert row["i2t/C_neg"] == pytest.approx(whole["i2t/C_neg"])
+        return
+    each = [rows_of(images, texts, part) for part in range(3)]
+    assert sum(part["i2t/s_pos"] for part in each) / 3 == pytest.approx(whole["i2t/s_pos"], rel=1e-5)
+    assert sum(part["t2i/C_neg"] for part in each) / 3 == pytest.approx(whole["t2i/C_neg"], rel=1e-5)
+    own_value = {name: row[name] for name in ("step", "loss", "loss_gap")}
+    assert row == pytest.approx({**each[rank], **own_value}, rel=1e-4, abs=1e-6)
+
+
+def rows_of(images: Tensor, texts: Tensor, rank: int) -> dict[str, float]:
+    own = slice(rank * B, rank * B + B)
+    scope = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity"))
+    row = scope.watch(images[own] @ texts.T, offset=rank * B, S_second=texts[own] @ images.T)
+    assert row is not None
+    return row
+
+
+def test_a_bias_is_taken_off_and_siglip_is_siglip() -> None:
+    a, b = units(0), units(1)
+    scope = LossScope(probes=("similarity",))
+    scope.wrap(ClipLoss())(a, b, SCALE, BIAS)
+    assert scope.history[-1]["i2t/s_pos"] == pytest.approx(float((a * b).sum(1).mean().detach()), rel=1e-5)
+    assert scope.history[-1]["loss_gap"] < 1e-6
+    scope = LossScope(probes=("cocos", "similarity"))
+    scope.wrap(SigLipLoss())(a, b, SCALE, BIAS)
+    ours = LossScope("siglip:scale=14,bias=-5", ("cocos", "similarity")).watch(a @ b.T)
+    assert ours is not None and scope.history[-1]["loss_gap"] < 1e-6
+    assert {k: v for k, v in scope.history[-1].items() if "/" in k} == pytest.approx(
+        {k: v for k, v in ours.items() if "/" in k}, rel=1e-4
+    )
+    loss = SigLipLoss()
+    loss.received = [units(2).detach()]
+    scope = LossScope(probes=("similarity",))
+    scope.wrap(loss)(a, b, SCALE, BIAS)
+    rows = LossScope("siglip", ("similarity",)).watch(a @ torch.cat([b, loss.received[0]]).T, offset=0)
+    assert rows is not None and "t2i/s_pos" not in scope.history[-1] and "t2i/s_pos" not in rows
+    assert scope.history[-1]["i2t/s_neg"] == pytest.approx(rows["i2t/s_neg"], rel=1e-5)
+
+
+class Features(nn.Module):
+    """A loss of features and their scale that computes its logits out of sight."""
+
+    def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Tensor:
+        S = logit_scale * image_features @ text_features.T
+        target = torch.arange(len(S))
+        return (cross_entropy(S, target) + cross_entropy(S.T, target)) / 2
+
+
+def test_a_loss_of_features_is_measured_at_the_scale_of_the_step() -> None:
+    a, b = units(0), units(1)
+    scope = LossScope(probes=("cocos:unit=cosine",))
+    loss = scope.wrap(Features())
+    for scale in (5.0, 20.0):
+        loss(a, b, torch.tensor(scale))
+        both = LossScope(
+            lambda S, scale=scale: Features()(S, torch.eye(len(S), dtype=S.dtype), scale), ("cocos:unit=cosine",)
+        )
+        expected = both.watch(a @ b.T)
+        assert expected is not None
+        assert scope.history[-1]["both/W_neg"] == pytest.approx(expected["both/W_neg"], rel=1e-4)
+
+
+def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
+    with pytest.raises(SpecError, match="takes one argument, z"):
+        LossScope().wrap(lambda z: z.sum())
+    with pytest.raises(InputError, match="LossScope must be given an objective to watch S or embeddings"):
+        LossScope().watch(torch.eye(4))
+
+
+def local_worker(rank: int, folder: str) -> None:
+    """One of two processes of open_clip's local loss, with features gathered by torch.distributed."""
+    import torch.distributed as distributed
+
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    images, texts = units(0, 2 * B), units(1, 2 * B)
+    own = slice(rank * B, rank * B + B)
+    gathered = []
+    for side in (images, texts):
+        parts = [torch.zeros(B, WIDTH) for _ in range(2)]
+        distributed.all_gather(parts, side[own].detach().contiguous())
+        gathered.append(torch.cat(parts))
+    loss = ClipLoss(local_loss=True, rank=rank, world_size=2)
+    loss.others = gathered[0], gathered[1]
+    scope = LossScope()
+    scope.wrap(loss)(images[own], texts[own], SCALE)
+    torch.save(dict(scope.history[-1]), Path(folder) / f"{rank}.pt")
+    distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_see_their_own_rows_and_all_columns(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(local_worker, (str(tmp_path),), 2)
+    rows = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    whole = LossScope(f"ntxent:tau={1 / 14}").watch(units(0, 2 * B) @ units(1, 2 * B).T)
+    assert whole is not None and all(row["loss_gap"] < 1e-6 for row in rows)
+    for name in ("i2t/s_pos", "t2i/s_neg", "i2t/C_neg", "t2i/W_neg"):
+        assert sum(row[name] for row in rows) / 2 == pytest.approx(whole[name], rel=1e-4), name
