@@ -174,7 +174,8 @@ def _outputs(task: Task, state: TrainState, outputs: Outputs, schedule: ProbeSch
     if schedule is None or not outputs.run.writes:
         return outputs
     objectives = (task.objective_of(0), task.objective)
-    return replace(outputs, monitor=schedule.monitor(outputs.run, objectives, not state.model.pairwise))
+    sides = task.train.relations.sides
+    return replace(outputs, monitor=schedule.monitor(outputs.run, objectives, not state.model.pairwise, sides))
 
 
 def _require_rows(task: Task, state: TrainState, run: Run, schedule: ProbeSchedule | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.engine.one_batch import OneBatch
 from lossscope.errors import InputError
@@ -56,24 +57,27 @@ class ProbeSchedule:
             raise InputError(f"{path} must have the keys probes and every; it lacks every")
         return decode(cls, values, str(path))
 
-    def monitor(self, run: Run, objectives: Sequence[Objective], embeddings: bool) -> BatchMonitor:
+    def monitor(
+        self, run: Run, objectives: Sequence[Objective], embeddings: bool, sides: Sides = IMAGE_TEXT
+    ) -> BatchMonitor:
         """Build what runs the probes.
 
         Args:
             run: whose probes.csv is written.
             objectives: all that the run trains with.
             embeddings: whether its encoder has any; models that score pairs have none.
+            sides: of the data, which the columns are named after.
 
         Raises:
             InputError: a probe cannot run under them, or needs more than a batch in training has.
         """
         probes = tuple(build("probes", spec) for spec in self.probes)
-        one_batch = [OneBatch(objective, probes) for objective in objectives]
+        one_batch = [OneBatch(objective, probes, sides) for objective in objectives]
         S = torch.eye(2)  # a batch of two shows whether they run
         for one in one_batch:
             one(S, pair_mask(torch.arange(2)), *((S, S) if embeddings else ()))
         columns = tuple(dict.fromkeys(name for one in one_batch for name in one.columns))
-        return BatchMonitor(run, probes, self.every, columns, embeddings and one_batch[0].needs_embeddings)
+        return BatchMonitor(run, probes, self.every, columns, embeddings and one_batch[0].needs_embeddings, sides)
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class BatchMonitor:
     every: int
     columns: tuple[str, ...]
     needs_embeddings: bool  # in `mask.info`
+    sides: Sides = IMAGE_TEXT  # which the columns are named after
 
     def record(self, epoch: int, step: int, objective: Objective, S: Tensor, mask: Mask) -> None:
         """Run the probes on the batch as it is trained, before the update, where it is the step's turn.
@@ -100,7 +105,7 @@ class BatchMonitor:
             return
         q, c = mask.match.shape
         images, captions = (mask.info.get(name) for name in ("queries", "candidates"))
-        one_batch = OneBatch(objective, self.probes)
+        one_batch = OneBatch(objective, self.probes, self.sides)
         with deterministic_kernels(False):
             finite, values = one_batch(
                 S.detach()[:q, :c],
