@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +42,8 @@ def parse_json(text: str, where: str) -> object:
     try:
         value = json.loads(text, object_pairs_hook=_object_of)
     except json.JSONDecodeError as problem:
-        got = f"{problem.msg} at line {problem.lineno}, column {problem.colno}"
+        line = f"line {problem.lineno}, " if "\n" in text else ""
+        got = f"{problem.msg} at {line}column {problem.colno}"
         raise InputError(f"{where} must be whole JSON; got {got}: fetch the file again if it is cut off") from None
     except _DoubledKey as problem:
         raise InputError(f"{where} must give each key of an object once; got {shorten(problem.key)} twice") from None
@@ -52,6 +55,51 @@ def parse_json(text: str, where: str) -> object:
     if _HALF.search(text):
         require_letters(json.dumps(value, ensure_ascii=False), f"texts of {where}")
     return value
+
+
+def parse_json_lines(lines: Sequence[str], first: int, file: str) -> tuple[Sequence[int], list[dict[str, Any]]]:
+    """Return the numbers of lines that hold an object each, and the objects; empty lines have none.
+
+    Raises InputError, naming file and line, as read_json does of a file.
+
+    Args:
+        lines: without their ends.
+        first: number of the first one.
+        file: as messages name it.
+    """
+    if any(line.endswith("\r") for line in lines[:1]):
+        lines = [line.removesuffix("\r") for line in lines]
+    try:
+        decoded = list(map(_DECODER.raw_decode, lines))
+    except (ValueError, RecursionError):
+        return _parse_one_by_one(lines, first, file)
+    objects = [value for value, _ in decoded]
+    is_whole = [end for _, end in decoded] == list(map(len, lines))
+    if not is_whole or not {dict}.issuperset(map(type, objects)) or _has_half(lines, objects):
+        return _parse_one_by_one(lines, first, file)
+    return range(first, first + len(lines)), objects
+
+
+def _has_half(lines: Sequence[str], objects: Sequence[dict[str, Any]]) -> bool:
+    """Return whether half of a surrogate pair is in decoded lines; those where none is escaped are passed over."""
+    suspects = [place for place, line in enumerate(lines) if "\\" in line and _HALF.search(line)]
+    try:
+        for part in chain.from_iterable(chain.from_iterable(objects[place].items()) for place in suspects):
+            _ = (part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _parse_one_by_one(lines: Iterable[str], first: int, file: str) -> tuple[list[int], list[dict[str, Any]]]:
+    numbers: list[int] = []
+    objects: list[dict[str, Any]] = []
+    for number, line in enumerate(map(str.strip, lines), first):
+        if line:
+            where = f"line {number} of {file}"
+            numbers.append(number)
+            objects.append(expect(parse_json(line, where), dict, where))
+    return numbers, objects
 
 
 class _DoubledKey(ValueError):
@@ -69,6 +117,9 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         counts = Counter(key for key, _ in pairs)
         raise _DoubledKey(counts.most_common(1)[0][0])
     return members
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object_of)
 
 
 def expect(value: object, kind: type[T], where: str) -> T:

@@ -9,6 +9,8 @@ from lossscope.errors import InputError
 
 MAX_DEPTH = 100  # levels of containers in containers
 MAX_TEXT_BYTES = 1 << 28  # of a text file that is read as a whole
+MAX_LINE_BYTES = 1 << 26  # of a line of a text file that is read line by line
+MAX_ROW_LETTERS = 1 << 24  # of one text of a row of data
 TOO_DEEP = f"it holds a container in itself, or more than {MAX_DEPTH} levels deep"
 _FREE_SIZE = 1 << 20  # values of containers, shared ones counted at each place, that any file may have
 _MAX_EXPANSION = 8  # times its own number of values that a larger one may have

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -47,8 +48,10 @@ def read_parquet(
     file = require_file(path)
     if sha256 is not None and fingerprint(file) != sha256:
         raise InputError(f"{show_path(file)} must be what was written; its SHA-256 is another. {advice}")
+    from pyarrow.parquet import read_metadata
+
     with reading(file, "a whole parquet file", advice):
-        _require_size(file)
+        require_size(read_metadata(file), file.stat().st_size, show_path(file))
         table: pd.DataFrame = pd.read_parquet(file, page_checksum_verification=True)
         name = show_path(file)
         _require_letters(table, name)
@@ -72,11 +75,14 @@ def _require_letters(table: pd.DataFrame, name: str) -> None:
                 raise InputError(f"texts of column {column} of {name} must be UTF-8; they are not") from error
 
 
-def _require_size(file: Path) -> None:
-    """Raise InputError when the metadata state more values than a file of this size holds."""
-    from pyarrow.parquet import read_metadata
+def require_size(metadata: Any, size: int, name: str) -> None:
+    """Raise InputError when the metadata state more values than a file of this size holds.
 
-    metadata = read_metadata(file)
-    values, most = metadata.num_rows * metadata.num_columns, _FREE_VALUES + _VALUES_A_BYTE * file.stat().st_size
+    Args:
+        metadata: of a parquet file, as pyarrow reads them.
+        size: bytes of the file.
+        name: of the file, for the message.
+    """
+    values, most = metadata.num_rows * metadata.num_columns, _FREE_VALUES + _VALUES_A_BYTE * size
     if values > most:
-        raise InputError(f"{show_path(file)} must hold the rows that it states; it states {metadata.num_rows}")
+        raise InputError(f"{name} must hold the rows that it states; it states {metadata.num_rows}")

@@ -60,6 +60,14 @@ def _tensor(array: np.ndarray[Any, Any], what: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(native))
 
 
+def numpy_of(array: Any) -> np.ndarray[Any, Any]:
+    """Return an array of a dump as one of numpy, floats as float64 where it is a tensor: numpy lacks some types."""
+    if not isinstance(array, Tensor):
+        return np.asarray(array)
+    numbers: np.ndarray[Any, Any] = (array.double() if array.is_floating_point() else array).cpu().numpy()
+    return numbers
+
+
 def unit_matrix(array: Any, what: str, notices: list[str]) -> Tensor:
     """Return rows of unit length; where they had to be normalised, a notice is added."""
     rows, notice = unit_rows(matrix_of(array, what), what)

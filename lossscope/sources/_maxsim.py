@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import unit_rows
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
+
+from ._dump_arrays import numpy_of, unit_matrix
 
 _ENTRIES = 1 << 24  # products of tokens at a time
 
@@ -72,12 +73,8 @@ def token_vectors(arrays: Mapping[str, Any], side: str, path: Path, notices: lis
     missing = [name for name in names if name not in arrays]
     if missing:
         raise InputError(f"{path} must hold {names[0]} (T, d) and {names[1]} (n + 1,); it lacks {', '.join(missing)}")
-    matrix = arrays[names[0]] if isinstance(arrays[names[0]], Tensor) else torch.from_numpy(np.array(arrays[names[0]]))
-    if matrix.ndim != 2 or not matrix.is_floating_point():
-        raise InputError(f"{names[0]} of {path} must be (T, d) floats; got {tuple(matrix.shape)} of {matrix.dtype}")
-    vectors, notice = unit_rows(matrix, f"{names[0]} of {path}")
-    notices += [notice] if notice else []
-    offsets = np.asarray(arrays[names[1]])
+    vectors = unit_matrix(arrays[names[0]], f"{names[0]} of {path}", notices)
+    offsets = numpy_of(arrays[names[1]])
     if offsets.ndim != 1 or len(offsets) < 2 or offsets.dtype.kind not in "iu":
         raise InputError(f"{names[1]} of {path} must be (n + 1,) whole numbers; got {offsets.shape} of {offsets.dtype}")
     offsets = offsets.astype(np.int64)

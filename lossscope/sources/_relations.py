@@ -14,6 +14,8 @@ from lossscope.core.sides import QUERY_DOCUMENT, Sides, plural
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
+from ._dump_arrays import numpy_of
+
 ONE_SET_KEY = "embeddings"
 _DEFAULT_KEYS = ("queries", "documents")
 _ITEMS = Sides("item", None)
@@ -54,9 +56,11 @@ def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> 
     if typed:
         return Sides.parse(typed)
     if "sides" in arrays:
-        names = [str(name) for name in np.atleast_1d(np.asarray(arrays["sides"])).tolist()]
-        if not 1 <= len(names) <= 2:
-            raise InputError(f"sides of {path} must be two names, or one of a set; got {len(names)}")
+        stated = np.atleast_1d(numpy_of(arrays["sides"]))
+        if stated.ndim > 1 or stated.dtype.kind not in "US" or not 1 <= len(stated) <= 2:
+            got = len(stated) if stated.ndim == 1 and stated.dtype.kind in "US" else f"{stated.shape} of {stated.dtype}"
+            raise InputError(f"sides of {path} must be two names, or one of a set; got {got}")
+        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stated.tolist()]
         return Sides(names[0], names[1] if len(names) == 2 else None)
     if {"queries", "documents"} & arrays.keys() or "positives" in arrays or "query_tokens" in arrays:
         return QUERY_DOCUMENT
@@ -95,7 +99,7 @@ def read_relations(
 def _labels(arrays: Mapping[str, Any], items: int, path: Path) -> Rows:
     if "labels" not in arrays:
         raise InputError(f"{path} must have labels, the class of each of its {items} items; got none")
-    labels = np.asarray(arrays["labels"])
+    labels = numpy_of(arrays["labels"])
     if labels.shape != (items,) or labels.dtype.kind not in "iubUS":
         raise InputError(
             f"labels of {path} must be {items} whole numbers or texts, one an item; got {labels.shape} of "
@@ -114,7 +118,7 @@ def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
             )
         notices.append(f"{path} has no positives: row i of {first} and row i of {second} are taken as a pair")
         return np.stack([np.arange(shape[0], dtype=np.int64)] * 2, 1)
-    rows = np.asarray(arrays["positives"])
+    rows = numpy_of(arrays["positives"])
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu" or not len(rows):
         raise InputError(
             f"positives of {path} must be (n, 2) rows of {first} and {second}; got {rows.shape} of {rows.dtype}"
@@ -133,7 +137,7 @@ def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
 def _negatives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], path: Path) -> Rows | None:
     if "negatives" not in arrays:
         return None
-    rows = np.asarray(arrays["negatives"])
+    rows = numpy_of(arrays["negatives"])
     second = plural(str(sides.second))
     if rows.ndim != 2 or len(rows) != shape[0] or rows.dtype.kind not in "iu" or not rows.shape[1]:
         raise InputError(

@@ -19,4 +19,5 @@ def is_text_encoder(path: Path) -> bool:
         config = read_json(path / "config.json")
     except InputError:
         return False
-    return "model_type" in config and not {"vision_config", "text_config"} & config.keys()
+    towers = ("vision_config", "text_config")  # older files: vision_config_dict
+    return "model_type" in config and not any(str(name).startswith(towers) for name in config)

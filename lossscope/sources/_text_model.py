@@ -20,7 +20,8 @@ from lossscope.io.reading import show_path
 
 from .checkpoints.input_keys import input_keys
 
-Encode = Callable[[Sequence[str], str], Tensor]  # texts, and what they are: query, document, caption -> (n, d)
+EncodedTexts = tuple[Tensor, tuple[str, ...]]  # (n, d), and what the user should know
+Encode = Callable[[Sequence[str], str], EncodedTexts]  # texts, and what they are: query, document, caption
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class TextModel:
             ),
         )
 
-    def _unit_rows(self, texts: Sequence[str], side: str) -> tuple[Tensor, tuple[str, ...]]:
+    def _unit_rows(self, texts: Sequence[str], side: str) -> EncodedTexts:
         what = "vectors" if side == "caption" else f"vectors of {plural(side)}"
-        rows, notice = unit_rows(self.encode(texts, side), f"{what} of {self.path}")
-        return rows, (notice,) if notice else ()
+        vectors, notices = self.encode(texts, side)
+        rows, notice = unit_rows(vectors, f"{what} of {self.path}")
+        return rows, (*notices, notice) if notice else notices

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import plural
@@ -20,8 +19,10 @@ from lossscope.io.json_files import read_json
 from lossscope.io.reading import reading, shorten_message, show_path
 from lossscope.registry import build, load
 
+from ._loaded_weights import quiet, require_whole
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
-from ._text_model import TextModel
+from ._text_model import EncodedTexts, TextModel
+from ._text_network import require_no_repository, require_words
 from .base import Request
 
 _DATA = "scenes"
@@ -60,28 +61,38 @@ class SentenceTransformersFolder:
         notices = []
         if request.data is None:
             notices.append(f"{self.path} names no data: using the built-in {_DATA}; --data names others")
-        encode = partial(self._encode, model=self._open(request), request=request)
+        if request.encoder:
+            notices.append(f"--encoder-option is not used: the modules of {self.path} say how texts are read")
+        encode = partial(self._encode, model=self._open(request, first_module), request=request)
         model = TextModel(self.path, encode, self._files(), _OBJECTIVE)
         return model.split(split, tuple(notices))
 
-    def _open(self, request: Request) -> Any:
+    def _open(self, request: Request, first_module: Path) -> Any:
         """Return the model, on the device."""
         try:
             from sentence_transformers import SentenceTransformer
-            from transformers.utils.logging import disable_progress_bar
+            from transformers import PreTrainedModel
         except ImportError as error:
             raise InputError(f"{self.path} needs sentence-transformers; install lossscope[st]") from error
-        disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
+            require_no_repository(first_module)
             folder = str(self.path)
-            return SentenceTransformer(folder, device=request.device, local_files_only=True, trust_remote_code=False)
+            with quiet():
+                model = SentenceTransformer(
+                    folder, device=request.device, local_files_only=True, trust_remote_code=False
+                )
+                network = getattr(model[0], "auto_model", None)
+                if isinstance(network, PreTrainedModel):
+                    require_whole(network, first_module)
+                    require_words(model.tokenizer, first_module)
+            return model
         except Exception as error:  # a damaged folder can raise anything; code in it is refused
             raise InputError(
                 f"{self.path} must be a whole sentence-transformers folder; {shorten_message(error)}"
             ) from error
 
-    def _encode(self, texts: Sequence[str], side: str, model: Any, request: Request) -> Tensor:
-        """Return the vectors of texts, (n, d); queries and documents with the prompts that the model has for them."""
+    def _encode(self, texts: Sequence[str], side: str, model: Any, request: Request) -> EncodedTexts:
+        """Return the vectors of texts; those of queries and documents with the prompts that the model has for them."""
         encode = {"query": model.encode_query, "document": model.encode_document}.get(side, model.encode)
         parts = []
         for start in range(0, len(texts), request.batch_size):
@@ -90,7 +101,7 @@ class SentenceTransformersFolder:
                 parts.append(encode(part, convert_to_tensor=True, show_progress_bar=False).float().cpu())
             if request.progress:
                 request.progress(f"encoding {plural(side)}", start + len(part), len(texts))
-        return torch.cat(parts).clone()
+        return torch.cat(parts).clone(), ()
 
     def _require_ordinary_files(self) -> None:
         """Raise InputError for a pipe or a device in the folder, on which the library would wait without end."""
@@ -99,7 +110,7 @@ class SentenceTransformersFolder:
                 require_file(file)
 
     def _files(self) -> list[str]:
-        kinds = (".json", ".safetensors", ".bin", ".txt")
+        kinds = (".json", ".safetensors", ".bin", ".txt", ".model")
         return [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds and file.is_file()]
 
 

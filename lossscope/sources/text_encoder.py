@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,18 +12,21 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import plural
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint, require_file
-from lossscope.io.reading import reading, shorten_message
+from lossscope.io.files import fingerprint
+from lossscope.io.reading import reading
 from lossscope.registry import build
 
 from ._text_folder import is_text_encoder
-from ._text_model import TextModel
+from ._text_model import EncodedTexts, TextModel
+from ._text_network import TextNetwork, open_text_network
 from .base import Request
 
 _OBJECTIVE = "ntxent:tau=0.05"  # what most text encoders are trained with
 _POOLING = ("mean", "cls", "last")
-_OPTIONS = {"pooling": "mean", "query_prefix": "", "document_prefix": "", "max_length": "512"}
+_LENGTH = 512  # tokens of a text, where no other number is typed and the network takes as many
+_OPTIONS = {"pooling": "mean", "query_prefix": "", "document_prefix": "", "max_length": ""}
 _DATA = "texts:file=train.jsonl"
+_CONTENT = (".json", ".safetensors", ".txt", ".model")
 
 
 @dataclass(frozen=True)
@@ -48,55 +49,36 @@ class TextEncoderFolder:
         options = _options(request.encoder)
         if request.data is None:
             raise InputError(f"--data is needed: {self.path} names no data, e.g. --data {_DATA}")
-        for file in self.path.rglob("*"):
-            if not file.is_dir():
-                require_file(file)  # a pipe would make the library wait without end
-        encode = partial(self._encode, model=self._open(request), request=request, options=options)
-        kinds = (".json", ".safetensors", ".txt")
-        files = [fingerprint(file) for file in sorted(self.path.rglob("*")) if file.suffix in kinds and file.is_file()]
-        stated = [f"{name}={value}" for name, value in options.items()]
-        model = TextModel(self.path, encode, [*files, *stated], _OBJECTIVE)
+        data = build("datasets", request.data)
+        network = open_text_network(self.path, request.device)
+        length = _max_length(options["max_length"], network.longest, self.path)
+
+        def encode(texts: Sequence[str], side: str) -> EncodedTexts:
+            prefix = options.get(f"{side}_prefix", "")
+            return self._encode([prefix + text for text in texts], side, network, request, options["pooling"], length)
+
+        content = sorted(file for file in self.path.iterdir() if file.suffix in _CONTENT and file.is_file())
+        stated = [f"{name}={value}" for name, value in {**options, "max_length": str(length)}.items()]
         notice = f"texts are pooled by {options['pooling']}: {self.path} does not say how its model was trained"
-        return model.split(build("datasets", request.data).split(request.split), (notice,))
+        notices = () if any(given.startswith("pooling=") for given in request.encoder) else (notice,)
+        model = TextModel(self.path, encode, [*map(fingerprint, content), *stated], _OBJECTIVE)
+        return model.split(data.split(request.split), notices)
 
     def _encode(
-        self, texts: Sequence[str], side: str, model: tuple[Any, Any], request: Request, options: dict[str, str]
-    ) -> Tensor:
-        """Return the vectors of texts, (n, d)."""
-        tokeniser, network = model
-        prefix = options.get(f"{side}_prefix", "")
-        parts = []
+        self, texts: Sequence[str], side: str, network: TextNetwork, request: Request, pooling: str, length: int
+    ) -> EncodedTexts:
+        """Return the unit vectors of texts, and a notice where some were cut."""
+        parts, cut = [], 0
         for start in range(0, len(texts), request.batch_size):
-            part = [prefix + text for text in texts[start : start + request.batch_size]]
-            with reading(self.path, "a folder that transformers can run"), torch.inference_mode():
-                tokens = tokeniser(
-                    part, padding=True, truncation=True, max_length=int(options["max_length"]), return_tensors="pt"
-                ).to(request.device)
-                states = network(**tokens).last_hidden_state.float()
-                parts.append(pool_tokens(states, tokens["attention_mask"], options["pooling"]).cpu())
+            part = texts[start : start + request.batch_size]
+            with reading(self.path, "a folder that transformers can run"):
+                states, mask, too_long = network.states(part, length)
+                parts.append(torch.nn.functional.normalize(pool_tokens(states, mask, pooling), dim=1).cpu())
+            cut += too_long
             if request.progress:
                 request.progress(f"encoding {plural(side)}", start + len(part), len(texts))
-        return torch.cat(parts).clone()
-
-    def _open(self, request: Request) -> tuple[Any, Any]:
-        """Return the tokeniser and the network, on the device."""
-        try:
-            from transformers import AutoModel, AutoTokenizer
-            from transformers.utils.logging import disable_progress_bar
-        except ImportError as error:
-            raise InputError(f"{self.path} needs transformers; install lossscope[hf]") from error
-        disable_progress_bar()  # type: ignore[no-untyped-call]
-        folder = str(self.path)
-        try:
-            tokeniser = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-            model = AutoModel.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, use_safetensors=True
-            )
-        except Exception as error:  # a damaged folder can raise anything; code in it is refused
-            raise InputError(
-                f"{self.path} must be a whole folder of a text encoder; {shorten_message(error)}"
-            ) from error
-        return tokeniser, model.eval().to(torch.device(request.device))
+        notice = f"{cut} of {len(texts)} {plural(side)} were cut to {length} tokens"
+        return torch.cat(parts).clone(), (notice,) if cut else ()
 
 
 def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
@@ -104,17 +86,16 @@ def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
 
     Args:
         states: (n, L, d).
-        mask: (n, L), 1 where a token is present.
+        mask: (n, L), 1 where a token is present; padding is before or behind.
         pooling: mean, cls or last.
     """
-    if pooling == "cls":
-        return states[:, 0]
-    present = mask.to(states.dtype)
-    if pooling == "last":
-        last = (torch.arange(mask.shape[1], device=mask.device) * mask).argmax(1)
-        return states[torch.arange(len(states), device=states.device), last]
-    mean: Tensor = (states * present[:, :, None]).sum(1) / present.sum(1, keepdim=True)
-    return mean
+    if pooling == "mean":
+        present = mask.to(states.dtype)
+        mean: Tensor = (states * present[:, :, None]).sum(1) / present.sum(1, keepdim=True)
+        return mean
+    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    place = (mask * (places if pooling == "last" else places.flip(0))).argmax(1)
+    return states[torch.arange(len(states), device=states.device), place]
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:
@@ -127,6 +108,15 @@ def _options(given: Sequence[str]) -> dict[str, str]:
         options[name] = value
     if options["pooling"] not in _POOLING:
         raise InputError(f"pooling must be one of {', '.join(_POOLING)}; got {options['pooling']!r}")
-    if not options["max_length"].isdecimal() or int(options["max_length"]) < 1:
-        raise InputError(f"max_length must be a number of tokens, at least 1; got {options['max_length']!r}")
+    length = options["max_length"]
+    if length and not (length.isdecimal() and int(length) >= 1):
+        raise InputError(f"max_length must be a number of tokens, at least 1; got {length!r}")
     return options
+
+
+def _max_length(typed: str, longest: int, path: Path) -> int:
+    """Return the number of tokens of a text: as typed, or 512, or what the network takes. Raises InputError."""
+    length = int(typed) if typed else min(_LENGTH, longest)
+    if length > longest:
+        raise InputError(f"max_length must be at most {longest}, the tokens that {path} takes; got {typed}")
+    return length

@@ -75,6 +75,7 @@ def make_inputs(home: Path) -> None:
     _write_other_sides(home)
     similarities = np.random.default_rng(0).standard_normal((8, 40))
     np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
+    _write_texts(home)
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
     (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
     (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
@@ -150,6 +151,20 @@ def _write_other_sides(home: Path) -> None:
     np.savez(home / "products.npz", embeddings=first, labels=np.arange(160) // 8)
     rows = [{"query": f"what is {n} ?", "positive": f"it is {n}", "negative": f"it is {n + 1}"} for n in range(200)]
     (home / "train.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+
+
+def _write_texts(home: Path) -> None:
+    """Write rows to test on, and a folder of BEIR with a run."""
+    rows = [{"query": f"when was {n} ?", "positive": f"it was {n}"} for n in range(200)]
+    (home / "test.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    texts = [{"_id": str(n), "text": f"text {n}"} for n in range(8)]
+    (home / "scifact" / "qrels").mkdir(parents=True)
+    for name in ("corpus", "queries"):
+        (home / "scifact" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, texts)) + "\n", encoding="utf-8")
+    judged = "".join(f"{n}\t{n}\t1\n" for n in range(8))
+    (home / "scifact" / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
+    ranked = "".join(f"{n} Q0 {(n + k) % 8} {k + 1} {-k} bm25\n" for n in range(8) for k in range(3))
+    (home / "bm25.trec").write_text(ranked, encoding="utf-8")
 
 
 def _run_study(home: Path, name: str) -> None:

@@ -11,7 +11,8 @@ from numpy.random import Generator
 BYTES = ("flip_bits", "insert_bytes", "delete_bytes", "overwrite_block", "swap_blocks", "truncate", "append_bytes")
 """Mutators that know nothing of a format: what a checksum must notice."""
 
-FAMILIES = {
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "arrow": (),
     "csv": ("csv_cells", "csv_rows", "text_lines", "text_encoding"),
     "folder": ("folder_entries",),
     "hdf5": ("hdf5_datasets",),

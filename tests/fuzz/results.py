@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.datasets.base import Split
+from lossscope.datasets.base import Split, Texts
 from lossscope.io.run_folder import Run
 from lossscope.registry import build
 from lossscope.sources.base import load
@@ -28,6 +28,12 @@ def rows_of(spec: str, *names: str) -> object:
     return data.splits(), [_split(data.split(name)) for name in names]
 
 
+def texts_of(spec: str) -> object:
+    """Build a data set of two texts and return every text, id and pair of all its splits, and what it said of them."""
+    data = build("datasets", spec)
+    return data.splits(), [_texts(data.split(name)) for name in data.splits()]
+
+
 def tables_of(run: Run) -> object:
     """Return the tables of a run, without the seconds that steps took."""
     return [table.drop(columns="seconds", errors="ignore") for table in (run.epochs(), run.curves())]
@@ -37,3 +43,9 @@ def _split(split: Split) -> object:
     items = split.images.take(np.arange(len(split.images), dtype=np.int64))
     words = None if split.words is None else split.words.take(np.arange(len(split.words), dtype=np.int64))
     return items, split.captions, split.caption_image, split.image_ids, split.caption_ids, split.tokens, words
+
+
+def _texts(split: Split) -> object:
+    assert isinstance(split.images, Texts)
+    pairs = split.relations.positives, split.relations.negatives
+    return list(split.images.texts), split.captions, split.image_ids, split.caption_ids, pairs, split.notices

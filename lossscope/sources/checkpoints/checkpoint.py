@@ -12,6 +12,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from lossscope.core.types import TEXT_SHAPE
 from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
@@ -118,7 +119,8 @@ class Checkpoint:
         """
         if not fits_shape(shape, self.shape):
             raise InputError(
-                f"items must have the shape {what}, {describe_shape(self.shape)}; got {shape}. {_remedy(self.shape)}"
+                f"items must have the shape {what}, {describe_shape(self.shape)}; got {describe_shape(shape)}. "
+                f"{_remedy(self.shape, shape)}"
             )
         return replace(self, item_shape=stored_shape(shape))
 
@@ -180,7 +182,9 @@ def stored_shape(shape: ItemShape) -> list[int] | dict[str, list[int]]:
 
 
 def describe_shape(shape: ItemShape) -> str:
-    """Return the shape of an item as text, `any` for a number that the data decide."""
+    """Return the shape of an item in words, `any` for a number that the data decide."""
+    if shape == TEXT_SHAPE:
+        return "texts"
     return str(shape).replace(str(ANY_NUMBER), "any")
 
 
@@ -192,8 +196,10 @@ def stored_tokens(words: Tokeniser) -> dict[str, Any]:
     return {"vocabulary": words.to_list(), "tokeniser": None, "word_tokeniser": words.word_tokeniser}
 
 
-def _remedy(wanted: ItemShape) -> str:
+def _remedy(wanted: ItemShape, given: ItemShape) -> str:
     """Say what to type where the items of a data set have another shape than those of the model."""
+    if TEXT_SHAPE in (wanted, given):
+        return "Name data of the sides that the model compares: --data SPEC"
     if isinstance(wanted, tuple) and len(wanted) == 3 and wanted[0] == 3:
         return f"These are pictures of another size: state it in the data set's spec, --data NAME:...,size={wanted[1]}"
     return "These are other features: name the data set with those of the model, --data SPEC"

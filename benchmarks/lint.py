@@ -1,0 +1,154 @@
+"""What does `lossscope data lint` cost? Looking at a million rows, against merely decoding the same file.
+
+A row has a query, a positive and a mined negative, 500 bytes of JSON; one row in 13 has a fault that was planted.
+Merely decoding is `json.loads` of every line, `csv.reader`, and pyarrow's batches as Python texts, and keeps nothing;
+lint hashes the normal form of every text, and must count each fault as often as it was planted. Medians of CPU time,
+in turns; memory is the peak above what the process held before.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from measuring import machine, medians, peak, table
+
+from lossscope.datasets.lint.suite import LintReport, lint
+from lossscope.datasets.lint.targets import lint_sources
+
+ROWS = 1_000_000
+EVERY = {  # fault -> rows between two that have it
+    "positive-as-negative": 50,
+    "other-positive-as-negative": 60,
+    "empty-text": 70,
+    "no-positive": 80,
+    "long-text": 1000,
+    "duplicates": 90,
+}
+COLUMNS = ("query", "positive", "negative")
+BATCH = 1024
+
+Row = tuple[str, str | None, str]
+
+
+def main() -> None:
+    """Print times, their ratio, memory and counts for each format."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        planted = write_files(folder)
+        lines = [measure(folder / f"rows.{suffix}", plain, planted) for suffix, plain in PLAIN.items()]
+    heads = ("a million rows", "MB", "decode", "lint", "ratio", "bytes a row")
+    print(table(heads, lines))
+    print(f"counted as planted: {', '.join(f'{id} {number:,}' for id, number in planted.items())}")
+    print(machine())
+
+
+def measure(file: Path, plain: Callable[[Path], None], planted: dict[str, int]) -> tuple[str, ...]:
+    """Return the line of a file. Raises ValueError for a count that is not the planted one."""
+    report = look_at(file)
+    if (counts := {one.id: one.count for one in report.findings}) != planted:
+        raise ValueError(f"counts of {file.name} must be {planted}; got {counts}")
+    memory = 1e6 * peak(lambda: look_at(file)) / report.rows
+    decoding, linting = medians([partial(plain, file), partial(look_at, file)], repeats=3)
+    size = file.stat().st_size / 1e6
+    ratio = f"{linting / decoding:.2f}"
+    return file.suffix[1:], f"{size:.0f}", f"{decoding:.2f} s", f"{linting:.2f} s", ratio, f"{memory:.0f}"
+
+
+def look_at(file: Path) -> LintReport:
+    """Return what lint says of a file."""
+    return lint(lint_sources(str(file)))
+
+
+def write_files(folder: Path) -> dict[str, int]:
+    """Write the same rows in every format, and return how many have each fault."""
+    planted = dict.fromkeys(EVERY, 0)
+    schema = pa.schema([(name, pa.string()) for name in COLUMNS])
+    with (
+        open(folder / "rows.jsonl", "w", encoding="utf-8") as lines,
+        open(folder / "rows.csv", "w", encoding="utf-8", newline="") as cells,
+        pq.ParquetWriter(folder / "rows.parquet", schema) as groups,
+    ):
+        writer = csv.writer(cells)
+        writer.writerow(COLUMNS)
+        block: list[Row] = []
+        for row in draw_rows(planted):
+            block.append(row)
+            if len(block) == 50_000:
+                records = [dict(zip(COLUMNS, one, strict=True)) for one in block]
+                lines.writelines(json.dumps(record) + "\n" for record in records)
+                writer.writerows(block)
+                groups.write_table(pa.Table.from_pylist(records, schema))
+                block.clear()
+    return planted
+
+
+def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
+    """Yield rows of random words, and count the faults that are planted in them."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(20_000)]
+    earlier = draw_texts(rng, words, -1)
+    for number in range(ROWS):
+        query, positive, negative = draw_texts(rng, words, number)
+        fault = next((id for place, (id, every) in enumerate(EVERY.items()) if number % every == place + 1), None)
+        if fault:
+            planted[fault] += 1
+        if fault == "positive-as-negative":
+            yield query, positive, f"  {positive.upper()}"
+        elif fault == "other-positive-as-negative":
+            yield query, positive, earlier[1]
+        elif fault == "empty-text":
+            yield query, positive, " "
+        elif fault == "no-positive":
+            yield query, None, negative
+        elif fault == "long-text":
+            yield query, f"{positive} " * 20, negative
+        elif fault == "duplicates":
+            yield earlier[0].title(), earlier[1], negative
+        else:
+            earlier = query, positive, negative
+            yield earlier
+
+
+def draw_texts(rng: random.Random, words: list[str], number: int) -> tuple[str, str, str]:
+    """Return a query, a positive and a negative that no other row has."""
+    return (
+        f"What is {' '.join(rng.choices(words, k=6))} {number}?",
+        f"It is {' '.join(rng.choices(words, k=30))} {number}.",
+        f"It is not {' '.join(rng.choices(words, k=27))} {number}.",
+    )
+
+
+def decode_jsonl(file: Path) -> None:
+    """Decode every line."""
+    with open(file, encoding="utf-8") as lines:
+        for line in lines:
+            json.loads(line)
+
+
+def decode_csv(file: Path) -> None:
+    """Decode every row."""
+    with open(file, encoding="utf-8", newline="") as lines:
+        for _ in csv.reader(lines):
+            pass
+
+
+def decode_parquet(file: Path) -> None:
+    """Decode every batch."""
+    for batch in pq.ParquetFile(file).iter_batches(BATCH, use_threads=False):
+        batch.to_pydict()
+
+
+PLAIN = {"jsonl": decode_jsonl, "csv": decode_csv, "parquet": decode_parquet}
+
+if __name__ == "__main__":
+    main()

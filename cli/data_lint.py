@@ -1,0 +1,111 @@
+"""`lossscope data lint`: what a file of rows says without any model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ._options import Debug, Quiet, complete_names
+from ._output import fold
+from ._progress import progress
+from .app import command
+from .data import data
+
+if TYPE_CHECKING:
+    from lossscope.datasets.lint.base import Example, Finding
+    from lossscope.datasets.lint.suite import LintReport
+
+SCHEMA = "lossscope.lint/1"
+FOUND = 3  # exit code where --fail-on is met
+COLOURS = {"error": "red", "warning": "yellow"}
+
+
+@command(group=data)
+def lint(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|SPEC",
+            help="File, folder, pattern or URL of rows; or a data set of two texts.",
+            show_default=False,
+            autocompletion=complete_names("datasets"),
+        ),
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="File or data set, such as the training data, that may not share a row; repeat."),
+    ] = None,
+    columns: Annotated[str, typer.Option(help="Names of columns: query=title,positive=body.")] = "",
+    max_words: Annotated[int, typer.Option(help="Words of a text that is not long.", min=1)] = 512,
+    fail_on: Annotated[
+        Literal["error", "warning"] | None, typer.Option(help="Exit with 3 for findings of this severity or above.")
+    ] = None,
+    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """What is wrong with text data, seen without a model: copies, positives among negatives, empty texts, leaks.
+
+    **Examples**
+
+    `lossscope data lint train.jsonl`
+
+    `lossscope data lint test.jsonl --against train.jsonl --format json`
+
+    `lossscope data lint beir:root=scifact,run=bm25.trec --fail-on error`
+
+    Counts are of rows. Texts are equal when they are after NFC, casefold and collapsing white space. Errors are
+    positive-as-negative, no-positive, empty-text and split-leak; warnings duplicates, other-positive-as-negative and
+    long-text. Any size: the file is read once, with about 70 bytes of memory a row.
+    """
+    from lossscope.datasets.lint.suite import lint as run_lint
+    from lossscope.datasets.lint.targets import lint_sources
+
+    known = {name: source for one in against or () for name, source in _named(one, lint_sources(one, columns))}
+    with progress(quiet) as report:
+        result = run_lint(lint_sources(target, columns), known, max_words, report)
+    typer.echo(json.dumps(_document(result), indent=1) if format == "json" else "\n".join(_lines(target, result)))
+    if fail_on and result.reaches(fail_on):
+        raise typer.Exit(FOUND)
+
+
+def _named(target: str, sources: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return sources under names that those of another target do not have."""
+    return [(name if name == target else f"{name} of {target}", source) for name, source in sources.items()]
+
+
+def _document(result: LintReport) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "rows": result.rows,
+        "queries": result.queries,
+        "documents": result.documents,
+        "findings": [_finding(one) for one in result.findings],
+        "checked": list(result.checked),
+    }
+
+
+def _finding(one: Finding) -> dict[str, object]:
+    examples = [{key: value for key, value in asdict(row).items() if value is not None} for row in one.examples]
+    return {"id": one.id, "severity": one.severity, "count": one.count, "share": one.share, "examples": examples}
+
+
+def _lines(target: str, result: LintReport) -> list[str]:
+    """Return the size, each finding with its examples, and what was looked for in vain."""
+    size = f"{result.rows:,} rows with {result.queries:,} different queries and {result.documents:,} positives"
+    lines = [fold(f"{target}: {size}")]
+    for one in result.findings:
+        mark = typer.style(f"{one.severity:<7}", fg=COLOURS[one.severity], bold=one.severity == "error")
+        rows = "1 row" if one.count == 1 else f"{one.count:,} rows"
+        text = f"{'':<7}  {one.id}: {rows}, {one.share:.3%}. {one.advice[0].upper()}{one.advice[1:]}."
+        lines.append(mark + fold(text, 9)[7:])
+        lines += [fold(f"{'':<9}{_place(row)}: {row.text}", 11) for row in one.examples]
+    absent = [id for id in result.checked if id not in {one.id for one in result.findings}]
+    return [*lines, *([fold(f"None of: {', '.join(absent)}.")] if absent else [])]
+
+
+def _place(row: Example) -> str:
+    return f"{row.file}, line {row.line}" + (f" ({row.split})" if row.split else "")

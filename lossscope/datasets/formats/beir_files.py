@@ -1,0 +1,121 @@
+"""Files of BEIR: documents and queries by id, judgements of each split, and what a TREC run says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import unquote
+
+from lossscope.errors import InputError
+from lossscope.io.json_files import expect, identifier, shorten
+from lossscope.io.json_lines import iter_json_lines
+from lossscope.io.qrels import iter_judgements
+from lossscope.io.reading import show_path
+from lossscope.io.trec_runs import iter_run
+
+
+def read_texts(location: str, wanted: Collection[str] | None = None) -> dict[str, str]:
+    """Return the texts of corpus.jsonl or queries.jsonl by id, in their order; a title stands before its text.
+
+    Args:
+        location: of the file.
+        wanted: ids of those that are kept; None: all.
+
+    Raises:
+        InputError: a line without `_id` or `text`, or one id twice, by its number.
+    """
+    texts: dict[str, str] = {}
+    for place, key, text in _iter_texts(location):
+        if key in texts:
+            raise InputError(f"ids of {show_path(location)} must be unique; {place} has {shorten(key)} again")
+        if wanted is None or key in wanted:
+            texts[key] = text
+    return texts
+
+
+def read_judgements(location: str) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return query -> document -> (score, line), in the order of the lines.
+
+    Raises InputError for a line that cannot be read, and for a pair that is judged twice.
+    """
+    judged: dict[str, dict[str, tuple[int, int]]] = {}
+    for one in iter_judgements(location):
+        documents = judged.setdefault(one.query, {})
+        if one.document in documents:
+            pair = f"{shorten(one.query)} and {shorten(one.document)}"
+            raise InputError(
+                f"{show_path(location)} must judge a pair once; line {one.line} has {pair} again, as line "
+                f"{documents[one.document][1]}"
+            )
+        documents[one.document] = one.score, one.line
+    return judged
+
+
+def read_ranking(location: str, queries: Collection[str], known: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return query -> document -> line of a TREC run, best score first; equal scores keep the order of the lines.
+
+    Ids with %XX, as lossscope writes them, are read as what they stand for where they are not known as they are.
+
+    Args:
+        location: of the run.
+        queries: whose rankings are returned.
+        known: ids of all queries.
+
+    Raises:
+        InputError: a line that cannot be read, a query that is not known, or a document twice, by its line.
+    """
+    ranked: dict[str, dict[str, tuple[float, int]]] = {}
+    for one in iter_run(location):
+        query = one.query if one.query in known else unquote(one.query)
+        if query not in known:
+            raise InputError(_unknown(location, one.line, "query", one.query, "queries.jsonl"))
+        if query in queries:
+            documents = ranked.setdefault(query, {})
+            if one.document in documents:
+                got = f"{shorten(one.document)} again for {shorten(query)}"
+                raise InputError(f"{show_path(location)} must rank a document once a query; line {one.line} has {got}")
+            documents[one.document] = one.score, one.line
+    return {
+        query: {document: line for document, (_, line) in sorted(own.items(), key=lambda item: -item[1][0])}
+        for query, own in ranked.items()
+    }
+
+
+def require_known(location: str, lines: Mapping[str, int], known: Collection[str], what: str, file: str) -> None:
+    """Raise InputError, naming the first line, for ids that a file of texts does not have.
+
+    Args:
+        location: of the file that names them.
+        lines: id -> line that names it.
+        known: ids of the file of texts.
+        what: of which the ids are: query or document.
+        file: of the texts.
+    """
+    unknown = {key: line for key, line in lines.items() if key not in known}
+    if unknown:
+        key, line = min(unknown.items(), key=lambda item: item[1])
+        raise InputError(_unknown(location, line, what, key, file, len(unknown) - 1))
+
+
+def _unknown(location: str, line: int, what: str, key: str, file: str, others: int = 0) -> str:
+    more = f", nor has it {others} others" if others else ""
+    return (
+        f"line {line} of {show_path(location)} must name a {what} of {file}; it has no {shorten(key)}{more}: the files "
+        "are of different releases, or one is cut off"
+    )
+
+
+def _iter_texts(location: str) -> Iterator[tuple[str, str, str]]:
+    """Yield place, id and text of each line."""
+    for block in iter_json_lines(location, {"_id", "title", "text"}.__contains__):
+        absent = [None] * len(block.lines)
+        rows = [block.columns.get(name, absent) for name in ("_id", "title", "text")]
+        for row, (key, title, text) in enumerate(zip(*rows, strict=True)):
+            place = block.place(row)
+            name = identifier({} if key is None else {"_id": key}, "_id", place)
+            own = expect(text, str, f"'text' of {place}")
+            whole = f"{_text(title, 'title', place)} {own}".strip()
+            yield place, name, whole
+
+
+def _text(value: object, key: str, place: str) -> str:
+    return "" if value is None else expect(value, str, f"{key!r} of {place}")

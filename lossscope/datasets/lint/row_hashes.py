@@ -1,0 +1,165 @@
+"""Rows as hashes of their texts: 8 bytes a query and a positive in memory, those of negatives in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..rows.normal_form import normal_forms, numbers_of_words
+from ..rows.row_block import RowBlock, TextLists
+from .hashes import EMPTY, PART, Flags, Hashes, is_in, pair_hashes, text_hashes
+
+_IS_EMPTY, _IS_LONG = 1, 2
+_OF_POSITIVE, _PER_POSITIVE = np.int64(0x2545F4914F6CDD1D), np.int64(0x9E3779B9)
+
+
+class RowHashes:
+    """Hashes of the rows of one split, and which rows have empty or long texts; to be closed."""
+
+    def __init__(self, max_words: int) -> None:
+        self._max_words = max_words
+        self._queries, self._positives = array("q"), array("q")
+        self._positive_counts, self._negative_counts, self._faults = array("I"), array("I"), bytearray()
+        self._negatives: Any = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this object lives
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    def add(self, block: RowBlock) -> None:
+        """Add rows."""
+        lists = TextLists(block.queries, [1] * len(block)), block.positives, block.negatives
+        forms = normal_forms(list(chain.from_iterable(own.texts for own in lists)))
+        hashes = np.fromiter(map(hash, forms), np.int64, len(forms))
+        first, last = len(block), len(block) + len(block.positives.texts)
+        self._queries.frombytes(hashes[:first].tobytes())
+        self._positives.frombytes(hashes[first:last].tobytes())
+        self._negatives.write(hashes[last:].tobytes())
+        self._positive_counts.extend(block.positives.counts)
+        self._negative_counts.extend(block.negatives.counts)
+        self._faults += self._faults_of(forms, hashes, lists).tobytes()
+
+    @cached_property
+    def queries(self) -> Hashes:
+        """(n,) hash of each query."""
+        return np.frombuffer(self._queries, np.int64)
+
+    @cached_property
+    def positives(self) -> Hashes:
+        """Hashes of the positives of all rows, one row after the other."""
+        return np.frombuffer(self._positives, np.int64)
+
+    @cached_property
+    def positive_counts(self) -> npt.NDArray[np.uint32]:
+        """(n,) number of positives of each row."""
+        return np.frombuffer(self._positive_counts, np.uint32)
+
+    @cached_property
+    def documents(self) -> Hashes:
+        """Sorted hashes of positives that are no empty texts."""
+        documents: Hashes = self.positives[self.positives != EMPTY]
+        documents.sort()
+        return documents
+
+    @cached_property
+    def pairs(self) -> Hashes:
+        """Sorted hashes of (query, positive), of all rows."""
+        pairs = np.empty(len(self.positives), np.int64)
+        for rows, own in self._parts():
+            queries = np.repeat(self.queries[rows], self.positive_counts[rows])
+            pairs[own] = pair_hashes(queries, self.positives[own])
+        pairs.sort()
+        return pairs
+
+    @property
+    def has_empty(self) -> Flags:
+        """(n,) whether the query, a positive or a negative is an empty text."""
+        return (np.frombuffer(self._faults, np.uint8) & _IS_EMPTY).astype(bool)
+
+    @property
+    def has_long(self) -> Flags:
+        """(n,) whether one of these texts has more words than the limit."""
+        return (np.frombuffer(self._faults, np.uint8) & _IS_LONG).astype(bool)
+
+    @property
+    def row_hashes(self) -> Hashes:
+        """(n,) hash of each query with its positives, in any order of them."""
+        sums = np.zeros(len(self), np.int64)
+        for rows, own in self._parts():
+            counts = self.positive_counts[rows]
+            with_some = np.flatnonzero(counts)
+            if len(with_some):
+                starts = (np.cumsum(counts, dtype=np.int64) - counts)[with_some]
+                terms = self.positives[own] * _OF_POSITIVE + _PER_POSITIVE
+                sums[rows.start + with_some] = np.add.reduceat(terms, starts)
+        return pair_hashes(self.queries, sums)
+
+    @cached_property
+    def own_as_negative(self) -> Flags:
+        """(n,) whether a negative is a positive of the same query, in any row."""
+        return self._known_negatives[0]
+
+    @cached_property
+    def others_as_negative(self) -> Flags:
+        """(n,) whether a negative is a positive of another query, and none of its own."""
+        return self._known_negatives[1]
+
+    def are_positives(self, query: str, documents: Sequence[str]) -> tuple[Flags, Flags]:
+        """Return which documents are positives of a query, and which are positives of other queries only."""
+        hashes = text_hashes(documents)
+        return self._classify(np.broadcast_to(text_hashes([query]), hashes.shape), hashes)
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._negatives.close()
+
+    @cached_property
+    def _known_negatives(self) -> tuple[Flags, Flags]:
+        flags = np.zeros((2, len(self)), dtype=bool)
+        for rows, negatives in self._iter_negatives():
+            for flag, wrong in zip(flags, self._classify(self.queries[rows], negatives), strict=True):
+                flag[rows[wrong]] = True
+        return flags[0], flags[1]
+
+    def _classify(self, queries: Hashes, documents: Hashes) -> tuple[Flags, Flags]:
+        known = is_in(documents, self.documents)
+        own = known.copy()
+        own[known] = is_in(pair_hashes(queries[known], documents[known]), self.pairs)
+        return own, known & ~own
+
+    def _parts(self) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and their positives, some thousand rows at a time."""
+        end = 0
+        for start in range(0, len(self), PART):
+            rows = slice(start, min(start + PART, len(self)))
+            begin, end = end, end + int(self.positive_counts[rows].sum())
+            yield rows, slice(begin, end)
+
+    def _iter_negatives(self) -> Iterator[tuple[npt.NDArray[np.int64], Hashes]]:
+        """Yield rows and the hashes of their negatives, some thousand rows at a time."""
+        counts = np.frombuffer(self._negative_counts, np.uint32)
+        self._negatives.seek(0)
+        for start in range(0, len(self), PART):
+            own = counts[start : start + PART]
+            rows = np.repeat(np.arange(start, start + len(own)), own)
+            yield rows, np.frombuffer(self._negatives.read(8 * len(rows)), np.int64)
+
+    def _faults_of(self, forms: Sequence[str], hashes: Hashes, lists: Sequence[TextLists]) -> npt.NDArray[np.uint8]:
+        """Return the faults of rows, from the normal forms of all their texts."""
+        faulty = np.where(hashes == EMPTY, _IS_EMPTY, 0).astype(np.uint8)
+        lengths = np.fromiter(map(len, forms), np.int64, len(forms))
+        long = np.flatnonzero(lengths > 2 * self._max_words)  # words have a letter, and a blank between them
+        if len(long):
+            words = numbers_of_words([forms[place] for place in long.tolist()])
+            faulty[long[np.array(words) > self._max_words]] |= _IS_LONG
+        faults = np.zeros(len(lists[0].counts), np.uint8)
+        if faulty.any():
+            owners = np.concatenate([np.repeat(np.arange(len(faults)), own.counts) for own in lists])
+            np.bitwise_or.at(faults, owners, faulty)
+        return faults

@@ -1,0 +1,60 @@
+"""Some rows of text data: queries, the positives of each, the negatives of each, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+
+@dataclass(frozen=True)
+class TextLists:
+    """A list of texts for each of n rows, one after the other."""
+
+    texts: list[str]
+    counts: list[int]  # n
+
+    def __iter__(self) -> Iterator[list[str]]:
+        ends = list(accumulate(self.counts))
+        return (self.texts[end - count : end] for count, end in zip(self.counts, ends, strict=True))
+
+    def take(self, rows: Sequence[int]) -> TextLists:
+        """Return the lists of some rows."""
+        lists = list(self)
+        return TextLists([text for row in rows for text in lists[row]], [self.counts[row] for row in rows])
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows of one file, in their order."""
+
+    key: tuple[int, int]  # number of the file, and of the block in it
+    file: str  # as messages name it
+    lines: Sequence[int]  # where each row begins, counted from 1
+    queries: list[str]
+    ids: list[str] | None  # of the queries; None: the file has none
+    positives: TextLists
+    negatives: TextLists
+    done: int = 0  # bytes of the file that were read so far
+    unit: str = "line"  # what `lines` counts
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def place(self, row: int) -> str:
+        """Return `line 17 of FILE`."""
+        return f"{self.unit} {self.lines[row]} of {self.file}"
+
+    def take(self, rows: Sequence[int]) -> RowBlock:
+        """Return some of the rows."""
+        return RowBlock(
+            self.key,
+            self.file,
+            [self.lines[row] for row in rows],
+            [self.queries[row] for row in rows],
+            self.ids and [self.ids[row] for row in rows],
+            self.positives.take(rows),
+            self.negatives.take(rows),
+            self.done,
+            self.unit,
+        )

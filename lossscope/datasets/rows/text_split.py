@@ -1,0 +1,90 @@
+"""Rows of texts -> a split: each query once, each document once, positives and mined negatives as pairs of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
+
+from ..base import Split
+from .row_block import RowBlock
+from .text_pairs import TextPairs
+
+
+def split_of_rows(name: str, blocks: Iterable[RowBlock], where: str, most: int = 0) -> Split:
+    """Return the split of rows: equal texts are one query, unless they have other ids, and one document.
+
+    Raises InputError, naming file and line, for a query without any positive, for ids that some rows have and others
+    have not, for one id of two texts, and where there are no rows.
+
+    Args:
+        name: of the split.
+        blocks: its rows.
+        where: the files of these rows, for messages.
+        most: number of negatives of each query that are kept, the first ones; 0: all.
+    """
+    rows = _RowsByText(TextPairs(most))
+    for block in blocks:
+        rows.add(block)
+    return rows.split(name, where)
+
+
+class _RowsByText:
+    """Rows of the texts that were met."""
+
+    def __init__(self, pairs: TextPairs) -> None:
+        self.pairs, self.places = pairs, list[str]()
+        self.queries, self.documents = dict[str, int](), dict[str, int]()
+        self.rows = self.mentions = 0
+
+    def add(self, block: RowBlock) -> None:
+        if self.rows and bool(self.pairs.query_ids) != (block.ids is not None):
+            raise InputError(f"rows must all have an id, or none; {block.place(0)} differs from those before")
+        for row, query, positives, negatives in zip(
+            range(len(block)), block.queries, block.positives, block.negatives, strict=True
+        ):
+            place = self._query(block, row, query)
+            self.pairs.positives += [(place, self._document(text)) for text in positives]
+            self.pairs.negatives += [(place, self._document(text)) for text in negatives]
+        self.rows += len(block)
+
+    def split(self, name: str, where: str) -> Split:
+        pairs = self.pairs
+        if not self.rows:
+            raise InputError(f"{where} must have at least one row of the split {name!r}; there is none")
+        without = set(range(len(pairs.queries))).difference(query for query, _ in pairs.positives)
+        if without:
+            first = min(without)
+            raise InputError(
+                f"{self.places[first]} must have a positive; its query, {shorten(pairs.queries[first])}, has none in "
+                f"any row, and so have {len(without) - 1} others: leave such rows out (lossscope data lint lists them)"
+            )
+        unique = len(pairs.documents)
+        repeated, shared = self.rows - len(pairs.queries), self.mentions - unique
+        notices = [
+            *([f"{repeated} of {self.rows} rows repeat a query: all rows of a query are one"] if repeated else []),
+            *([f"{self.mentions} positives and negatives are of {unique} texts: a document each"] if shared else []),
+        ]
+        return pairs.split(name, notices)
+
+    def _query(self, block: RowBlock, row: int, text: str) -> int:
+        key = text if block.ids is None else block.ids[row]
+        place = self.queries.setdefault(key, len(self.queries))
+        if place == len(self.pairs.queries):
+            self.pairs.queries.append(text)
+            self.places.append(block.place(row))
+            self.pairs.query_ids += [] if block.ids is None else [key]
+        elif self.pairs.queries[place] != text:
+            raise InputError(
+                f"queries of one id must be equal; {block.place(row)} has another text than {self.places[place]} for "
+                f"{shorten(key)}"
+            )
+        return place
+
+    def _document(self, text: str) -> int:
+        place = self.documents.setdefault(text, len(self.documents))
+        if place == len(self.pairs.documents):
+            self.pairs.documents.append(text)
+        self.mentions += 1
+        return place

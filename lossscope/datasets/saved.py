@@ -1,0 +1,79 @@
+"""Data sets of Hugging Face that were saved on disk: the folder of `save_to_disk`, with its columns of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lossscope.errors import InputError
+from lossscope.io.reading import show_path
+from lossscope.io.saved_datasets import saved_files, saved_splits
+
+from .base import Split
+from .rows.column_names import ColumnNames
+from .rows.held_out import HeldOut
+from .rows.row_files import RowFiles
+from .rows.row_source import CutRows, RowSource
+from .rows.text_split import split_of_rows
+
+_ALIASES = {"validation": "val", "valid": "val", "dev": "val"}
+_ORDER = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The rows of a Dataset or a DatasetDict in a folder, read without the package `datasets`.
+
+    Columns, and what becomes of equal texts, are those of `texts`. `validation` and `dev` are `val`. Where there is one
+    split only, val_share and test_share of its queries are held out by a hash, and the split `all` has every row.
+    Raises InputError for anything missing or malformed.
+    """
+
+    root: str  # folder that save_to_disk wrote: path or URL
+    val_share: float = 0.1  # of the queries that are val, where there is one split
+    test_share: float = 0.1  # of the queries that are test, there
+    seed: int = 0  # of the hash that holds them out
+    columns: str = ""  # names of columns: query=...,positive=...,negative=...,id=...
+    negatives: int = 0  # number of negatives of each query, the first ones; 0: all
+
+    def __post_init__(self) -> None:
+        if self.negatives < 0:
+            raise InputError(f"saved:negatives must be at least 1, or 0 for all; got {self.negatives}")
+        _ = ColumnNames.parse(self.columns), self._cut
+
+    def splits(self) -> tuple[str, ...]:
+        """Return the names of the splits, train first."""
+        names = self._folders()
+        if len(names) == 1:
+            return self._cut.splits
+        return (*filter(names.__contains__, _ORDER), *sorted(set(names) - set(_ORDER)))
+
+    def split(self, name: str) -> Split:
+        """Return the split of a name."""
+        blocks = self.row_source(name).blocks()
+        return split_of_rows(_ALIASES.get(name, name), blocks, show_path(self.root), self.negatives)
+
+    def row_source(self, name: str) -> RowSource:
+        """Return the rows of the split of a name."""
+        folders, stem = self._folders(), _ALIASES.get(name, name)
+        if stem not in self.splits():
+            splits = ", ".join(self.splits())
+            raise InputError(f"split of {show_path(self.root)} must be one of {splits}; got {name!r}")
+        folder = folders[stem] if len(folders) > 1 else next(iter(folders.values()))
+        files = RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns))
+        return CutRows(files, self._cut, stem) if len(folders) == 1 else files
+
+    def _folders(self) -> Mapping[str, str]:
+        folders: dict[str, str] = {}
+        for name, folder in saved_splits(self.root).items():
+            stem = _ALIASES.get(name, name)
+            if stem in folders:
+                raise InputError(f"splits of {show_path(self.root)} must be different; {name!r} is {stem!r} twice")
+            folders[stem] = folder
+        if not folders:
+            raise InputError(f"{show_path(self.root)} must have splits; it has none")
+        return folders
+
+    @property
+    def _cut(self) -> HeldOut:
+        return HeldOut(self.val_share, self.test_share, self.seed)

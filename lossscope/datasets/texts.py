@@ -1,0 +1,75 @@
+"""Rows of text data: JSON lines, CSV or parquet files with a query, its positives and mined negatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lossscope.errors import InputError
+from lossscope.io.reading import show_path
+
+from .base import Split
+from .rows.column_names import ColumnNames
+from .rows.held_out import HeldOut
+from .rows.row_files import RowFiles
+from .rows.row_source import CutRows, RowSource
+from .rows.text_split import split_of_rows
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """The rows of `file`, and of `val` and `test` where they are given; else a share of the queries is held out.
+
+    A file is a path, a URL that fsspec opens, a folder, a pattern, or several of these with commas between (in quotes).
+    Columns are `query` (or anchor, question), `positive` (pos, answer) and `negative` (neg), each a text or a list, as
+    `positives`, or as negative_1, negative_2, ...; and `id` (query_id) of the query. In CSV files a value may be a JSON
+    list. `columns` has other names: columns="query=title,positive=body".
+
+    Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
+    Documents of exactly equal text are one document. Both are said with their numbers, and so is what is left out of
+    the negatives because it is a positive of the query. Where no val or test is given, a hash of the query holds out
+    val_share and test_share of the queries, and the split `all` has every row.
+    Raises InputError, naming file and line, for a row that cannot be read and for a query without positives.
+    """
+
+    file: str  # rows of train: path, URL, folder or pattern
+    val: str | None = None  # rows of val
+    test: str | None = None  # rows of test
+    val_share: float = 0.1  # of the queries that are val, where neither val nor test is given
+    test_share: float = 0.1  # of the queries that are test, there
+    seed: int = 0  # of the hash that holds them out
+    columns: str = ""  # names of columns: query=...,positive=...,negative=...,id=...
+    negatives: int = 0  # number of negatives of each query, the first ones; 0: all
+
+    def __post_init__(self) -> None:
+        if self.negatives < 0:
+            raise InputError(f"texts:negatives must be at least 1, or 0 for all; got {self.negatives}")
+        _ = self._names, self._cut
+
+    def splits(self) -> tuple[str, ...]:
+        """Return the names of the splits, train first."""
+        files = {"train": self.file, "val": self.val, "test": self.test}
+        if self.val is None and self.test is None:
+            return self._cut.splits
+        return tuple(name for name, file in files.items() if file is not None)
+
+    def split(self, name: str) -> Split:
+        """Return the split of a name."""
+        return split_of_rows(name, self.row_source(name).blocks(), show_path(self._file(name)), self.negatives)
+
+    def row_source(self, name: str) -> RowSource:
+        """Return the rows of the split of a name."""
+        if name not in self.splits():
+            raise InputError(f"split of texts must be one of {', '.join(self.splits())}; got {name!r}")
+        files = RowFiles.parse(self._file(name), self._names)
+        return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
+
+    def _file(self, name: str) -> str:
+        return {"val": self.val, "test": self.test}.get(name) or self.file
+
+    @property
+    def _names(self) -> ColumnNames:
+        return ColumnNames.parse(self.columns)
+
+    @property
+    def _cut(self) -> HeldOut:
+        return HeldOut(self.val_share, self.test_share, self.seed)

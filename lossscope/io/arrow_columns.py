@@ -1,0 +1,60 @@
+"""A column of Arrow as Python values: texts, whole numbers and lists of texts, None where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lossscope.errors import InputError
+
+from .limits import MAX_ROW_LETTERS
+
+
+def arrow_column(column: Any, where: str) -> list[Any]:
+    """Return the values of an Arrow array of texts, whole numbers, or lists of texts.
+
+    Args:
+        column: the array, of a file that may be damaged.
+        where: names column and file in messages.
+
+    Raises:
+        InputError: values of another type, texts that are no UTF-8, or one that is longer than any text.
+    """
+    import pyarrow
+
+    kinds = pyarrow.types
+    column.validate(full=True)
+    if kinds.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if kinds.is_null(column.type) or kinds.is_integer(column.type):
+        return list(column.to_pylist())
+    if _is_text(column.type):
+        return _texts(column, where)
+    is_list = kinds.is_list(column.type) or kinds.is_large_list(column.type)
+    if not is_list or not (_is_text(column.type.value_type) or kinds.is_null(column.type.value_type)):
+        raise InputError(f"{where} must be of texts, whole numbers or lists of texts; got {column.type}")
+    return _lists(column, where)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow
+
+    return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "string_view"))
+
+
+def _texts(column: Any, where: str) -> list[str | None]:
+    import pyarrow.compute
+
+    if pyarrow.types.is_string_view(column.type):
+        column = column.cast(pyarrow.large_string())
+    longest = pyarrow.compute.max(pyarrow.compute.binary_length(column)).as_py() or 0
+    if longest > 4 * MAX_ROW_LETTERS:
+        raise InputError(f"texts of {where} must be of at most {MAX_ROW_LETTERS} letters; one is of {longest} bytes")
+    return list(column.to_numpy(zero_copy_only=False))
+
+
+def _lists(column: Any, where: str) -> list[list[str | None] | None]:
+    texts, offsets = _texts(column.flatten(), where), [0]
+    for length in column.value_lengths().to_pylist():
+        offsets.append(offsets[-1] + (length or 0))
+    pieces = zip(offsets, offsets[1:], column.is_valid().to_pylist(), strict=False)
+    return [texts[start:end] if valid else None for start, end, valid in pieces]

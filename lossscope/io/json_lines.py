@@ -1,0 +1,32 @@
+"""Rows of JSON lines: one object a line, whose keys are columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .column_blocks import ColumnBlock, Keep, Only, require_few_columns
+from .json_files import parse_json_lines
+from .line_blocks import iter_line_blocks
+from .reading import show_path
+
+
+def iter_json_lines(location: str, keep: Keep, only: Only = None) -> Iterator[ColumnBlock]:
+    """Yield the rows of a file of JSON lines in blocks; empty lines are no rows.
+
+    Args:
+        location: path or URL.
+        keep: whether a key is read.
+        only: numbers of the blocks that are yielded, without decoding the others; None: all.
+
+    Raises:
+        InputError: a line that is no JSON object, gives a key twice, or holds half of a surrogate pair, by its number.
+    """
+    name = show_path(location)
+    for number, block in enumerate(iter_line_blocks(location)):
+        if only is not None and number not in only:
+            continue
+        numbers, objects = parse_json_lines(block.lines, block.first, name)
+        kept = sorted(filter(keep, set().union(*objects)))
+        require_few_columns(kept, f"lines {block.first} and following of {name}")
+        columns = {key: [row.get(key) for row in objects] for key in kept}
+        yield ColumnBlock(number, name, numbers, columns, block.done)

@@ -1,0 +1,103 @@
+"""Where a file is read from: a local path, or a URL of any kind that fsspec opens (s3://, gs://, hf://, https://)."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import gzip
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+from urllib.parse import urlsplit
+
+from lossscope.errors import InputError
+
+from .files import require_file
+from .reading import reading, show_path
+from .url_files import list_url, open_url, size_of_url, url_exists
+
+_URL = re.compile(r"(?!file://|local://)[a-zA-Z][\w+.-]+(://|::)")
+_LOCAL = re.compile(r"^(file|local)://")
+_PATTERN = re.compile(r"[*?\[]")  # of names
+
+
+def is_url(location: str) -> bool:
+    """Return whether a location is a URL, and no local path; `file://` is one of a path.
+
+    >>> is_url("s3://bucket/train.jsonl"), is_url("data/train.jsonl")
+    (True, False)
+    """
+    return _URL.match(location) is not None
+
+
+def suffix_of(location: str) -> str:
+    """Return the last suffix of a location in small letters, without `.gz` and without what follows `?` in a URL.
+
+    >>> suffix_of("train.JSONL.gz"), suffix_of("https://host/train.csv?download=true")
+    ('.jsonl', '.csv')
+    """
+    return Path(_name_of(location).removesuffix(".gz")).suffix
+
+
+@contextlib.contextmanager
+def open_location(location: str) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, those of a `.gz` file unpacked.
+
+    Raises InputError when it is missing, no ordinary file, or of a URL whose package is not installed.
+    """
+    with contextlib.ExitStack() as stack:
+        with reading(location, "a readable file", "Check the path"):
+            opened = open_url(location) if is_url(location) else require_file(_path_of(location)).open("rb")
+            file = stack.enter_context(opened)
+            if _name_of(location).endswith(".gz"):
+                file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
+        yield file
+
+
+def join_location(folder: str, *names: str) -> str:
+    """Return the location of a file below a folder."""
+    return "/".join([folder.rstrip("/") or "/", *names]) if is_url(folder) else str(_path_of(folder).joinpath(*names))
+
+
+def location_exists(location: str) -> bool:
+    """Return whether there is a file or a folder of that name. Raises InputError for a URL that cannot be read."""
+    if not is_url(location):
+        return os.path.exists(_path_of(location))  # false for a name that no file can have
+    return url_exists(location)
+
+
+def list_files(location: str) -> list[str]:
+    """Return the files that a location names, in the order of their names: a pattern, a folder, or one file.
+
+    Raises InputError for a pattern or a folder without files.
+    """
+    path = _path_of(location)
+    if is_url(location):
+        files, what = list_url(location)
+    elif os.path.isdir(path):
+        files, what = [str(file) for file in path.iterdir() if file.is_file()], "folder"
+    elif _PATTERN.search(location) and not os.path.exists(path):
+        files, what = glob.glob(str(path), recursive=True), "pattern"
+    else:
+        return [location]
+    if not files:
+        raise InputError(f"{show_path(location)} must name files; there are none of that {what}: check the path")
+    return sorted(files)
+
+
+def size_of(location: str) -> int:
+    """Return the bytes of a file, packed as it is; 0 where a URL does not say."""
+    if not is_url(location):
+        return require_file(_path_of(location)).stat().st_size
+    return size_of_url(location)
+
+
+def _name_of(location: str) -> str:
+    """Return the path of a location in small letters."""
+    return (urlsplit(location).path if is_url(location) else location).lower()
+
+
+def _path_of(location: str) -> Path:
+    return Path(_LOCAL.sub("", location)).expanduser()

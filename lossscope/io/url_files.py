@@ -1,0 +1,84 @@
+"""Files behind URLs, by way of fsspec; where the package of a protocol is missing, one message names it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from lossscope.errors import InputError
+
+from .reading import reading, shorten_message, show_path
+
+_PATTERN = re.compile(r"[*?\[]")  # of names
+
+
+def url_exists(location: str) -> bool:
+    """Return whether there is a file or a folder. Raises InputError for a URL that cannot be read."""
+    system, path = _system_of(location)
+    with reading(location, "a readable URL", "Check it"):
+        return bool(system.exists(path))
+
+
+def size_of_url(location: str) -> int:
+    """Return the bytes of a file; 0 where its server does not say. Raises InputError for one that cannot be read."""
+    system, path = _system_of(location)
+    with reading(location, "a readable URL", "Check it"):
+        return int(system.info(path).get("size") or 0)
+
+
+def list_url(location: str) -> tuple[list[str], str]:
+    """Return the files that a URL names, and what it is; web servers have no folders, and one file each URL."""
+    if location.lower().startswith("http"):
+        return [location], "file"
+    system, path = _system_of(location)
+    with reading(location, "a readable URL", "Check it"):
+        if _PATTERN.search(path):
+            files, what = [str(file) for file in system.glob(path)], "pattern"
+        elif system.isdir(path):
+            files, what = [one["name"] for one in system.ls(path, detail=True) if one["type"] == "file"], "folder"
+        else:
+            return [location], "file"
+    return [str(system.unstrip_protocol(file)) for file in files], what
+
+
+@contextlib.contextmanager
+def open_url(location: str) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes. Raises InputError when it is missing, and for a package that is."""
+    system, path = _system_of(location)
+    try:
+        file = system.open(path, "rb")
+    except FileNotFoundError:
+        raise InputError(f"{show_path(location)} must exist; there is no such file") from None
+    with file:
+        yield file
+
+
+def _system_of(location: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it. Raises InputError when its package is not installed."""
+    import fsspec
+
+    try:
+        system, path = fsspec.core.url_to_fs(location)
+    except ImportError as error:
+        raise InputError(_missing_package(location, error)) from error
+    except Exception as error:  # an unknown protocol, or credentials that are not there
+        got = shorten_message(error).rstrip(".")
+        raise InputError(f"{show_path(location)} must be a URL that fsspec opens; got {got}") from error
+    return system, str(path)
+
+
+def _missing_package(location: str, error: ImportError) -> str:
+    """Say which package a URL needs."""
+    from fsspec.registry import known_implementations
+
+    protocol = re.split("://|::", location)[0].lower()
+    package = str(known_implementations.get(protocol, {}).get("class", "")).partition(".")[0]
+    cause = error.__cause__
+    if package in ("", "fsspec"):
+        package = (cause.name if isinstance(cause, ImportError) else error.name) or "it names"
+    return (
+        f"{show_path(location)} must be a URL whose package is installed; {protocol}:// needs {package}, which is not: "
+        f"pip install {package}"
+    )

@@ -1,0 +1,136 @@
+"""The tokeniser and the network of a Hugging Face folder of texts, read offline, without running code or pickles."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lossscope.errors import InputError
+from lossscope.io.files import require_file
+from lossscope.io.json_files import read_json, shorten
+from lossscope.io.reading import shorten_message
+
+from ._loaded_weights import quiet, require_loaded
+
+_CONFIGURATIONS = ("config.json", "sentence_bert_config.json")
+_INDEX = "model.safetensors.index.json"
+_UNLIMITED = 1 << 24  # tokens: what tokenisers without a length state is far above
+_PADDING = ("eos_token", "sep_token", "unk_token", "bos_token")  # what stands for a padding token; it is masked out
+
+
+@dataclass(frozen=True)
+class TextNetwork:
+    """A network that gives every token of a text a state."""
+
+    tokeniser: Any
+    network: Any
+    longest: int  # tokens that it takes, at most
+    device: torch.device
+
+    def states(self, texts: Sequence[str], max_length: int) -> tuple[Tensor, Tensor, int]:
+        """Return the last states of the tokens (n, L, d), their mask (n, L), and how many texts were cut.
+
+        Args:
+            texts: n.
+            max_length: tokens of a text, at most.
+        """
+        tokens = self.tokeniser(list(texts), padding=True, truncation=True, max_length=max_length, return_tensors="pt")
+        cut = sum(bool(one.overflowing) for one in tokens.encodings or ())
+        takes = inspect.signature(self.network.forward).parameters
+        given = {name: tensor.to(self.device) for name, tensor in tokens.items() if name in takes}
+        with torch.inference_mode():
+            states: Tensor = self.network(**given).last_hidden_state
+        return states, tokens["attention_mask"].to(self.device), cut
+
+
+def open_text_network(folder: Path, device: str) -> TextNetwork:
+    """Return the network of a folder, in float32 and in eval mode; of an encoder-decoder its encoder.
+
+    Raises InputError without transformers, for a folder that is damaged or lacks weights, and for one that refers to
+    files elsewhere.
+    """
+    try:
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError as error:
+        raise InputError(f"{folder} needs transformers; install lossscope[hf]") from error
+    require_own_files(folder)
+    offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with quiet():
+            tokeniser = AutoTokenizer.from_pretrained(str(folder), **offline)
+            model, loading = AutoModel.from_pretrained(
+                str(folder), use_safetensors=True, dtype=torch.float32, output_loading_info=True, **offline
+            )
+    except Exception as error:  # a damaged folder can raise anything; code in it is refused
+        raise InputError(f"{folder} must be a whole folder of a text encoder; {shorten_message(error)}") from error
+    network = model.get_encoder() if model.config.is_encoder_decoder else model
+    require_loaded(loading["missing_keys"], model, network, folder)
+    if hasattr(network.config, "use_cache"):
+        network.config.use_cache = False
+    require_words(tokeniser, folder)
+    _require_padding(tokeniser, folder)
+    tokeniser.padding_side = "right"  # positions that are counted from the first token are then those of the text
+    place = torch.device(device)
+    return TextNetwork(tokeniser, network.eval().to(place), _longest(tokeniser, network), place)
+
+
+def require_own_files(folder: Path) -> None:
+    """Raise InputError for a pipe in a folder, and where its model would come from files or repositories elsewhere."""
+    for file in folder.iterdir():
+        if not file.is_dir():
+            require_file(file)  # a pipe would make the library wait without end
+    if (folder / "adapter_config.json").exists():
+        raise InputError(f"{folder} must hold a whole model; got an adapter. Merge it into its model and save that")
+    require_no_repository(folder)
+    if not (folder / _INDEX).exists():
+        return
+    places = read_json(folder / _INDEX).get("weight_map")
+    shards = list(places.values()) if isinstance(places, Mapping) else [places]
+    for shard in shards:
+        if not isinstance(shard, str) or not shard.endswith(".safetensors") or Path(shard).name != shard:
+            raise InputError(f"{folder / _INDEX} must name .safetensors files beside it; got {shorten(shard)}")
+
+
+def require_no_repository(folder: Path) -> None:
+    """Raise InputError where a configuration names code of a repository, which transformers would fetch and run."""
+    for file in (folder / name for name in _CONFIGURATIONS if (folder / name).exists()):
+        stated = read_json(file)
+        every = [stated, *(value for value in stated.values() if isinstance(value, Mapping))]
+        for name, value in (entry for some in every for entry in some.items()):
+            if str(name).endswith("_implementation") and "/" in str(value):
+                raise InputError(f"{name} of {file} must be one that transformers has; got {shorten(value)}, not run")
+
+
+def require_words(tokeniser: Any, folder: Path) -> None:
+    """Raise InputError for a folder without the words of its tokeniser, in whose place transformers makes an empty one.
+
+    Args:
+        tokeniser: as transformers read it.
+        folder: of its files.
+    """
+    names = sorted(set(getattr(tokeniser, "vocab_files_names", {}).values()))
+    if names and not any((folder / name).is_file() for name in names):
+        raise InputError(f"{folder} must hold the words of its tokeniser; it has none of {', '.join(names)}")
+
+
+def _require_padding(tokeniser: Any, folder: Path) -> None:
+    """Let another token stand for padding where a tokeniser has none, as those of decoders."""
+    if tokeniser.pad_token is not None:
+        return
+    token = next((token for name in _PADDING if (token := getattr(tokeniser, name, None)) is not None), None)
+    if token is None:
+        raise InputError(f"the tokeniser of {folder} must have a padding token; it has no special token")
+    tokeniser.pad_token = token
+
+
+def _longest(tokeniser: Any, network: Any) -> int:
+    """Return the number of tokens that a text may have: of the tokeniser, and of the network's positions."""
+    positions = getattr(network.config, "max_position_embeddings", None)
+    lengths = [length for length in (tokeniser.model_max_length, positions) if isinstance(length, int) and length > 0]
+    return min([*lengths, _UNLIMITED])
