@@ -61,12 +61,19 @@ def load_source(source: Path, progress: Progress | None, quiet: bool, device: st
 
 
 def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
-    """Return a warning where --data or --split was typed and the source is of neither, as a dump is."""
-    typed = [] if embedded.split is not None else [name for name in ("data", "split") if is_typed(name)]
-    if not typed:
-        return []
-    what = " and ".join(f"--{name}" for name in typed)
-    return [f"{what} {'is' if len(typed) == 1 else 'are'} not used: {source} is of one split already"]
+    """Return a warning for options that were typed and are of another kind of source, as --split is not of a dump."""
+    relations = embedded.relations
+    reasons = {
+        ("data", "split"): "is of one split already" if embedded.split is None else "",
+        ("negatives", "mined"): "has no mined negatives" if relations.negatives is None else "",
+        ("per_class",): "" if relations.one_set else "is no labelled set",
+    }
+    warnings = []
+    for names, reason in reasons.items():
+        typed = [f"--{name.replace('_', '-')}" for name in names if is_typed(name)]
+        if typed and reason:
+            warnings.append(f"{' and '.join(typed)} {'is' if len(typed) == 1 else 'are'} not used: {source} {reason}")
+    return warnings
 
 
 def objectives_for(
@@ -94,7 +101,14 @@ def objectives_for(
         return objective_specs(given, trained_with)
 
 
-def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embedded: SplitEmbeddings) -> Frame | None:
+def open_frame(
+    folder: Path | None,
+    name: str,
+    source: Path,
+    sweep: Sweep,
+    embedded: SplitEmbeddings,
+    guide: SplitEmbeddings | None = None,
+) -> Frame | None:
     """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
     from lossscope.io.python_files import plugin_fingerprints, plugins_entry
@@ -107,6 +121,7 @@ def open_frame(folder: Path | None, name: str, source: Path, sweep: Sweep, embed
         "origin": embedded.fingerprint,
         "split": embedded.split,
         **sweep.record(),
+        **({} if guide is None else {"guide_origin": guide.fingerprint}),
         **plugins_entry(plugin_fingerprints((*sweep.objectives, *sweep.probes))),
     }
     return Frame.open(folder, command)

@@ -161,14 +161,22 @@ class SweepArguments:
 
     def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
+        from lossscope.registry import build, spec_of
+
         if self.per_query and self.out is None:
             raise usage("--per-query needs --out, the frame that keeps the rows")
+        if self.mined is not None and self.negatives == "none":
+            raise usage("--mined needs mined negatives; --negatives none leaves them out")
+        masks = tuple(build("masks", spec) for spec in self.mask or ())
+        if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
+            raise usage("--guide is read by a rule that needs one; add --mask gist")
         return {
             "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self.batch_size),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
             "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
             "negatives": self.negatives, "mined": self.mined, "per_class": self.per_class,
-            "masks": tuple(self.mask or ()), "terms": tuple((self.terms or "").split(",")) if self.terms else (),
+            "masks": tuple(spec_of(mask) for mask in masks),
+            "terms": tuple(self.terms.split(",")) if self.terms else (),
             "guide": None if self.guide is None else str(self.guide),
         }  # fmt: skip
 
@@ -214,22 +222,24 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                         "float32.",
                         options.quiet,
                     )
-                folder = _frame_folder(options, place, source, width if len(dims) > 1 else None)
+                folder = _frame_folder(options, place, source, dims, width)
                 writes = _processes.writes_results()
-                frame = open_frame(folder, name, source, sweep, embedded) if writes else None
+                frame = open_frame(folder, name, source, sweep, embedded, guide) if writes else None
                 results.append(sweep.run(embedded, frame, report, process_group(), guide))
     summary = join(one.summary for one in results)
     return summary, pd.concat([one.batches for one in results], ignore_index=True)
 
 
-def _frame_folder(options: SweepArguments, place: int, source: Path, width: int | None) -> Path | None:
+def _frame_folder(
+    options: SweepArguments, place: int, source: Path, dims: Sequence[int | None], width: int | None
+) -> Path | None:
     """Return the folder of one frame: that of --out, or one in it where there are several."""
     folder = options.out
     if folder is None:
         return None
     if len(options.sources) > 1:
         folder = folder / f"{place:02d}-{source.stem}"
-    return folder if options.dims is None else folder / f"dims-{width or 'full'}"
+    return folder if len(dims) == 1 else folder / f"dims-{width or 'full'}"
 
 
 def _load_guide(options: SweepArguments, report: Progress | None) -> SplitEmbeddings | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 data = typer.Typer(
     name="data",
-    help="Features of pictures, and files of other programs, in formats that data sets read.",
+    help="Features of pictures, files of other programs in formats that data sets read, and what is wrong with texts.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -12,7 +12,6 @@ from ._output import notice, print_path
 from ._progress import progress
 from .app import command
 
-
 _TITLES = {
     "scenes": "What four losses do to the same model",
     "passages": "What four losses do to the same text model",

@@ -32,6 +32,8 @@ class Beir:
     With `run`, a TREC run file (with `{split}` in it one for each split), the first `top` documents of each query, best
     score first, that are no positives are its mined negatives.
     Raises InputError, naming file, line and id, for an id that the corpus or the queries do not have.
+
+    Source: Thakur et al. 2021 (BEIR).
     """
 
     root: str  # folder of corpus.jsonl, queries.jsonl and qrels/: path or URL
