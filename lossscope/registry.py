@@ -44,6 +44,11 @@ KNOWN_AS = {
         "f30k": "karpathy:root=DIR,name=flickr30k",
         "mscoco": "coco:root=DIR",
         "ms_coco": "coco:root=DIR",
+        "csv": "texts:file=FILE.csv",
+        "hf": "saved:root=DIR",
+        "huggingface": "saved:root=DIR",
+        "jsonl": "texts:file=FILE.jsonl",
+        "parquet": "texts:file=FILE.parquet",
         "msr_vtt": "msrvtt:root=DIR",
     },
     "objectives": {

@@ -389,7 +389,7 @@ BAD = [
     Bad("cocos dump.npz --objective triplet --out notes.txt/frame", 1, "notes.txt"),
     Bad("cocos ckpt.pt --split dev", 1, "split must be one of train, val, test; got 'dev'"),
     Bad("cocos ckpt.pt --data scenes:size=32", 1, "state it in the data set's spec, --data NAME:...,size=16"),
-    Bad("cocos ckpt.pt --data flickr", 2, "data set must be one of coco, "),
+    Bad("cocos ckpt.pt --data flickr", 2, "data set must be one of beir, coco, "),
     Bad("cocos ckpt.pt --data karpathy:root=gone,name=flickr8k", 1, "gone/dataset_flickr8k.json must exist"),
     Bad("cocos ckpt.pt --data karpathy:root=pictures,name=toy,size=16", 1, "must be a whole picture"),
     Bad("cocos ckpt.pt --data karpathy:root=pictures", 2, "karpathy needs name=...; got 'karpathy:root=pictures'"),
