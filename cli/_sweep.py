@@ -40,6 +40,7 @@ from ._options import (
 from ._output import notice, print_results
 from ._progress import progress
 from ._sources import load_source, objectives_for, open_frame
+from ._typed import is_typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +168,10 @@ class SweepArguments:
             raise usage("--per-query needs --out, the frame that keeps the rows")
         if self.mined is not None and self.negatives == "none":
             raise usage("--mined needs mined negatives; --negatives none leaves them out")
-        masks = tuple(build("masks", spec) for spec in self.mask or ())
+        if self.sampling in ("views", "classes") and (self.mined is not None or self.negatives != "batch"):
+            raise usage(f"--negatives and --mined are of pairs and groups; --sampling {self.sampling} has none")
+        given = [] if self.mask == ["none"] else self.mask or []
+        masks = tuple(build("masks", spec) for spec in given)
         if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise usage("--guide is read by a rule that needs one; add --mask gist")
         return {
@@ -211,9 +215,13 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
             silent = options.quiet or not selection.needs_objective
             specs = _objectives(options, whole.objective, source, silent)
             guide = _load_guide(options, report)
+            trained = _as_trained(whole, options.quiet)
+            for width in dims:
+                whole.require_prefix(width)
             for width in dims:
                 embedded = whole if width is None else whole.prefix(width)
-                sweep, left_out = selection.fit(Sweep(objectives=specs, **shared), embedded)
+                sweep, left_out = selection.fit(Sweep(objectives=specs, **{**shared, **trained}), embedded)
+                sweep.require_possible(embedded, guide)
                 for reason in left_out:
                     notice(f"Note: {reason}.", options.quiet)
                 if sweep.precision == "bf16" and not sweep.uses_tiles(embedded):
@@ -228,6 +236,20 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 results.append(sweep.run(embedded, frame, report, process_group(), guide))
     summary = join(one.summary for one in results)
     return summary, pd.concat([one.batches for one in results], ignore_index=True)
+
+
+def _as_trained(embedded: SplitEmbeddings, quiet: bool) -> dict[str, Any]:
+    """Return the options of mined negatives and rules that a run was trained with, where none were typed; say which."""
+    from lossscope.engine.plan import trained_options
+
+    typed = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("mask",)}
+    every = trained_options(embedded.recipe)
+    own = {name: value for name, value in every.items() if not any(map(is_typed, typed[name]))}
+    if own:
+        said = ", ".join(f"{name} {'+'.join(v) if isinstance(v, tuple) else v}" for name, v in own.items())
+        other = "--negatives batch or --mask none says otherwise"
+        notice(f"Note: batches are as {embedded.name} was trained: {said}; {other}.", quiet)
+    return own
 
 
 def _frame_folder(

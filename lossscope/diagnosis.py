@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .core.embedded import SplitEmbeddings, unit_rows
 from .core.types import Progress
+from .engine.plan import trained_options
 from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
 from .errors import InputError
@@ -104,7 +105,12 @@ def diagnose(
         elif not given and selection.needs_objective:
             usual = ", ".join(USUAL_OBJECTIVES)
             notes.append(f"the source does not say what it was trained with: probed under {usual}")
-        sweep = Sweep(_objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed)
+        trained = trained_options(embedded.recipe)
+        if trained:
+            notes.append(f"batches are as it was trained: {', '.join(f'{k} {v}' for k, v in trained.items())}")
+        sweep = Sweep(
+            _objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed, **trained
+        )
         sweep, left_out = selection.fit(sweep, embedded)
         result = sweep.run(embedded, progress=progress)
     return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))

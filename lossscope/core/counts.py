@@ -128,7 +128,7 @@ def check_inputs(S: Tensor, mask: Mask, positives: str) -> Tensor:
         row = mask.first_row_with_two_positives
         raise InputError(
             f"each query must have one positive; row {row} has {int(mask.positives[row].sum())}. Sample pairs instead "
-            "of images, or take an objective with positives=many"
+            "of images or groups, 2 items of each class, or take an objective with positives=many"
         )
     return mask.usable
 

@@ -128,10 +128,9 @@ class SplitEmbeddings:
 
         Raises InputError where there are no embeddings, or narrower ones.
         """
-        if self.images is None or self.captions is None:
-            raise InputError(f"--dims needs embeddings; {self.name} has similarities only")
-        if not 1 <= width <= self.images.shape[1]:
-            raise InputError(f"--dims must be at most the width of {self.name}, {self.images.shape[1]}; got {width}")
+        self.require_prefix(width)
+        assert self.images is not None
+        assert self.captions is not None
         first, _ = unit_rows(self.images[:, :width].contiguous(), f"the first {width} dimensions of {self.name}", 0.0)
         second = first
         if self.captions is not self.images:
@@ -140,6 +139,15 @@ class SplitEmbeddings:
             self, name=f"{self.name} dims={width}", images=first, captions=second, layer_gradients=None,
             fingerprint=f"{self.fingerprint}-{width}",
         )  # fmt: skip
+
+    def require_prefix(self, width: int | None) -> None:
+        """Raise InputError where `prefix` cannot have a width; None is the whole one."""
+        if width is None:
+            return
+        if self.images is None or self.captions is None:
+            raise InputError(f"--dims needs embeddings; {self.name} has similarities only")
+        if not 1 <= width <= self.images.shape[1]:
+            raise InputError(f"--dims must be at most the width of {self.name}, {self.images.shape[1]}; got {width}")
 
     @cached_property
     def joined(self) -> SplitEmbeddings:

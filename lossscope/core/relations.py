@@ -114,6 +114,16 @@ class Relations:
         return rows[present], np.nonzero(present)[0].astype(np.int64)
 
     @cached_property
+    def number_of_classes(self) -> int:
+        """Number of different labels of one set; 0 of two sides."""
+        return 0 if self.labels is None else len(np.unique(self.labels))
+
+    @cached_property
+    def shared_classes(self) -> int:
+        """Number of labels that two items or more of one set have."""
+        return 0 if self.labels is None else int((np.unique(self.labels, return_counts=True)[1] > 1).sum())
+
+    @cached_property
     def number_of_positives(self) -> Rows:
         """(N,) number of positives of each item of the first side."""
         if self.labels is None:

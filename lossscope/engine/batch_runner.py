@@ -80,6 +80,13 @@ class BatchRunner:
         rows = _batch_rows([row for one in every for row in one.rows])
         return rows, pd.concat(queries) if queries else pd.DataFrame()
 
+    def require_rows(self, batch: Batch) -> None:
+        """Raise InputError where rows of S of a batch cannot have the further candidates, or the rules, of the plan."""
+        keys = any(rule.needs in ("keys", "related") for rule in self.plan.masks)
+        directions = self._rows(self.embedded, [batch], False, keys, Buffers(), False)
+        if self.plan.masks:
+            self._hide_negatives(directions, [batch])
+
     def uses_tiles(self) -> bool:
         """Return whether anything about the first batch is computed from tiles."""
         first = next(self.batching.sampling.batches(self.embedded.relations), None)
@@ -188,7 +195,7 @@ class BatchRunner:
     def _stack_rows(self, number: int, results: _Results, images: int) -> _StackRows:
         """The rows of the batches of stack `number`, each of which has `images` images."""
         statistics = iter(batch_statistics([one for _, some in results for one in some]))
-        size, rows, queries = self.plan.options.batch_size or images, [], []
+        size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
         for place, some in results:
             for one in some:
                 key = {**self._key(one), "queries": one.shape.queries, "items": images, "batch_size": size}

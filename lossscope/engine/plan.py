@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.relations import Relations
+from lossscope.core.sides import plural
 from lossscope.core.types import MinedNegatives, SameImage, SamplingMode
 from lossscope.errors import InputError
 from lossscope.io.frames import reported_statistics
@@ -65,6 +67,22 @@ class SweepOptions:
 _LATER = frozenset({"negatives", "mined", "per_class", "masks", "terms", "guide"})  # options that older frames lack
 
 
+def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by which a recipe's batches have other negatives than those of most: its own, and its rules.
+
+    >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1", "seed": 0})
+    {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
+    """
+    own: dict[str, Any] = {}
+    if recipe.get("negatives") not in (None, "batch"):
+        own["negatives"] = recipe["negatives"]
+    if recipe.get("mined"):
+        own["mined"] = recipe["mined"]
+    if recipe.get("mask"):
+        own["masks"] = tuple(str(recipe["mask"]).split(";"))
+    return own
+
+
 @dataclass(frozen=True)
 class Batching:
     """One way of making batches, and the objectives that take them."""
@@ -94,6 +112,8 @@ class SweepPlan:
         Raises InputError for options that do not fit the source, such as the convention of published counters, which
         are of images and captions.
         """
+        self._require_two_sides(relations)
+        self._require_enough(relations)
         released = [probe for probe in self.probes if getattr(probe, "convention", None) == "released"]
         if released and not relations.sides.is_image_text:
             raise InputError(
@@ -112,6 +132,29 @@ class SweepPlan:
         masks = tuple(build("masks", spec) for spec in options.masks)
         return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
 
+    def _require_enough(self, relations: Relations) -> None:
+        """Raise InputError for more mined negatives than there are, and labels of which no query has both kinds."""
+        mined, own = self.options.mined, relations.negatives
+        if mined is not None and own is not None and mined > own.shape[1]:
+            raise InputError(f"--mined must be at most the {own.shape[1]} mined negatives of a query; got {mined}")
+        if relations.one_set and relations.shared_classes < (1 if relations.number_of_classes > 1 else 2):
+            name = plural(relations.sides.first)
+            raise InputError(
+                f"labels must have a class of 2 {name} or more, and another class; got {relations.number_of_classes} "
+                f"classes, {relations.shared_classes} of them with 2 {name} or more"
+            )
+
+    def _require_two_sides(self, relations: Relations) -> None:
+        """Raise InputError where a probe compares two sides, and there is one set of items."""
+        if not (relations.one_set or self.options.sampling == "views"):
+            return
+        for probe in self.probes:
+            if getattr(probe, "compares_sides", False):
+                raise InputError(
+                    f"{short_spec(probe)} compares two sides; the items here are one set. Leave it out, or take "
+                    "--sampling pairs where the source has two sides"
+                )
+
     def with_probes(self, probes: tuple[Probe, ...]) -> SweepPlan:
         """Return the plan of the same objectives under other probes."""
         options = replace(self.options, probes=tuple(spec_of(probe) for probe in probes))
@@ -119,7 +162,8 @@ class SweepPlan:
 
     def with_batches_of_two(self) -> SweepPlan:
         """Return the same plan for batches of two pairs or images, in file order: enough to see a probe work."""
-        size = 2 * (self.options.per_class or _MANY) if self.relations and self.relations.one_set else 2
+        classes = self.options.sampling == "classes" or (self.relations is not None and self.relations.one_set)
+        size = 2 * (self.options.per_class or _MANY) if classes else 2
         options = replace(self.options, batch_size=size, shuffle=False, drop_last=False, per_query=False, masks=())
         return replace(self, options=options, masks=())
 
@@ -134,12 +178,21 @@ class SweepPlan:
     def sampling_label(self, batching: Batching) -> str:
         """Return what rows say of how batches are made: the mode, and every choice that is not the usual one."""
         one, mode = self.options, batching.sampling.mode
-        label = f"{mode} of {batching.sampling.per_class}" if mode == "classes" else mode
-        if self.relations is not None and self.relations.negatives is not None:
+        in_groups = mode == "classes" and one.batch_size is not None
+        label = f"{mode} of {batching.sampling.per_class}" if in_groups else mode
+        has_mined = self.relations is not None and self.relations.negatives is not None
+        if has_mined and mode not in ("views", "classes"):
             label += f", {_MINED_WORDS[one.negatives]} negatives"
             label += "" if one.mined is None else f", {one.mined} mined"
         label += f", terms {'+'.join(one.terms)}" if one.terms else ""
         return label + (f", mask {'+'.join(short_spec(rule) for rule in self.masks)}" if self.masks else "")
+
+    def batch_size_of(self, batching: Batching) -> int | None:
+        """Return the batch size that rows state: of classes fewer items where there are not as many classes."""
+        size, relations = self.options.batch_size, self.relations
+        if batching.sampling.mode != "classes" or size is None or relations is None:
+            return size
+        return min(size, relations.shared_classes * batching.sampling.per_class)
 
     @property
     def needs_matrix(self) -> bool:
@@ -198,6 +251,16 @@ class SweepPlan:
                 raise InputError(
                     f"--sampling {mode} gives each query several positives, which {spec_of(objective)} does not take; "
                     "use --sampling pairs, or leave it out"
+                )
+            if (
+                mode == "classes"
+                and objective.positives == "one"
+                and (self.options.batch_size is None or per_class > 2)
+            ):
+                size = "--batch-size all" if self.options.batch_size is None else f"--per-class {per_class}"
+                raise InputError(
+                    f"{size} gives each item several positives, which {spec_of(objective)} does not take; its batches "
+                    "are of 2 items of a class"
                 )
             for probe in self.probes:
                 probe.check(objective)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -90,8 +90,7 @@ class Sweep(SweepOptions):
         guide: SplitEmbeddings | None,
     ) -> SweepResult:
         plan = self.plan.for_relations(embedded.relations)
-        if guide is not None:
-            require_same_items(embedded, guide)
+        self.require_possible(embedded, guide)
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
         batches: list[pd.DataFrame] = []
@@ -121,6 +120,17 @@ class Sweep(SweepOptions):
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         summary = summarise(rows, plan.units_of(rows), plan.totals) if len(rows) else pd.DataFrame()
         return SweepResult(summary, rows, queries, frame if processes.main else None)
+
+    def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
+        """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""
+        plan = self.plan.for_relations(embedded.relations)
+        if guide is not None:
+            require_same_items(embedded, guide)
+        small = replace(plan.with_batches_of_two(), masks=plan.masks)
+        for batching in small.batchings:
+            first = next(batching.sampling.batches(embedded.relations), None)
+            if first is not None and (plan.needs_matrix or batching.sampling.mode == "views"):
+                BatchRunner(small, batching, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
 
     def uses_tiles(self, embedded: SplitEmbeddings) -> bool:
         """Return whether any batch is computed in tiles, which is what `precision` is about."""

@@ -30,6 +30,7 @@ class _Block(NamedTuple):
     S: Tensor  # (b, n)
     valid: Tensor  # (b, n) bool
     items: Tensor  # (n,) rows of documents, and −1 − the rows of queries
+    related: Tensor  # (b, n) bool, candidates that are known to be of the query's item: its copies, its positives
 
 
 def require_terms(terms: Sequence[str], objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
@@ -59,8 +60,9 @@ def rows_with_terms(
     """Return the rows of S of a batch of pairs, (b, c + further candidates), in the first direction.
 
     The row of query i with positive d_i is [q_i · D, q_i · Q, d_i · Q, d_i · D, d_i · P] with the blocks of `terms`;
-    an item is no candidate of itself, documents of the same query are none of d2d. d2q has the pair itself once more,
-    which is stated as a repeated positive, not as a negative.
+    a place of the batch is no candidate of itself, documents of the same query are none of d2d. Another place with the
+    same query or document is a negative, as in the library, unless same_image is `mask`. d2q has the pair itself once
+    more, which is stated as a repeated positive, not as a negative.
     Source: Li et al. 2023 (GTE), improved contrastive loss; Solatorio 2024 (GISTEmbed); MultipleNegativesRankingLoss of
     sentence-transformers.
 
@@ -78,44 +80,36 @@ def rows_with_terms(
     if embedded.images is None or embedded.captions is None:
         raise InputError(f"--terms needs embeddings of both sides; {embedded.name} has similarities only")
     Q, D = embedded.images[torch.from_numpy(batch.images)], embedded.captions[torch.from_numpy(batch.captions)]
-    mask = batch.mask(embedded.relations, same_image).to(Q.device)
-    return assemble_rows(Q, D, mask, terms, batch)
-
-
-def assemble_rows(Q: Tensor, D: Tensor, mask: Mask, terms: Sequence[str], batch: Batch) -> DenseRows:
-    """Return the rows of queries Q (b, d) and documents D (c, d), the first b of which are their positives.
-
-    Args:
-        Q: embeddings of the queries.
-        D: embeddings of the documents; mined negatives are behind the positives.
-        mask: (b, c) of q2d.
-        terms: of TERMS.
-        batch: what the rows are of.
-    """
-    blocks = {"q2d": _Block(Q @ D.T, mask.valid, torch.from_numpy(batch.captions))}
-    blocks |= {term: _block(term, Q, D, batch) for term in TERMS if term in terms}
+    mask = batch.mask(embedded.relations).to(Q.device)
+    known = torch.from_numpy(embedded.relations.is_positive(batch.images, batch.captions))
+    blocks = {"q2d": _Block(Q @ D.T, mask.valid, torch.from_numpy(batch.captions), known)}
+    blocks |= {term: _block(term, Q, D, batch, known) for term in TERMS if term in terms}
     S = torch.cat([block.S for block in blocks.values()], 1)
     valid = torch.cat([block.valid.to(S.device) for block in blocks.values()], 1)
+    related = torch.cat([block.related for block in blocks.values()], 1).to(S.device)
     match = torch.zeros_like(valid)
     match[:, : mask.match.shape[1]] = mask.match
+    if same_image == "mask":
+        valid &= match | ~related
     info = {REPEATS: torch.ones(len(Q), device=S.device, dtype=S.dtype)} if "d2q" in terms else {}
     items = torch.cat([block.items for block in blocks.values()])
     shape = BatchShape(1, "i2t", torch.from_numpy(batch.images), items[None])
-    return DenseRows(shape, S, Mask(match, valid, info))
+    return DenseRows(shape, S, Mask(match, valid, info), related=related)
 
 
-def _block(term: str, Q: Tensor, D: Tensor, batch: Batch) -> _Block:
+def _block(term: str, Q: Tensor, D: Tensor, batch: Batch, known: Tensor) -> _Block:
+    """Return the block of a term; `known` (b, c) says which documents are known to be positives of which queries."""
     b = len(Q)
-    queries, documents = -1 - torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    queries, documents = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     others = ~torch.eye(b, dtype=torch.bool)
-    positives = D[:b]
+    positives, copies = D[:b], documents[:b, None] == documents[None, :]
     if term == "q2q":
-        return _Block(Q @ Q.T, others, queries)
+        return _Block(Q @ Q.T, others, -1 - queries, queries[:, None] == queries[None, :])
     if term == "d2q":
-        return _Block(positives @ Q.T, others, queries)
+        return _Block(positives @ Q.T, others, -1 - queries, known[:, :b].T)
     if term == "p2p":
-        return _Block(positives @ positives.T, others, documents[:b])
+        return _Block(positives @ positives.T, others, documents[:b], copies[:, :b] | known[:, :b])
     owner = torch.arange(b)
     if batch.negative_of is not None:
         owner = torch.cat([owner, torch.from_numpy(batch.negative_of)])
-    return _Block(positives @ D.T, torch.arange(b)[:, None] != owner[None, :], documents)
+    return _Block(positives @ D.T, torch.arange(b)[:, None] != owner[None, :], documents, copies | known)

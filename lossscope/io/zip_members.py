@@ -20,6 +20,9 @@ _MAX_RATIO = 1032  # of the bytes before deflate to those after it
 _MAX_MEMBERS = 1 << 20
 _LOCAL_HEADER, _NAME_AND_EXTRA = 30, 26  # bytes of a local header, and where in it are the lengths of what follows
 _ENCRYPTED = 1
+_END_MARK, _END, _TOTAL = b"PK\5\6", 22, 10  # of the end of the central directory: mark, bytes, place of its number
+_LONGEST_END = _END + (1 << 16)  # with a comment
+_IN_ZIP64 = 0xFFFF
 _THREADS = min(4, os.cpu_count() or 1)
 _CHUNK = 1 << 20  # bytes
 
@@ -29,8 +32,15 @@ class DamagedMember(InputError):
 
 
 def require_plain_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.ZipInfo]:
-    """Return the members. Raises InputError for encrypted or doubled ones, and for sizes that cannot be true."""
+    """Return the members.
+
+    Raises InputError for encrypted or doubled ones, for sizes that cannot be true, and where the list of members is
+    shorter than the archive states, as where one entry is damaged so that it takes in the next ones.
+    """
     members, name = archive.infolist(), show_path(path)
+    stated = _stated_members(path)
+    if stated not in (None, len(members)):
+        raise InputError(f"{name} must list every member; it states {stated} and lists {len(members)}. Copy it again")
     if len(members) > _MAX_MEMBERS:
         raise InputError(f"{name} must have at most {_MAX_MEMBERS} members; got {len(members)}")
     if len({member.filename for member in members}) < len(members):
@@ -42,6 +52,20 @@ def require_plain_members(archive: zipfile.ZipFile, path: Path) -> list[zipfile.
     if sum(member.compress_size for member in members) > path.stat().st_size:
         raise InputError(f"members of {name} must lie in it one after the other; they are larger than the file")
     return members
+
+
+def _stated_members(path: Path) -> int | None:
+    """Return the number of members that the end of an archive states; None where it is of more than 65534."""
+    with open(path, "rb") as file:
+        file.seek(max(path.stat().st_size - _LONGEST_END, 0))
+        end = file.read()
+    place = len(end) - _END  # as zipfile looks for it: at the very end, else the last one
+    if end[place : place + len(_END_MARK)] != _END_MARK or end[-2:] != b"\0\0":
+        place = end.rfind(_END_MARK)
+    if not 0 <= place <= len(end) - _END:
+        return None
+    number: int = struct.unpack_from("<H", end, place + _TOTAL)[0]
+    return None if number == _IN_ZIP64 else number
 
 
 @contextmanager

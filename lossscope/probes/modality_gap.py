@@ -36,6 +36,7 @@ class ModalityGap:
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
     needs_objective: ClassVar[bool] = False
+    compares_sides: ClassVar[bool] = True  # so that one set has none
     cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:

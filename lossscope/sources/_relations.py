@@ -42,8 +42,10 @@ def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
     usual = (ONE_SET_KEY,) if sides.second is None else _DEFAULT_KEYS
     keys = []
     for name, default in zip(names, usual, strict=True):
-        ways = (name, name.replace(" ", "_"), plural(name), plural(name.replace(" ", "_")), default)
-        unnamed = default if sides in (QUERY_DOCUMENT, _ITEMS) else plural(name.replace(" ", "_"))
+        word = name.replace(" ", "_")
+        several = plural(word) if word[-1].isalpha() else f"{word}s"
+        ways = (name, word, plural(name), several, default)
+        unnamed = default if sides in (QUERY_DOCUMENT, _ITEMS) else several if word[-1].isalpha() else word
         keys.append(next((way for way in ways if way in there), unnamed))
     return SideKeys(sides, keys[0], None if sides.second is None else keys[1])
 
@@ -126,8 +128,11 @@ def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
     _require_rows(rows[:, 0], shape[0], f"{first} in positives of {path}")
     _require_rows(rows[:, 1], shape[1], f"{second} in positives of {path}")
     rows = rows.astype(np.int64)
-    if len(np.unique(rows, axis=0)) < len(rows):
-        raise InputError(f"positives of {path} must have each pair once; {len(rows)} rows have copies. Drop those")
+    copies = len(rows) - len(np.unique(rows, axis=0))
+    if copies:
+        raise InputError(
+            f"positives of {path} must have each pair once; {copies} rows are copies of others: drop those"
+        )
     without = shape[0] - len(np.unique(rows[:, 0]))
     if without:
         notices.append(f"{without} of {shape[0]} {first} of {path} have no positive: they are in no batch")

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from console_lines import ROOT
 from lossscope_cli import app
+from safetensors.numpy import save_file
+from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from lossscope.studies.study import Study
@@ -19,6 +21,7 @@ from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import prepare, work
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
+from tests.sources.text_folders import text_encoder
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
 ENCODER = "vsepp:dim=16,words=8,width=4"
@@ -76,6 +79,7 @@ def make_inputs(home: Path) -> None:
     similarities = np.random.default_rng(0).standard_normal((8, 40))
     np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
     _write_texts(home)
+    _write_text_models(home)
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
     (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
     (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
@@ -165,6 +169,18 @@ def _write_texts(home: Path) -> None:
     (home / "scifact" / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
     ranked = "".join(f"{n} Q0 {(n + k) % 8} {k + 1} {-k} bm25\n" for n in range(8) for k in range(3))
     (home / "bm25.trec").write_text(ranked, encoding="utf-8")
+
+
+def _write_text_models(home: Path) -> None:
+    """Write token vectors of both sides, users and items without names, and two folders with a model of texts."""
+    rng = np.random.default_rng(4)
+    tokens = {f"{side}_tokens": rng.standard_normal((40 * n, 8)) for side, n in (("query", 3), ("document", 6))}
+    offsets = {f"{side}_offsets": np.arange(41) * n for side, n in (("query", 3), ("document", 6))}
+    np.savez(home / "colbert.npz", **tokens, **offsets, positives=np.stack([np.arange(40)] * 2, 1))  # type: ignore[arg-type]
+    rows = {name: rng.standard_normal((160, 16)).astype("f4") for name in ("users", "items")}
+    save_file({**rows, "positives": np.stack([np.arange(160)] * 2, 1)}, home / "users.safetensors")
+    folder = text_encoder(home / "bge-small")
+    SentenceTransformer(str(folder), device="cpu").save(str(home / "minilm"))
 
 
 def _run_study(home: Path, name: str) -> None:

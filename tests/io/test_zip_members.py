@@ -6,10 +6,12 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from lossscope.errors import InputError
+from lossscope.io.arrays import read_npz
 from lossscope.io.files import read_torch
 
 CONTENT = {"weights": {"a": torch.arange(300.0), "b": torch.ones(7, dtype=torch.int64)}, "epoch": 3}
@@ -85,3 +87,32 @@ def test_a_tensor_that_states_more_numbers_than_the_file_holds_is_refused(tmp_pa
         read_torch(tmp_path / "a.pt")
     torch.save({"a": torch.zeros(3, 1).expand(3, 50)}, tmp_path / "a.pt")
     assert read_torch(tmp_path / "a.pt")["a"].shape == (3, 50)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: int) -> None:
+    """A flipped bit in the length of an entry's comment: zipfile lists fewer members, and optional arrays were gone."""
+    path = tmp_path / "a.npz"
+    np.savez(path, images=np.eye(3), captions=np.eye(3), caption_image=np.arange(3))
+    whole = bytearray(path.read_bytes())
+    places = [place for place in range(len(whole)) if whole[place : place + 4] == b"PK\1\2"]
+    assert len(places) == 3
+    entry = places[2 - lost] + 32  # where the length of its comment is
+    whole[entry : entry + 2] = (0x8000).to_bytes(2, "little")
+    path.write_bytes(whole)
+    with zipfile.ZipFile(path) as archive:
+        assert len(archive.namelist()) == 3 - lost
+    with pytest.raises(InputError, match=rf"must list every member; it states 3 and lists {3 - lost}\. Copy it again"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("more", [b"", b"behind it", b"\0" * 70_000])
+def test_members_are_counted_whatever_is_behind_the_archive(tmp_path: Path, more: bytes) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, rows=np.arange(3))
+    path.write_bytes(path.read_bytes() + more)
+    if len(more) > 1 << 16:
+        with pytest.raises(InputError):
+            read_npz(path)
+    else:
+        assert read_npz(path)["rows"].tolist() == [0, 1, 2]

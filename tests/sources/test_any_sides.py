@@ -122,7 +122,7 @@ def test_late_interaction_is_the_sum_of_best_tokens(
         ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
         ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
         ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
-        ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 2 rows have copies"),
+        ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 1 rows are copies of others"),
         ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
         ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
         ({"labels": np.arange(4)}, "it has labels, which are of one set"),

@@ -54,9 +54,10 @@ def hide_negatives(rows: MaskInputs, rule: NegativeMask) -> Mask:
     if given[rule.needs] is None:
         reason = {
             "related": "the batch has the items of both sides in one set",
-            "keys": "the source does not know its inputs (texts, pixels)",
+            "keys": "it needs the inputs (texts, pixels, ids) of both sides, in batches of pairs or groups",
             "guide": "no guide is given. Name its embeddings: --guide SOURCE",
         }[rule.needs]
-        raise InputError(f"--mask {type(rule).__name__} cannot be used: {reason}")
+        name = type(rule).__module__.rpartition(".")[2].replace("_", "-")  # the name of the file, as it is typed
+        raise InputError(f"--mask {name} cannot be used: {reason}")
     hidden = rule.hidden(rows) & rows.mask.negatives
     return replace(rows.mask, valid=rows.mask.valid & ~hidden)

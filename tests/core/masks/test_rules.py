@@ -106,7 +106,7 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
     ("name", "changes", "says"),
     [
         ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
-        ("same_text", {"candidate_keys": None}, "does not know its inputs"),
+        ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
         ("same_item", {"related": None}, "both sides in one set"),
     ],
 )

@@ -1,0 +1,323 @@
+"""From the command line: every option of a sweep that is of any two sides, or of one labelled set, typed once."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.engine.sweep import Sweep
+from lossscope.sources.base import load
+
+QUERIES, DOCUMENTS, WIDTH = 24, 40, 8
+COCOS = ("cocos:eps=0.01,convention=corrected,unit=paper",)
+SUMMARY_KEYS = (
+    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
+    "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
+)  # fmt: skip
+OPTIONS_BEFORE = (
+    "objectives", "probes", "sampling", "batch_size", "seed", "shuffle", "drop_last", "captions", "same_image",
+    "per_query", "part", "engine", "precision",
+)  # fmt: skip
+
+
+def lossscope(words: str) -> Result:
+    return CliRunner().invoke(app, words.split())
+
+
+def rows_of(words: str) -> pd.DataFrame:
+    result = lossscope(f"{words} --format json --quiet")
+    assert result.exit_code == 0, result.stderr
+    return pd.DataFrame(json.loads(result.stdout)["rows"])
+
+
+@pytest.fixture(autouse=True)
+def _dumps(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    pairs = np.unique(np.stack([random.integers(0, QUERIES, 30), random.integers(0, DOCUMENTS, 30)], 1), axis=0)
+    sides = {"queries": random.normal(size=(QUERIES, WIDTH)), "documents": random.normal(size=(DOCUMENTS, WIDTH))}
+    sides["documents"][pairs[:, 1]] += sides["queries"][pairs[:, 0]]
+    arrays: dict[str, Any] = {
+        "positives": pairs,
+        "negatives": random.integers(0, DOCUMENTS, (QUERIES, 3)),
+        "document_text": np.array([f"text {n % 15}" for n in range(DOCUMENTS)]),
+        "query_id": np.array([f"q{n}" for n in range(QUERIES)]),
+    }
+    np.savez("pairs.npz", **sides, **arrays)
+    other = {name: rows + random.normal(size=rows.shape) for name, rows in sides.items()}
+    np.savez("guide.npz", **other, positives=pairs, query_id=arrays["query_id"])
+    bare = {name.replace("queries", "users").replace("documents", "items"): rows for name, rows in sides.items()}
+    np.savez("bare.npz", **bare, positives=pairs)
+    np.savez("views.npz", queries=sides["queries"], documents=sides["documents"][:QUERIES])
+    np.savez("set.npz", embeddings=random.normal(size=(40, WIDTH)), labels=np.arange(40) % 8)
+
+
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    # what is typed -> the fields of a sweep, and how its rows say that batches were made
+    "": ({}, "pairs, mined negatives"),
+    "--negatives own": ({"negatives": "own"}, "pairs, own mined negatives"),
+    "--negatives none": ({"negatives": "none"}, "pairs, no mined negatives"),
+    "--mined 2": ({"mined": 2}, "pairs, mined negatives, 2 mined"),
+    "--mask same-item": ({"masks": ("same_item",)}, "pairs, mined negatives, mask same_item"),
+    "--mask same-text": ({"masks": ("same_text",)}, "pairs, mined negatives, mask same_text"),
+    "--mask above": ({"masks": ("above",)}, "pairs, mined negatives, mask above"),
+    "--mask above:margin=0.2": ({"masks": ("above:margin=0.2",)}, "pairs, mined negatives, mask above:margin=0.2"),
+    "--mask percent": ({"masks": ("percent",)}, "pairs, mined negatives, mask percent"),
+    "--mask above --mask same-item": (
+        {"masks": ("above", "same_item")}, "pairs, mined negatives, mask above+same_item"
+    ),
+    "--mask gist --guide guide.npz": ({"masks": ("gist",)}, "pairs, mined negatives, mask gist"),
+    "--terms q2q,d2d": ({"terms": ("q2q", "d2d")}, "pairs, mined negatives, terms q2q+d2d"),
+    "--sampling views": ({"sampling": "views"}, "views"),
+    "--sampling pairs": ({"sampling": "pairs"}, "pairs, mined negatives"),
+    "--sampling groups --objective supcon": (
+        {"sampling": "groups", "objectives": ("supcon",)}, "groups, mined negatives"
+    ),
+}  # fmt: skip
+
+
+def expected(source: str, changes: dict[str, Any], **request: Any) -> pd.DataFrame:
+    """The rows of the library."""
+    options = {"objectives": ("ntxent",), "probes": COCOS, "batch_size": 8, **changes}
+    embedded = load(source, **request)
+    guide = load("guide.npz") if "gist" in options.get("masks", ()) else None
+    return Sweep(**options).run(embedded, guide=guide).summary
+
+
+def require_equal(rows: pd.DataFrame, wanted: pd.DataFrame) -> None:
+    columns = ["objective", "direction", "statistic", "mean", "std", "sampling", "sides"]
+    pd.testing.assert_frame_equal(rows[columns], wanted[columns].reset_index(drop=True), check_dtype=False)
+
+
+def typed(options: str, source: str = "pairs.npz") -> str:
+    objective = "" if "--objective" in options else "--objective ntxent "
+    return f"cocos {source} {objective}--batch-size 8 {options}"
+
+
+@pytest.mark.parametrize("options", CASES)
+def test_an_option_is_what_the_library_computes(options: str) -> None:
+    changes, sampling = CASES[options]
+    rows = rows_of(typed(options))
+    require_equal(rows, expected("pairs.npz", changes))
+    assert set(rows["sampling"]) == {sampling}
+    assert set(rows["direction"]) == ({"all"} if "views" in options else {"q2d"} if "terms" in options else
+                                      {"q2d", "d2q"})  # fmt: skip
+    assert set(rows["sides"]) == {"query/document"}
+
+
+def test_every_option_changes_the_numbers() -> None:
+    plain = rows_of(typed(""))["mean"]
+    for options in CASES:
+        if options not in ("", "--sampling pairs"):
+            means = rows_of(typed(options))["mean"]
+            assert len(means) != len(plain) or not np.array_equal(means, plain, equal_nan=True), options
+
+
+@pytest.mark.parametrize(("option", "per_class"), [("", 4), ("--per-class 2", 2), ("--sampling classes", 4)])
+def test_batches_of_classes(option: str, per_class: int) -> None:
+    rows = rows_of(typed(f"{option} --objective supcon", "set.npz"))
+    require_equal(rows, expected("set.npz", {"per_class": per_class, "objectives": ("supcon",)}))
+    assert set(rows["sampling"]) == {f"classes of {per_class}"}
+    assert set(rows["direction"]) == {"all"}
+
+
+def test_both_views_are_one_set() -> None:
+    require_equal(rows_of(typed("--sampling views", "views.npz")), expected("views.npz", {"sampling": "views"}))
+
+
+def test_prefixes_are_sources_of_their_own() -> None:
+    rows = rows_of(typed("--dims 2,full"))
+    whole = load("pairs.npz")
+    for name, embedded in (("pairs.npz dims=2", whole.prefix(2)), ("pairs.npz", whole)):
+        wanted = Sweep(("ntxent",), COCOS, batch_size=8).run(embedded).summary
+        require_equal(rows[rows["source"] == name].reset_index(drop=True), wanted)
+    assert list(rows["source"].unique()) == ["pairs.npz dims=2", "pairs.npz"]
+
+
+def test_sides_are_called_as_typed() -> None:
+    rows = rows_of(typed("--sides user/item", "bare.npz"))
+    require_equal(rows, expected("bare.npz", {}, sides="user/item"))
+    assert set(rows["direction"]) == {"u2i", "i2u"} and set(rows["sides"]) == {"user/item"}
+    assert set(rows_of(typed("--sides product", "set.npz"))["sides"]) == {"product"}
+
+
+@pytest.mark.parametrize("options", CASES)
+def test_a_frame_resumes(options: str, tmp_path: Path) -> None:
+    words = f"{typed(options)} --out frame --format json --quiet"
+    first = lossscope(words)
+    assert first.exit_code == 0, first.stderr
+    parts = sorted((tmp_path / "frame").glob("part-*.parquet"))
+    before = {part.name: part.read_bytes() for part in parts}
+    assert parts and lossscope(words).stdout == first.stdout
+    assert {part.name: part.stat().st_mtime_ns for part in parts} == {
+        part.name: part.stat().st_mtime_ns for part in sorted((tmp_path / "frame").glob("part-*.parquet"))
+    }
+    assert {part.name: part.read_bytes() for part in parts} == before
+    other = "--mined 1" if options != "--mined 1" and "views" not in options else "--seed 7"
+    refused = lossscope(f"{words} {'--seed 7' if 'none' in options else other}")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "frame" in refused.stderr and refused.stderr.count("Error") == 1
+
+
+def command_of(folder: str) -> dict[str, Any]:
+    command: dict[str, Any] = json.loads(Path(folder, "manifest.json").read_text())["command"]
+    return command
+
+
+def test_a_frame_states_rules_in_full_and_what_the_guide_was() -> None:
+    assert lossscope(f"{typed('--mask above --mask gist --guide guide.npz')} --out frame").exit_code == 0
+    command = command_of("frame")
+    assert command["masks"] == ["above:margin=0.1", "gist:margin=0,strategy=absolute"]
+    assert (command["guide"], command["guide_origin"]) == ("guide.npz", load("guide.npz").fingerprint)
+    again = typed("--mask above:margin=0.1 --mask gist:strategy=absolute --guide guide.npz")
+    assert lossscope(f"{again} --out frame").exit_code == 0
+    np.savez("guide.npz", **{**np.load("guide.npz"), "queries": np.random.default_rng(5).normal(size=(QUERIES, 3)),
+                             "documents": np.random.default_rng(6).normal(size=(DOCUMENTS, 3))})  # fmt: skip
+    result = lossscope(f"{again} --out frame")
+    assert result.exit_code == 1 and "holds the frame of another command" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("dims", "folders"), [("2", ["frame"]), ("2,full", ["frame/dims-2", "frame/dims-full"])], ids=["one", "two"]
+)
+def test_every_prefix_has_a_frame(dims: str, folders: list[str]) -> None:
+    """That of a single prefix was called dims-full."""
+    assert lossscope(f"{typed(f'--dims {dims}')} --out frame").exit_code == 0
+    assert sorted(str(file.parent) for file in Path().glob("**/manifest.json")) == folders
+    assert command_of(folders[0])["origin"].endswith("-2")
+
+
+def test_the_frame_of_images_and_captions_states_what_it_did_before(dump: Path) -> None:
+    assert lossscope(f"cocos {dump} --objective ntxent --batch-size 8 --out frame").exit_code == 0
+    assert list(command_of("frame")) == ["name", "source", "origin", "split", *OPTIONS_BEFORE]
+    assert lossscope(f"{typed('--negatives own --mined 2 --mask above')} --out other").exit_code == 0
+    more = ["negatives", "mined", "masks"]
+    assert list(command_of("other")) == ["name", "source", "origin", "split", *OPTIONS_BEFORE, *more]
+    assert {*OPTIONS_BEFORE} < {field.name for field in dataclasses.fields(Sweep)}
+
+
+def test_rows_of_images_and_captions_have_the_keys_they_had(dump: Path) -> None:
+    report = json.loads(lossscope(f"cocos {dump} --objective ntxent --batch-size 8 --format json -q").stdout)
+    assert list(report) == ["schema", "command", "rows"] and report["schema"] == "lossscope.summary/1"
+    assert list(report["command"]) == ["name", "sources", "split", "convention", "unit"]
+    assert {tuple(row) for row in report["rows"]} == {SUMMARY_KEYS}
+    assert {row["direction"] for row in report["rows"]} == {"i2t", "t2i"}
+    other = json.loads(lossscope(f"{typed('')} --format json -q").stdout)
+    assert list(other) == list(report) and list(other["command"]) == list(report["command"])
+    assert {tuple(row) for row in other["rows"]} == {(*SUMMARY_KEYS, "sides")}
+
+
+def test_rows_of_both_kinds_stand_in_one_table(dump: Path) -> None:
+    rows = rows_of(f"cocos {dump} pairs.npz --objective ntxent --batch-size 8")
+    sides = rows.drop_duplicates("source").set_index("source")["sides"]
+    assert sides["pairs.npz"] == "query/document" and pd.isna(sides[str(dump)])
+
+
+def test_a_rule_for_texts_needs_the_inputs_of_both_sides() -> None:
+    result = lossscope(f"{typed('--mask same-text', 'guide.npz')} --out frame --quiet")
+    assert (result.exit_code, result.stdout) == (1, "") and not Path("frame").exists()
+    assert "--mask same-text cannot be used: it needs the inputs (texts, pixels, ids) of both sides" in result.stderr
+
+
+@pytest.mark.parametrize("format", ["table", "csv", "markdown", "latex"])
+def test_every_format_has_the_words_of_the_source(format: str) -> None:
+    result = lossscope(f"{typed('--mined 2 --mask above')} --format {format} --quiet")
+    assert result.exit_code == 0 and "q2d" in result.stdout
+    assert "2 mined" in result.stdout and "i2t" not in result.stdout and "image" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("cocos pairs.npz --mined 2", ""),
+        ("cocos bare.npz --sides user/item --mined 2", "--mined is not used: bare.npz has no mined negatives."),
+        (
+            "cocos bare.npz --sides user/item --mined 2 --negatives own",
+            "--negatives and --mined are not used: bare.npz has no mined negatives.",
+        ),
+        ("cocos pairs.npz --per-class 4", "--per-class is not used: pairs.npz is no labelled set."),
+        ("cocos pairs.npz --split val", "--split is not used: pairs.npz is of one split already."),
+        ("cocos set.npz --per-class 2", ""),
+    ],
+)
+def test_an_option_of_another_kind_of_source_is_a_warning(words: str, message: str) -> None:
+    result = lossscope(f"{words} --objective ntxent --batch-size 8 --quiet")
+    assert result.exit_code == 0
+    assert result.stderr.strip() == (f"Warning: {message}" if message else "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        ("--negatives some", 2, "'some' is not one of 'batch', 'own', 'none'"),
+        ("--mined 0", 2, "'--mined': Input should be greater than or equal to 1"),
+        ("--mined 2 --negatives none", 2, "--mined needs mined negatives; --negatives none leaves them out"),
+        ("--mined 2 --sampling views", 2, "--negatives and --mined are of pairs and groups; --sampling views has none"),
+        ("--negatives own --sampling views", 2, "are of pairs and groups; --sampling views has none"),
+        ("--per-class 1", 2, "'--per-class': Input should be greater than or equal to 2"),
+        ("--mask nothing", 2, "mask must be one of above, gist, percent, same_item, same_text; got 'nothing'"),
+        ("--mask above:margin=x", 2, "above:margin must be float; got 'x'"),
+        ("--mask percent:share=2", 1, "share must be"),
+        ("--mask gist", 1, "--mask gist needs a guide: the embeddings of the same items, --guide SOURCE"),
+        ("--guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
+        ("--mask above --guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
+        ("--mask gist --guide set.npz", 1, "--guide must hold the items of pairs.npz, in the same order; set.npz"),
+        ("--mask gist --guide none.npz", 1, "must exist; there is nothing at none.npz"),
+        ("--mask same-text --sampling views", 1, "--mask same-text cannot be used: it needs the inputs"),
+        ("--mask same-item --sampling views", 1, "--mask same-item cannot be used: the batch has the items of both"),
+        ("--terms q2x", 1, "--terms must be some of q2q, d2q, d2d, p2p, each once; got q2x"),
+        ("--terms q2q,q2q", 1, "--terms must be some of q2q, d2q, d2d, p2p, each once; got q2q,q2q"),
+        ("--terms q2q --objective triplet", 1, "--terms is for losses of one softmax over all candidates: ntxent"),
+        ("--terms q2q --sampling views", 1, "--terms is for batches of pairs; got --sampling views"),
+        ("--dims 0", 2, "--dims must be different widths with commas, as 64,128,full; got '0'"),
+        ("--dims 2,2", 2, "--dims must be different widths with commas"),
+        ("--dims 2,9", 1, "--dims must be at most the width of pairs.npz, 8; got 9"),
+        ("--sides a/b/c", 1, "sides must be two names, such as query/document, or one of a set; got 'a/b/c'"),
+        ("--sides a/a", 1, "sides must have two names; got 'a' twice"),
+        ("--sides item", 1, "pairs.npz must hold `embeddings`, or `similarity`"),
+        ("--sampling rows", 2, "'rows' is not one of 'pairs', 'images', 'groups', 'classes', 'views'"),
+        ("--sampling classes", 1, "--sampling classes is for one labelled set; got query/document pairs"),
+        ("--sampling groups", 1, "--sampling groups gives each query several positives, which ntxent"),
+        ("--convention released", 1, "convention released repeats counters of images and captions"),
+    ],
+)
+def test_what_cannot_be_done_is_one_message(options: str, code: int, message: str) -> None:
+    result = lossscope(f"{typed(options)} --out frame --quiet")
+    assert result.exit_code == code, result.output
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert result.stdout == "" and "Traceback" not in result.stderr
+    assert not Path("frame").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--sampling pairs",
+            "--sampling must be classes for items of one labelled set, which have no pairs; got pairs",
+        ),
+        ("--sampling views", "--sampling must be classes for items of one labelled set"),
+        ("--per-class 4", "--per-class 4 gives each item several positives, which ntxent:tau=0.1 does not take; its"),
+        ("--batch-size all", "--batch-size all gives each item several positives, which ntxent:tau=0.1 does not take"),
+        (
+            "--per-class 8 --objective supcon",
+            "batch size must be a multiple of --per-class 8, 2 classes or more; got 8",
+        ),
+        (
+            "--per-class 3 --objective supcon",
+            "batch size must be a multiple of --per-class 3, 2 classes or more; got 8",
+        ),
+    ],
+)
+def test_what_cannot_be_done_with_a_labelled_set_is_one_message(options: str, message: str) -> None:
+    result = lossscope(f"{typed(options, 'set.npz')} --quiet")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in " ".join(result.stderr.split())
