@@ -109,7 +109,9 @@ class BatchInputs:
             if first is not second:
                 raise InputError(f"{a} and {b} must be given together; got one of them")
             if self.S is None:
-                raise InputError("watch must be given S, or images and captions; got neither")
+                raise InputError(
+                    "watch must be given S, or images and captions; got neither. Of other sides: queries and documents"
+                )
         if not named and first is not None and not sides.is_image_text:
             raise InputError(f"sides are {sides.text}; write watch(queries=..., documents=...) for their embeddings")
         if self.negatives is not None:

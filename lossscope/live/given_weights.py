@@ -20,7 +20,8 @@ WEIGHTS = "W"  # their name in `mask.info`
 class GivenWeights(Gradient):
     """W = info["W"], (q, c): dL/dS of a training step, computed by autograd in its graph.
 
-    It is that of the sum over queries, as of every objective: where the loss is a mean, times the number of rows.
+    It is that of the sum over queries, as of every objective: where the loss is a mean, times the number of rows,
+    or of triplets.
     Counted: |W| / saturated.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +32,8 @@ ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with
 class MetricLoss:
     """A loss of pytorch-metric-learning, as it is watched: W = dL/dS in the graph of the step, S from its distance.
 
-    W is times the number of rows where the loss averages, as of every objective. A miner's `indices_tuple` says which
+    W is that of the sum over queries, as of every objective: where the loss averages over triplets, times their number,
+    where it averages over anything else, times the number of rows. A miner's `indices_tuple` says which
     entries are valid, and which of them match.
     """
 
@@ -50,22 +52,30 @@ class MetricLoss:
         """Return what the loss returns, which may be one around this one, and what this one saw."""
         observed: list[Observed] = []
         calls: list[Call] = []
+        triplets: list[int] = []
+
+        def on_reduction(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
+            triplets.append(_number_of_triplets(self.loss.reducer, args[0] if args else kwargs.get("loss_dict")))
 
         def on_distance(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
             calls.append(Call(args, result))
 
         def on_loss(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
             arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
-            observed.append(self._observed(MetricCall(**arguments), value, list(calls)))
+            observed.append(self._observed(MetricCall(**arguments), value, list(calls), sum(triplets)))
             calls.clear()
+            triplets.clear()
 
-        with record_calls(self.loss, "distance", on_distance), record_calls(self.loss, "forward", on_loss):
+        with ExitStack() as stack:
+            for name, on_call in (("distance", on_distance), ("forward", on_loss), ("reducer", on_reduction)):
+                if callable(getattr(self.loss, name, None)):
+                    stack.enter_context(record_calls(self.loss, name, on_call))
             return loss(*args, **kwargs), observed
 
-    def _observed(self, given: MetricCall, value: Tensor, calls: list[Call]) -> Observed:
+    def _observed(self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int) -> Observed:
         shape = (len(given.embeddings), len(given.references))
         calls = [call for call in calls if call.result.shape == shape]
-        S, W = self._similarities(given, value, calls)
+        S, W = self._similarities(given, value, calls, triplets)
         mask, numbers = given.mask(S.device), {}
         sides = self._sides_of(given)
         label = sides.label("i2t")
@@ -81,8 +91,10 @@ class MetricLoss:
             has_unit_vectors=False,
         ).limited()  # fmt: skip
 
-    def _similarities(self, given: MetricCall, value: Tensor, calls: list[Call]) -> tuple[Tensor, Tensor]:
-        """Return S (n, m) and W = dL/dS, of the sum over rows where the loss averages."""
+    def _similarities(
+        self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return S (n, m) and W = dL/dS, of the sum over rows, or over the triplets, where the loss averages."""
         with torch.inference_mode(False):
             gradients = gradients_of(value, calls) if self.own else [torch.zeros_like(call.result) for call in calls]
             if self.own and not self._is_checked:
@@ -92,7 +104,7 @@ class MetricLoss:
                 return S, torch.zeros_like(S)
             S, slope = similarity_of(self.loss.distance, calls[-1].result.detach())
             total = torch.stack(gradients).sum(0).float()
-            return S, total * slope * (len(S) if self._averages else 1)
+            return S, total * slope * (triplets or (len(S) if self._averages else 1))
 
     def _require_all_through_distances(
         self, given: MetricCall, value: Tensor, calls: Sequence[Call], gradients: Sequence[Tensor]
@@ -116,6 +128,17 @@ class MetricLoss:
         if given.is_one_set:
             return self.sides if self.sides is not None and self.sides.is_one_set else ITEM
         return ANCHOR_REFERENCE if self.sides is None or self.sides.is_one_set else self.sides
+
+
+def _number_of_triplets(reducer: Any, loss_dict: Any) -> int:
+    """Return the number of triplets that a loss is the mean of; 0 where it is no mean of triplets alone."""
+    parts = list(loss_dict.values()) if isinstance(loss_dict, Mapping) else []
+    if len(parts) != 1 or not isinstance(parts[0], Mapping) or parts[0].get("reduction_type") != "triplet":
+        return 0
+    losses, kind = parts[0].get("losses"), type(reducer).__name__
+    if not isinstance(losses, Tensor) or kind not in ("AvgNonZeroReducer", "MeanReducer"):
+        return 0
+    return int((losses > 0).sum()) if kind == "AvgNonZeroReducer" else losses.numel()
 
 
 def _gradient(outputs: list[Tensor], embeddings: Tensor, factors: list[Tensor] | None) -> Tensor:

@@ -104,6 +104,8 @@ def prepare_task(
         raise InputError(f"batches must fit the training split; {recipe.batch_size} with --drop-last leaves none")
     require_trainable(recipe, components.objective)
     _require_fitting_sides(train, components.encoder, recipe)
+    if train.relations.negatives is None and (recipe.negatives != "batch" or recipe.mined):
+        raise InputError(f"--negatives and --mined are of data with mined negatives; {recipe.data} has none")
     start = checkpoint or (Checkpoint.load(recipe.init) if recipe.init else None)
     encoder = components.encoder
     tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)

