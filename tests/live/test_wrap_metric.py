@@ -289,6 +289,4 @@ def test_triplets_are_counted_one_by_one_though_the_loss_is_their_mean() -> None
     row = scope.frame().iloc[0]
     assert row["all/C_neg"] == pytest.approx(float(active.any(1).sum(1).float().mean()))
     slope = (1 / D).where(~same, 0.0)  # |dD/ds| of D = √(2 − 2s)
-    assert row["all/W_neg"] + row["all/W_low"] == pytest.approx(
-        float((active.sum(1) * slope).sum(1).mean()), rel=1e-4
-    )
+    assert row["all/W_neg"] + row["all/W_low"] == pytest.approx(float((active.sum(1) * slope).sum(1).mean()), rel=1e-4)
