@@ -17,7 +17,7 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 
-from ._dump_arrays import beyond_cosines, column_of, finite_similarity, read_ids, unit_matrix
+from ._dump_arrays import column_of, finite_similarity, read_ids, unit_matrix
 from ._maxsim import MaxSimScorer, token_vectors
 from ._relations import SideKeys, keys_of_sides, read_relations
 from .checkpoints.input_keys import caption_keys, number_values
@@ -94,7 +94,11 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
     if widths[0] != widths[1]:
         raise InputError(f"tokens of both sides of {path} must have one width; got {widths[0]} and {widths[1]}")
     longest = int((queries.offsets[1:] - queries.offsets[:-1]).max())
-    notices += beyond_cosines(torch.tensor([[float(longest)]]), path)
+    if longest > 1:
+        notices.append(
+            f"scores of {path} are sums over up to {longest} tokens of a query, so they are no cosines: tau, margins "
+            "and eps are of the sums"
+        )
     return MaxSimScorer(queries, documents)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch_file
 
 from lossscope.errors import InputError
 from lossscope.sources.base import load
@@ -59,6 +60,22 @@ def test_sides_can_be_typed_for_a_file_that_holds_no_texts(tmp_path: Path) -> No
     save_file(PAIRS, tmp_path / "dump.safetensors")
     assert load(tmp_path / "dump.safetensors").sides.labels == ("q2d", "d2q")
     assert load(tmp_path / "dump.safetensors", sides="question/answer").sides.labels == ("q2a", "a2q")
+
+
+def test_names_that_are_bytes_are_texts(tmp_path: Path) -> None:
+    """Sides were called b'query' and b'document', and directions by the b of both: a2b and b2a."""
+    split = load(dumped(tmp_path, sides=np.array([b"query", b"document"]), **PAIRS))
+    assert split.sides.labels == ("q2d", "d2q")
+
+
+@pytest.mark.parametrize("name", ["positives", "negatives", "labels", "sides", "query_offsets"])
+def test_tensors_of_types_that_numpy_lacks_are_one_message(tmp_path: Path, name: str) -> None:
+    """A TypeError escaped: numpy has no bfloat16."""
+    usual: dict[str, Any] = {"query_offsets": TOKENS, "labels": {"embeddings": unit(4)}}
+    arrays = {key: torch.from_numpy(array) for key, array in usual.get(name, PAIRS).items()}
+    save_torch_file({**arrays, name: torch.ones(4, 2).bfloat16()}, tmp_path / "dump.safetensors")
+    with pytest.raises(InputError, match=rf"{name} of .* must be .*of float64"):
+        load(tmp_path / "dump.safetensors")
 
 
 def test_rows_of_equal_sides_are_pairs_and_it_is_said(tmp_path: Path) -> None:
