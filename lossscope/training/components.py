@@ -76,6 +76,8 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
     if objective.square and recipe.mask:
         raise InputError(f"--mask must be left out for {recipe.objective}, which takes whole batches only")
+    if objective.network() is not None and recipe.mask:
+        raise InputError(f"--mask must be left out for {recipe.objective}, whose network learns from whole batches")
     if objective.square and recipe.same_image == "mask":
         raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
     own = getattr(objective, "own_parameters", ())

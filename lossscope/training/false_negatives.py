@@ -9,15 +9,18 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.masks.base import MaskInputs, hide_negatives
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Rows
 
 from .task import Task
 
 
-def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask:
-    """Return the mask of a batch without the negatives that the rules hide; one mask for both directions.
+def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask | Pair[Mask]:
+    """Return the masks of a batch without the negatives that the rules hide; without rules the mask as it is.
 
-    A rule that compares with the positive compares with that of the query of the first side.
+    As in a sweep, each direction decides by its own queries: what `above` hides from a query may stay a negative of
+    the document.
 
     Args:
         task: with the rules.
@@ -28,13 +31,24 @@ def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask:
     if not task.masks:
         return mask
     q, c = mask.match.shape
-    relations, keys = task.train.relations, None
-    related = torch.from_numpy(relations.is_positive(batch.images[:q], batch.captions[:c])).to(S.device)
+    queries, candidates = batch.images[:q], batch.captions[:c]
+    S = S.detach()[:q, :c]
+    related = torch.from_numpy(task.train.relations.is_positive(queries, candidates)).to(S.device)
+    keys: Pair[Rows | None] = Pair(None, None)
     if any(rule.needs == "keys" for rule in task.masks):
-        of_candidates = task.input_keys.t2i
-        keys = None if of_candidates is None else torch.from_numpy(of_candidates[batch.captions[:c]]).expand(q, c)
-    inputs = MaskInputs(S.detach()[:q, :c], mask, related, keys)
-    valid = mask.valid
+        keys = task.input_keys
+    first = MaskInputs(S, mask, related, _of_every_query(keys.t2i, candidates, q))
+    second = MaskInputs(S.T, mask.t(), related.T, _of_every_query(keys.i2t, queries, c))
+    return Pair(_hide(task, first), _hide(task, second))
+
+
+def _hide(task: Task, rows: MaskInputs) -> Mask:
+    valid = rows.mask.valid
     for rule in task.masks:
-        valid = valid & hide_negatives(inputs, rule).valid
-    return replace(mask, valid=valid)
+        valid = valid & hide_negatives(rows, rule).valid
+    return replace(rows.mask, valid=valid)
+
+
+def _of_every_query(keys: Rows | None, candidates: Rows, queries: int) -> Tensor | None:
+    """(queries, c) keys of the candidates of a batch."""
+    return None if keys is None else torch.from_numpy(keys[candidates]).expand(queries, len(candidates))

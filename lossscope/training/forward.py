@@ -11,7 +11,8 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
-from lossscope.core.similarity import Mask
+from lossscope.core.pair import Pair
+from lossscope.core.similarity import Mask, both_masks
 from lossscope.core.types import Reduction
 from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.encoders.base import Encoder
@@ -77,13 +78,15 @@ class Forward:
             return Similarities(S, mask, self.model.extra_loss(*sides, S, mask, ids, lengths))
 
 
-def batch_loss(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction | None, pairs: int) -> BatchLoss:
+def batch_loss(
+    objective: Objective, S: Tensor, mask: Mask | Pair[Mask], reduction: Reduction | None, pairs: int
+) -> BatchLoss:
     """Return the training loss of a batch and its gradient with respect to S, (images, captions).
 
     Args:
         objective: called in both directions.
         S: without a graph; of an extended batch where the objective takes offline candidates.
-        mask: i2t.
+        mask: i2t, or the masks of both directions.
         reduction: None: the objective's own.
         pairs: the number that reductions over pairs divide by.
     """
@@ -93,12 +96,17 @@ def batch_loss(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction
     return reduce_weights(both(objective, S, mask), objective.directions, reduction, pairs)
 
 
-def similarity_summary(S: Tensor, mask: Mask) -> dict[str, float]:
+def similarity_summary(S: Tensor, mask: Mask | Pair[Mask]) -> dict[str, float]:
     """Return mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, directions together."""
-    negatives = S.masked_fill(mask.non_negatives, -torch.inf)
-    hardest = torch.cat([negatives.amax(1), negatives.amax(0)])
+    masks = both_masks(mask)
+    hardest = torch.cat(
+        [
+            rows.masked_fill(of_rows.non_negatives, -torch.inf).amax(1)
+            for rows, of_rows in zip((S, S.T), masks, strict=True)
+        ]
+    )
     summary: dict[str, float] = {}
-    for name, values in (("pos", S[mask.positives]), ("neg", hardest[hardest.isfinite()])):
+    for name, values in (("pos", S[masks.i2t.positives]), ("neg", hardest[hardest.isfinite()])):
         values = values if len(values) else S.new_full((1,), float("nan"))
         summary[f"{name}_mean"] = float(values.mean())
         for q in (10, 50, 90):

@@ -11,8 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lossscope.core.pair import Pair
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.similarity import Mask, both_masks, pair_mask
+from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch
 from lossscope.errors import InputError
 from lossscope.io.decode import decode, read_toml
@@ -91,7 +93,7 @@ class BatchMonitor:
     needs_embeddings: bool  # in `mask.info`
     sides: Sides = IMAGE_TEXT  # which the columns are named after
 
-    def record(self, epoch: int, step: int, objective: Objective, S: Tensor, mask: Mask) -> None:
+    def record(self, epoch: int, step: int, objective: Objective, S: Tensor, mask: Mask | Pair[Mask]) -> None:
         """Run the probes on the batch as it is trained, before the update, where it is the step's turn.
 
         Args:
@@ -99,20 +101,19 @@ class BatchMonitor:
             step: of the epoch, from 0.
             objective: that the batch trains with.
             S: (images, captions); offline rows and columns after those of the mask are left out.
-            mask: i2t.
+            mask: i2t, or the masks of both directions.
         """
         if step % self.every:
             return
-        q, c = mask.match.shape
-        images, captions = (mask.info.get(name) for name in ("queries", "candidates"))
+        of_images, of_captions = both_masks(mask)
+        q, c = of_images.match.shape
+        S = S.detach()[:q, :c]
+        images, captions = (of_images.info.get(name) for name in ("queries", "candidates"))
+        images, captions = None if images is None else images[:q], None if captions is None else captions[:c]
         one_batch = OneBatch(objective, self.probes, self.sides)
         with deterministic_kernels(False):
-            finite, values = one_batch(
-                S.detach()[:q, :c],
-                mask,
-                None if images is None else images[:q],
-                None if captions is None else captions[:c],
-            )
+            second = DirectionRows(S.T, of_captions, captions, images) if isinstance(mask, Pair) else None
+            finite, values = one_batch(S, of_images, images, captions, second)
         statistics: dict[str, object] = {
             name: value if finite else math.nan for name, value in zip(one_batch.columns, values, strict=True)
         }

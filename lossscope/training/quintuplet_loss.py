@@ -7,13 +7,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import Mask
+from lossscope.core.pair import Pair
+from lossscope.core.similarity import Mask, both_masks
 from lossscope.core.types import Reduction
 from lossscope.core.weights import BatchLoss, reduction_scale
 from lossscope.objectives.base import Objective
 
 
-def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pairs: int) -> BatchLoss:
+def weigh(objective: Objective, S: Tensor, mask: Mask | Pair[Mask], reduction: Reduction, pairs: int) -> BatchLoss:
     """Return the training loss of an extended batch and its gradient with respect to S.
 
     Each direction gets its B online candidates and three more columns: its own offline negative, the similarity of
@@ -23,16 +24,16 @@ def weigh(objective: Objective, S: Tensor, mask: Mask, reduction: Reduction, pai
     Args:
         objective: takes offline columns, marked 1, 2, 3 in `mask.info["offline"]`.
         S: (3 B, 3 B) as `HardCandidates.extend` orders it.
-        mask: (B, B) i2t of the pairs.
+        mask: (B, B) i2t of the pairs, or the masks of both directions.
         reduction: of the losses of queries.
         pairs: the number that reductions over pairs divide by.
     """
-    B = len(S) // 3
+    B, masks = len(S) // 3, both_masks(mask)
     near, mixed, far = slice(0, B), slice(B, 2 * B), slice(2 * B, None)
     shared = [S[mixed, mixed].diagonal(), S[far, far].diagonal()]
     own_i2t, own_t2i = S[near, mixed].diagonal(), S[mixed, near].diagonal()
-    i2t = objective(torch.cat([S[near, near], torch.stack([own_i2t, *shared], 1)], 1), _wider(mask))
-    t2i = objective(torch.cat([S[near, near].T, torch.stack([own_t2i, *shared], 1)], 1), _wider(mask.t()))
+    i2t = objective(torch.cat([S[near, near], torch.stack([own_i2t, *shared], 1)], 1), _wider(masks.i2t))
+    t2i = objective(torch.cat([S[near, near].T, torch.stack([own_t2i, *shared], 1)], 1), _wider(masks.t2i))
     to_i2t, to_t2i = (objective.directions * reduction_scale(w, reduction, pairs) for w in (i2t, t2i))
     A, T = i2t.W * to_i2t, t2i.W * to_t2i
     G = torch.zeros_like(S)

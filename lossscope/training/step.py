@@ -66,10 +66,10 @@ def train_step(
         objective = learnt.with_learnt(objective)
     if state.network_optimiser is not None and objective.network() is not None:
         _outer_step(task, state, objective, forward, BatchInputs(task.captions, batch, mask), S, seed)
-    mask = hide_negatives_of(task, batch, S, mask)
+    masks = hide_negatives_of(task, batch, S, mask)
     if monitor is not None:
-        monitor.record(state.epoch, state.step, objective, S, mask)
-    loss = batch_loss(objective, S.detach(), mask, task.recipe.reduction, pairs)
+        monitor.record(state.epoch, state.step, objective, S, masks)
+    loss = batch_loss(objective, S.detach(), masks, task.recipe.reduction, pairs)
     loss = replace(loss, value=_sum(loss.value, extra_loss))
     state.optimiser.zero_grad(set_to_none=True)
     scale = state.scaler.scale(torch.tensor(factor, device=task.device)) if state.scaler.is_enabled() else factor
@@ -80,7 +80,8 @@ def train_step(
     row = _update(task, state, loss)
     if not task.processes.main:
         return row
-    return {**row, **similarity_summary(S.detach()[: len(mask.match), : mask.match.shape[1]], mask)}
+    q, c = mask.match.shape
+    return {**row, **similarity_summary(S.detach()[:q, :c], masks)}
 
 
 def _outer_step(

@@ -15,6 +15,7 @@ from lossscope_cli import app
 from typer.testing import CliRunner
 
 import lossscope.training.step
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import pair_mask
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
@@ -211,3 +212,18 @@ def test_a_batch_whose_embeddings_are_not_finite_has_a_row_without_numbers(tmp_p
     monitor.record(0, 0, build("objectives", "ntxent"), torch.eye(4), mask)
     rows = pd.read_csv(run.probes)
     assert (len(rows), int(rows[list(monitor.columns)].notna().sum().sum())) == (1, 0)
+
+
+def test_each_direction_is_counted_under_its_own_mask(tmp_path: Path) -> None:
+    """Rules such as `above` hide other negatives from a caption than from its images."""
+    run = Run(tmp_path)
+    monitor = ProbeSchedule(("similarity",)).monitor(run, [build("objectives", "ntxent")], True)
+    S = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.5, 0.3], [0.0, 0.4, 0.7]])
+    mask = pair_mask(torch.arange(3))
+    of_captions = mask.t()
+    valid = of_captions.valid.clone()
+    valid[1, 0] = False  # 0.8 is above 0.5, the positive of the second caption, and below 0.9, that of the first image
+    monitor.record(0, 0, build("objectives", "ntxent"), S, Pair(mask, replace(of_captions, valid=valid)))
+    row = pd.read_csv(run.probes).iloc[0]
+    assert row["i2t/s_neg"] == pytest.approx((0.8 + 0.3 + 0.4) / 3)
+    assert row["t2i/s_neg"] == pytest.approx((0.2 + 0.4 + 0.3) / 3)

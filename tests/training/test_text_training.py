@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.distributed import join_group, process_group
+from lossscope.datasets.base import Texts
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
 from lossscope.retrieval.evaluate import evaluate
@@ -122,24 +123,38 @@ def test_more_mined_negatives_in_sight_make_a_larger_loss(tmp_path: Path) -> Non
 
 
 def by_hand(task: Task, model: Any, rules: tuple[str, ...], margin: float) -> Tensor:
-    """½ (mean over queries + mean over documents) of −log softmax(s / 0.05)[+] over what no rule hides, in loops."""
+    """½ (mean over queries + mean over documents) of −log softmax(s / 0.05)[+] over what no rule hides, in loops.
+
+    Of a direction, a rule compares with the positive of the query of that direction.
+    """
     batch = next(task.sampling.batches(task.train.relations))
     split, b = task.train, len(batch.images)
     positives = {tuple(pair) for pair in split.relations.positives.tolist()}
     items = {name: torch.from_numpy(rows) for name, rows in split.images.take(batch.images).items()}
     S = model.score(model.encode_images(items), model.encode_texts(*task.captions.take(batch.captions, task.device)))
-    hidden = set()
+    assert isinstance(split.images, Texts)
+    questions, answers = (
+        [texts[row] for row in own.tolist()]
+        for texts, own in ((split.images.texts, batch.images), (split.captions, batch.captions))
+    )
+    similarity = S.detach()
+    from_queries, from_documents = set(), set()
     for q in range(b):
         for d, document in enumerate(batch.captions.tolist()):
             if "same-item" in rules and (int(batch.images[q]), document) in positives:
-                hidden.add((q, d))
-            if "same-text" in rules and split.captions[document] == split.captions[int(batch.captions[q])]:
-                hidden.add((q, d))
-            if "above" in rules and float(S[q, d].detach()) > float(S[q, q].detach()) + margin:
-                hidden.add((q, d))
-    assert not rules or {pair for pair in hidden if pair[0] != pair[1]}
-    rows = [[S[q, d] for d in range(S.shape[1]) if d == q or (q, d) not in hidden] for q in range(b)]
-    columns = [[S[q, d] for q in range(b) if q == d or (q, d) not in hidden] for d in range(b)]
+                from_queries.add((q, d))
+                from_documents.add((q, d))
+            if "same-text" in rules and answers[d] == answers[q]:
+                from_queries.add((q, d))
+            if "same-text" in rules and d < b and questions[q] == questions[d]:
+                from_documents.add((q, d))
+            if "above" in rules and float(similarity[q, d]) > float(similarity[q, q]) + margin:
+                from_queries.add((q, d))
+            if "above" in rules and d < b and float(similarity[q, d]) > float(similarity[d, d]) + margin:
+                from_documents.add((q, d))
+    assert not rules or {pair for pair in from_queries if pair[0] != pair[1]}
+    rows = [[S[q, d] for d in range(S.shape[1]) if d == q or (q, d) not in from_queries] for q in range(b)]
+    columns = [[S[q, d] for q in range(b) if q == d or (q, d) not in from_documents] for d in range(b)]
     losses = [
         torch.stack([torch.logsumexp(torch.stack(seen) / 0.05, 0) - S[i, i] / 0.05 for i, seen in enumerate(side)])
         for side in (rows, columns)
@@ -223,6 +238,7 @@ def test_a_bi_encoder_learns_to_answer_questions_about_people_it_never_saw(tmp_p
             r"--encoder biencoder.* reads texts on both sides; scenes.* has other items",
         ),
         ({"mask": "gist"}, "mask gist:.* needs a guide, which training does not have; take another rule"),
+        ({"objective": "meta_spn", "mask": "above"}, "--mask must be left out for meta_spn.*, whose network learns"),
         ({"mask": "sameitem"}, "did you mean 'same_item'"),
         ({"negatives": "all"}, "negatives must be one of batch, own, none; got 'all'"),
         ({"mined": -1}, "mined .*at least"),
