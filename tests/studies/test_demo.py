@@ -97,7 +97,7 @@ def folder(small_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command wrote; not to be written to."""
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lossscope.studies.study_file.demo_file", lambda quick: small_file)
+        patch.setattr("lossscope.studies.study_file.demo_file", lambda quick, data: small_file)
         patch.setattr("lossscope.studies.launchers.local.Local.start", lambda *given: InThisProcess(*given))
         result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out), "--device", "cpu"])
     assert result.exit_code == 0, result.output
@@ -146,7 +146,7 @@ def test_the_numbers_of_the_page_are_those_of_the_runs(folder: Path) -> None:
 def test_a_finished_demo_is_not_trained_again(folder: Path, small_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = list(folder.glob("study/runs/*/run/**/*.pt"))
     before = {path: path.stat().st_mtime_ns for path in files}
-    monkeypatch.setattr("lossscope.studies.study_file.demo_file", lambda quick: small_file)
+    monkeypatch.setattr("lossscope.studies.study_file.demo_file", lambda quick, data: small_file)
     monkeypatch.setattr("lossscope.studies.report.report", lambda paths, out, title, **options: out / "index.html")
     result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(folder), "--device", "cpu"])
     assert result.exit_code == 0, result.output

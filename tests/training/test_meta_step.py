@@ -46,14 +46,14 @@ def forward_of(task: Task, state: TrainState) -> Forward:
 
 
 def validation_inputs(task: Task) -> BatchInputs:
-    batch = validation_batch(task.val.caption_image, task.recipe.batch_size, SEED)
-    return BatchInputs(task.val_captions, batch, batch.mask(task.val.caption_image))
+    batch = validation_batch(task.val.relations, task.recipe.batch_size, SEED)
+    return BatchInputs(task.val_captions, batch, batch.mask(task.val.relations))
 
 
 def ahead(task: Task, state: TrainState, batch: Any, lr: float) -> float:
     """The validation loss after one plain step on the batch with the net as it is: what the net is to lower."""
     before = {name: value.clone() for name, value in state.model.state_dict().items()}
-    forward, inputs = forward_of(task, state), BatchInputs(task.captions, batch, batch.mask(task.train.caption_image))
+    forward, inputs = forward_of(task, state), BatchInputs(task.captions, batch, batch.mask(task.train.relations))
     S = forward.run(inputs, SEED).S
     G = batch_loss(task.objective, S.detach(), inputs.mask, task.recipe.reduction, len(batch.captions)).gradient
     step = torch.autograd.grad(S, state.parameters(), G)
@@ -72,8 +72,8 @@ def ahead(task: Task, state: TrainState, batch: Any, lr: float) -> float:
 def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: Task) -> None:
     state = new_state(task)
     state.model.train()
-    batch = next(task.sampling.batches(task.train.caption_image))
-    forward, inputs = forward_of(task, state), BatchInputs(task.captions, batch, batch.mask(task.train.caption_image))
+    batch = next(task.sampling.batches(task.train.relations))
+    forward, inputs = forward_of(task, state), BatchInputs(task.captions, batch, batch.mask(task.train.relations))
     S = forward.run(inputs, SEED).S
     G = batch_loss(task.objective, S.detach(), inputs.mask, task.recipe.reduction, len(batch.captions)).gradient
     net: Any = task.objective.network()
