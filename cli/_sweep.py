@@ -210,11 +210,11 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     results: list[Any] = []
     dims = parse_dims(options.dims)
     with progress(options.quiet, options.verbose) as report:
+        guide = _load_guide(options, report)
         for place, source in enumerate(options.sources):
             whole = load_source(source, report, options.quiet, options.device, **options.request())
             silent = options.quiet or not selection.needs_objective
             specs = _objectives(options, whole.objective, source, silent)
-            guide = _load_guide(options, report)
             trained = _as_trained(whole, options.quiet)
             for width in dims:
                 whole.require_prefix(width)

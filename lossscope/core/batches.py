@@ -206,8 +206,11 @@ class Sampling:
         yield from fill_batches(rounds, self.batch_size // self.per_class, self.drop_last)
 
     def _fitting(self, related: Relations | Rows) -> Relations:
-        """Return the relations. Raises InputError where the mode is not for them."""
+        """Return the relations. Raises InputError for another kind than the mode is for, and for too few negatives."""
         relations = as_relations(related)
+        k = None if relations.negatives is None else relations.negatives.shape[1]
+        if self.mined is not None and k is not None and self.mined > k:
+            raise InputError(f"--mined must be at most the {k} mined negatives of a query; got {self.mined}")
         if relations.one_set == (self.mode == "classes"):
             return relations
         name = plural(relations.sides.first)

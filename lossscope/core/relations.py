@@ -20,8 +20,8 @@ NONE = -1  # in rows of negatives: fewer than the others have
 class Relations:
     """Positives between N items of the first side and M of the second, or within one set of labelled items.
 
-    Pair i is row i of `positives`. Raises InputError for rows out of range, a pair that occurs twice, and labels that
-    are not one per item.
+    Pair i is row i of `positives`, each pair once, which readers of files make sure of. Raises InputError for rows out
+    of range, and labels that are not one per item.
     """
 
     first: int  # N
@@ -61,7 +61,7 @@ class Relations:
 
         Raises InputError unless each item of the second side is a positive of exactly one of the first, in row order.
         """
-        if self.labels is None and np.array_equal(self.positives[:, 1], np.arange(self.second)):
+        if self.has_owners:
             return np.ascontiguousarray(self.positives[:, 0])
         first, second = ("item", "item") if self.sides.second is None else (self.sides.first, self.sides.second)
         raise InputError(

@@ -16,7 +16,7 @@ def hide_by_rules(rows: DenseRows, rules: Sequence[NegativeMask], guide: DenseRo
 
     Args:
         rows: of one direction.
-        rules: each decides by the rows as they are, so that their order is of no effect.
+        rules: of `lossscope list masks`.
         guide: rows of the same queries and candidates under another model, for rules that compare with it.
 
     Raises:
@@ -24,10 +24,7 @@ def hide_by_rules(rows: DenseRows, rules: Sequence[NegativeMask], guide: DenseRo
     """
     keys = None if rows.candidate_keys is None else _of_every_query(rows.candidate_keys, rows.shape.queries)
     inputs = MaskInputs(rows.S, rows.mask, rows.related, keys, None if guide is None else guide.S)
-    valid = rows.mask.valid
-    for rule in rules:
-        valid = valid & hide_negatives(inputs, rule).valid
-    return replace(rows, mask=replace(rows.mask, valid=valid))
+    return replace(rows, mask=hide_negatives(inputs, rules))
 
 
 def _of_every_query(keys: Tensor, queries: int) -> Tensor:

@@ -133,10 +133,7 @@ class SweepPlan:
         return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
 
     def _require_enough(self, relations: Relations) -> None:
-        """Raise InputError for more mined negatives than there are, and labels of which no query has both kinds."""
-        mined, own = self.options.mined, relations.negatives
-        if mined is not None and own is not None and mined > own.shape[1]:
-            raise InputError(f"--mined must be at most the {own.shape[1]} mined negatives of a query; got {mined}")
+        """Raise InputError for labels of which no query has both a positive and a negative."""
         if relations.one_set and relations.shared_classes < (1 if relations.number_of_classes > 1 else 2):
             name = plural(relations.sides.first)
             raise InputError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -39,14 +37,7 @@ def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask |
         keys = task.input_keys
     first = MaskInputs(S, mask, related, _of_every_query(keys.t2i, candidates, q))
     second = MaskInputs(S.T, mask.t(), related.T, _of_every_query(keys.i2t, queries, c))
-    return Pair(_hide(task, first), _hide(task, second))
-
-
-def _hide(task: Task, rows: MaskInputs) -> Mask:
-    valid = rows.mask.valid
-    for rule in task.masks:
-        valid = valid & hide_negatives(rows, rule).valid
-    return replace(rows.mask, valid=valid)
+    return Pair(hide_negatives(first, task.masks), hide_negatives(second, task.masks))
 
 
 def _of_every_query(keys: Rows | None, candidates: Rows, queries: int) -> Tensor | None:

@@ -239,6 +239,7 @@ def test_a_bi_encoder_learns_to_answer_questions_about_people_it_never_saw(tmp_p
         ),
         ({"mask": "gist"}, "mask gist:.* needs a guide, which training does not have; take another rule"),
         ({"objective": "meta_spn", "mask": "above"}, "--mask must be left out for meta_spn.*, whose network learns"),
+        ({"mined": 10}, "--mined must be at most the 3 mined negatives of a query; got 10"),
         ({"mask": "sameitem"}, "did you mean 'same_item'"),
         ({"negatives": "all"}, "negatives must be one of batch, own, none; got 'all'"),
         ({"mined": -1}, "mined .*at least"),

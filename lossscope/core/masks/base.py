@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -45,11 +46,20 @@ class NegativeMask(Protocol):
         ...
 
 
-def hide_negatives(rows: MaskInputs, rule: NegativeMask) -> Mask:
-    """Return the mask without the negatives that a rule hides; what it needs must be there.
+def hide_negatives(rows: MaskInputs, rules: Iterable[NegativeMask]) -> Mask:
+    """Return the mask without the negatives that any of the rules hides.
 
-    Raises InputError where the source does not know what the rule decides by.
+    Each decides by the rows as they are, so that their order is of no effect.
+    Raises InputError where the source does not know what a rule decides by.
     """
+    valid = rows.mask.valid
+    for rule in rules:
+        _require_given(rows, rule)
+        valid = valid & ~(rule.hidden(rows) & rows.mask.negatives)
+    return replace(rows.mask, valid=valid)
+
+
+def _require_given(rows: MaskInputs, rule: NegativeMask) -> None:
     given = {"similarities": rows.S, "related": rows.related, "keys": rows.candidate_keys, "guide": rows.guide}
     if given[rule.needs] is None:
         reason = {
@@ -59,5 +69,3 @@ def hide_negatives(rows: MaskInputs, rule: NegativeMask) -> Mask:
         }[rule.needs]
         name = type(rule).__module__.rpartition(".")[2].replace("_", "-")  # the name of the file, as it is typed
         raise InputError(f"--mask {name} cannot be used: {reason}")
-    hidden = rule.hidden(rows) & rows.mask.negatives
-    return replace(rows.mask, valid=rows.mask.valid & ~hidden)

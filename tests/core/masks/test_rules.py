@@ -76,7 +76,7 @@ ORACLES = {
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_hidden_is_what_the_definition_says(spec: str, seed: int) -> None:
     rows = batch(seed)
-    hidden = rows.mask.valid & ~hide_negatives(rows, build("masks", spec)).valid
+    hidden = rows.mask.valid & ~hide_negatives(rows, [build("masks", spec)]).valid
     for q in range(rows.S.shape[0]):
         for c in range(rows.S.shape[1]):
             expected = bool(rows.mask.negatives[q, c]) and ORACLES[spec](rows, q, c)
@@ -90,7 +90,7 @@ def test_every_rule_has_an_oracle() -> None:
 @pytest.mark.parametrize("name", names("masks"))
 def test_positives_stay_and_a_row_without_one_stays_whole(name: str) -> None:
     rows = batch(1)
-    mask = hide_negatives(rows, build("masks", name))
+    mask = hide_negatives(rows, [build("masks", name)])
     assert torch.equal(mask.positives, rows.mask.positives)
     assert name == "same_item" or torch.equal(mask.valid[1], rows.mask.valid[1])
 
@@ -99,7 +99,7 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
     """share · s₊ would be above s₊ = −0.5, and would hide nothing that is as similar as the positive."""
     mask = Mask(torch.tensor([[True, False, False]]), torch.ones(1, 3, dtype=torch.bool))
     rows = MaskInputs(torch.tensor([[-0.5, -0.51, -0.6]]), mask)
-    assert hide_negatives(rows, build("masks", "percent")).valid.tolist() == [[True, False, True]]
+    assert hide_negatives(rows, [build("masks", "percent")]).valid.tolist() == [[True, False, True]]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], say
     rows = batch()
     given = {"related": rows.related, "candidate_keys": rows.candidate_keys, "guide": rows.guide, **changes}
     with pytest.raises(InputError, match=says):
-        hide_negatives(MaskInputs(rows.S, rows.mask, **given), build("masks", name))
+        hide_negatives(MaskInputs(rows.S, rows.mask, **given), [build("masks", name)])
 
 
 @pytest.mark.parametrize("spec", ["above:margin=inf", "percent:share=0", "percent:share=1.1", "gist:margin=-1"])
