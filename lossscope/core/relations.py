@@ -50,6 +50,12 @@ class Relations:
         """Return the relations of one set: items of one label are positives of each other."""
         return cls(len(labels), len(labels), np.zeros((0, 2), np.int64), Sides(name, None), labels)
 
+    def t(self) -> Relations:
+        """Return the positives with the second side's items as queries, without mined negatives; one set as it is."""
+        if self.one_set:
+            return self
+        return Relations(self.second, self.first, self.positives[:, ::-1], self.sides)
+
     @property
     def one_set(self) -> bool:
         """Whether queries and candidates are the items of one set; an item is no candidate of itself."""

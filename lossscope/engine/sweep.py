@@ -125,7 +125,7 @@ class Sweep(SweepOptions):
         """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""
         plan = self.plan.for_relations(embedded.relations)
         if guide is not None:
-            require_same_items(embedded, guide)
+            require_fitting_guide(embedded, guide)
         small = replace(plan.with_batches_of_two(), masks=plan.masks)
         for batching in small.batchings:
             first = next(batching.sampling.batches(embedded.relations), None)
@@ -149,7 +149,7 @@ class Sweep(SweepOptions):
             )
 
 
-def require_same_items(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> None:
+def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> None:
     """Raise InputError unless a guide has the items of a source, in the same order."""
     same = (guide.image_ids, guide.caption_ids) == (embedded.image_ids, embedded.caption_ids)
     if not same:

@@ -17,19 +17,13 @@ def loss_gap(observed: Observed, objective: Objective) -> Tensor:
     L' is the mean over directions of the mean over all queries; a query without a negative has the loss 0 in both.
     """
     assert observed.rows is not None and observed.value is not None
-    given = (observed.rows, observed.second)
-    rows = [one for one, _ in zip(_both(given, len(observed.directions)), observed.directions, strict=True)]
+    rows = [observed.rows]
+    if len(observed.directions) == 2:
+        rows.append(observed.rows.t() if observed.second is None else observed.second)
     with torch.inference_mode(False), torch.no_grad(), torch.autocast(rows[0].S.device.type, enabled=False):
         means = [_mean(one.detach(), objective) for one in rows]
         value = observed.value.detach().double().to(means[0].device)
         return (torch.stack(means).mean() - value).abs() / value.abs().clamp(min=1)
-
-
-def _both(given: tuple[DirectionRows | None, DirectionRows | None], directions: int) -> list[DirectionRows]:
-    """Return the rows of each direction."""
-    first, second = given
-    assert first is not None
-    return [first] if directions == 1 else [first, first.t() if second is None else second]
 
 
 def _mean(rows: DirectionRows, objective: Objective) -> Tensor:

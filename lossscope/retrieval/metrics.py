@@ -93,10 +93,7 @@ def _by_direction(related: Relations | Rows, first: int) -> Pair[Relations]:
         if relations.sides.is_image_text:
             raise InputError("retrieval needs captions; got none")
         raise InputError(f"retrieval needs {plural(relations.sides.first)} with a positive; got none")
-    if relations.one_set:
-        return Pair(relations, relations)
-    swapped = Relations(relations.second, relations.first, relations.positives[:, ::-1], relations.sides)
-    return Pair(relations, swapped)
+    return Pair(relations, relations.t())
 
 
 def _sparse_mask(relations: Relations) -> SparseMask:

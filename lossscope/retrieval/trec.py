@@ -78,7 +78,7 @@ def _write_files(
     for direction in DIRECTIONS[:1] if embedded.sides.is_one_set else DIRECTIONS:
         label = embedded.sides.label(direction)
         queries, documents = (ids.i2t, ids.t2i) if direction == "i2t" else (ids.t2i, ids.i2t)
-        relations = _queries_first(embedded.relations, direction)
+        relations = embedded.relations if direction == "i2t" else embedded.relations.t()
         files += [folder / f"{label}.run", folder / f"{label}.qrels"]
         with write_atomically(files[-2]) as part, open(part, "w", encoding="ascii") as file:
             for row, S in _iter_scores(embedded, direction, relations, progress):
@@ -86,13 +86,6 @@ def _write_files(
         with write_atomically(files[-1]) as part, open(part, "w", encoding="ascii") as file:
             file.writelines(f"{queries[q]} 0 {documents[d]} 1\n" for q, d in _positive_pairs(relations))
     return files
-
-
-def _queries_first(relations: Relations, direction: Direction) -> Relations:
-    """Return the relations of a direction: its queries are the first side."""
-    if direction == "i2t":
-        return relations
-    return Relations(relations.second, relations.first, relations.positives[:, ::-1], relations.sides)
 
 
 def _iter_scores(
