@@ -13,8 +13,10 @@ from lossscope.errors import InputError, SpecError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
 from lossscope.objectives.custom.signature import CallForm, call_form, call_parameters, without_compilation
+from lossscope.objectives.custom.wrap_loss import wrap_loss
 
 from .batch_inputs import BatchInputs
+from .call_arguments import bound_arguments
 from .observed import Observed, Result
 from .random_state import unchanged_random_state
 
@@ -41,11 +43,12 @@ class CalledLoss:
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
         """Return what the loss returns, and what it was called with."""
-        return loss(*args, **kwargs), [self._observed((*args, *kwargs.values()))]
+        target = without_compilation(self.loss)
+        return loss(*args, **kwargs), [self._observed(bound_arguments(call_parameters(target), args, kwargs))]
 
-    def _observed(self, arguments: tuple[Any, ...]) -> Observed:
+    def _observed(self, arguments: dict[str, Any]) -> Observed:
         sides = self.sides or IMAGE_TEXT
-        first = [x.detach() for x in arguments[:2] if isinstance(x, Tensor)]
+        first = [x.detach() for name, x in arguments.items() if isinstance(x, Tensor) and name not in _SCALARS]
         if self._form == "S":
             inputs = BatchInputs(S=first[0])
         elif sides.is_image_text:
@@ -53,19 +56,48 @@ class CalledLoss:
         else:
             inputs = BatchInputs(queries=first[0], documents=first[1])
         observed = inputs.observed(sides)
-        return replace(observed, objective=self._objective_of(arguments[2:]))
+        return replace(observed, objective=self._objective_of(arguments))
 
-    def _objective_of(self, scalars: tuple[Any, ...]) -> Objective | None:
-        """Return the loss itself, at the scale of the step where it is called with one."""
+    def _objective_of(self, arguments: Mapping[str, Any]) -> Objective | None:
+        """Return the loss itself, at the scale and bias of the step where it is called with them.
+
+        Raises InputError for a loss of features without a scale, and for a bias that is not its fourth parameter.
+        """
         if self.objective is not None:
             return None
         if self._form != "features":
             return self._own
-        plain = (float(x.detach() if isinstance(x, Tensor) else x) for x in scalars)
-        values = {name: x for name, x in zip(_SCALARS, plain, strict=False) if hasattr(self._own, name)}
+        named = (
+            arguments if _SCALARS[0] in arguments else dict(zip(_SCALARS, list(arguments.values())[2:], strict=False))
+        )
+        given = {name: named[name] for name in _SCALARS if named.get(name) is not None}
+        name = name_of_loss(without_compilation(self.loss))
+        if _SCALARS[0] not in given:
+            raise InputError(f"{name} must be called with a logit_scale to be watched; got none. Give it the scale")
+        values = {key: float(x.detach() if isinstance(x, Tensor) else x) for key, x in given.items()}
+        own = self._with_bias(name) if self._lacks_bias(values) else self._own
         with unchanged_random_state():
-            scaled: Objective = replace(self._own, **values)  # type: ignore[type-var]
+            fields = {key: x for key, x in values.items() if hasattr(own, key)}
+            scaled: Objective = replace(own, **fields)  # type: ignore[type-var]
         return scaled
+
+    def _lacks_bias(self, values: Mapping[str, float]) -> bool:
+        """Return whether the call has another bias than the parameter's default, and the objective has none."""
+        if _SCALARS[1] not in values or hasattr(self._own, _SCALARS[1]):
+            return False
+        parameter = call_parameters(without_compilation(self.loss)).get(_SCALARS[1])
+        return parameter is None or bool(parameter.default != values[_SCALARS[1]])
+
+    def _with_bias(self, name: str) -> Objective:
+        """Return the loss as one that is called with its logit_bias, which has a default."""
+        target = without_compilation(self.loss)
+        parameters = list(call_parameters(target))
+        if parameters[2:4] != list(_SCALARS):
+            raise InputError(
+                f"logit_scale and logit_bias of {name} must be its third and fourth parameters; "
+                f"got {', '.join(parameters)}. Write a function of these four that calls it"
+            )
+        return wrap_loss(target, name, with_bias=True)()
 
 
 def _form_of(target: Any) -> CallForm:

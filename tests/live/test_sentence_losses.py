@@ -18,6 +18,8 @@ from lossscope.live import observed as observed_module
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
 from lossscope.live.sentence_losses import calls as calls_module
+from lossscope.live.sentence_losses.base import LossCall
+from lossscope.live.sentence_losses.pairs import labels_of_pairs
 from lossscope.live.sentence_losses.record import SentenceLoss
 from lossscope.objectives.base import Objective
 
@@ -377,6 +379,33 @@ def test_a_version_that_computes_other_similarities_is_named() -> None:
 
     with pytest.raises(InputError, match="Other must compute query_to_doc; it computed 0 similarities"):
         observe(Other(Given()), columns_of(2))
+
+
+def test_a_loss_is_called_by_the_names_of_its_parameters_too() -> None:
+    columns, labels = columns_of(2), torch.tensor([1, 0, 1, 0, 0, 1])
+    for loss in (losses.ContrastiveLoss(Given()), losses.CoSENTLoss(Given())):
+        _, (expected,) = SentenceLoss(loss).call(loss, (features(columns), labels.double()), {})
+        named = {"labels": labels.double(), "sentence_features": features(columns)}
+        _, (one,) = SentenceLoss(loss).call(loss, (), named)
+        assert {key: float(x) for key, x in one.numbers.items()} == {
+            key: float(x) for key, x in expected.numbers.items()
+        }
+
+
+def test_arguments_of_a_similarity_are_taken_by_name() -> None:
+    def similarity(a: Tensor, b: Tensor) -> Tensor:
+        return a @ b.T
+
+    calls = calls_module.RecordedCalls(similarity, 1, False, False, False)
+    a, b = torch.zeros(1), torch.ones(1)
+    calls.add((), {"b": b, "a": a}, similarity(a[None], b[None]))
+    assert calls.calls[0].args[0] is a and calls.calls[0].args[1] is b
+
+
+def test_a_loss_of_pairs_of_one_column_is_refused() -> None:
+    call = LossCall(([torch.zeros(2, 3)],), {}, torch.zeros(()), ())
+    with pytest.raises(InputError, match="a loss of pairs must have two columns or more; got 1"):
+        labels_of_pairs(call, torch.zeros(2))
 
 
 def test_a_batch_of_one_pair_has_no_negative_and_raises_nothing() -> None:

@@ -193,6 +193,87 @@ def test_a_loss_of_features_is_measured_at_the_scale_of_the_step() -> None:
         assert scope.history[-1]["both/W_neg"] == pytest.approx(expected["both/W_neg"], rel=1e-4)
 
 
+def sigmoid_loss(a: Tensor, b: Tensor, scale: Any, bias: Any) -> Tensor:
+    logits = scale * a @ b.T + bias
+    return -logsigmoid((2 * torch.eye(len(a)) - 1) * logits).sum() / len(a)
+
+
+class Biased(nn.Module):
+    """A loss of features whose bias has a default."""
+
+    def forward(
+        self, image_features: Tensor, text_features: Tensor, logit_scale: Any, logit_bias: Any = None
+    ) -> Tensor:
+        return sigmoid_loss(image_features, text_features, logit_scale, 0.0 if logit_bias is None else logit_bias)
+
+
+class BiasedByNumber(nn.Module):
+    """The same with the number 0."""
+
+    def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Any, logit_bias: Any = 0.0) -> Tensor:
+        return sigmoid_loss(image_features, text_features, logit_scale, logit_bias)
+
+
+def biased_function(image_features: Tensor, text_features: Tensor, logit_scale: Any, logit_bias: Any = None) -> Tensor:
+    return sigmoid_loss(image_features, text_features, logit_scale, 0.0 if logit_bias is None else logit_bias)
+
+
+class BiasFirst(nn.Module):
+    """Its bias is not where ours would be."""
+
+    def forward(
+        self, image_features: Tensor, text_features: Tensor, logit_bias: Any = None, logit_scale: Any = 1.0
+    ) -> Any:
+        return sigmoid_loss(image_features, text_features, logit_scale, 0.0 if logit_bias is None else logit_bias)
+
+
+@pytest.mark.parametrize("loss", [Biased(), BiasedByNumber(), biased_function])
+def test_a_bias_that_has_a_default_counts_where_the_call_gives_one(loss: Any) -> None:
+    scope = LossScope(probes=("cocos:unit=cosine",))
+    watched, expected = scope.wrap(loss), []
+    for bias in (None, BIAS):
+        watched(units(0), units(1), SCALE, **({} if bias is None else {"logit_bias": bias}))
+        ours = LossScope(f"siglip:scale=14,bias={0.0 if bias is None else float(bias)}", ("cocos:unit=cosine",))
+        expected.append(ours.watch(units(0) @ units(1).T))
+    for row, other in zip(scope.history, expected, strict=True):
+        assert other is not None and row["i2t/W_neg"] == pytest.approx(other["i2t/W_neg"], rel=1e-4)
+    assert scope.history[0]["i2t/W_neg"] > 1.5 * scope.history[1]["i2t/W_neg"]
+
+
+def test_a_bias_that_could_not_be_passed_on_is_refused() -> None:
+    watched = LossScope(probes=("cocos",)).wrap(BiasFirst())
+    with pytest.raises(InputError, match="logit_scale and logit_bias of BiasFirst must be its third and fourth"):
+        watched(units(0), units(1), BIAS, SCALE)
+
+
+def test_arguments_by_name_are_those_parameters_in_any_order() -> None:
+    a, b = units(0), units(1)
+
+    def one_sided(a: Tensor, b: Tensor) -> Tensor:
+        return of_embeddings(a, b)
+
+    rows = []
+    for arguments in ({"a": a, "b": b}, {"b": b, "a": a}):
+        scope = LossScope("ntxent:tau=0.1", ("cocos",))
+        scope.wrap(one_sided)(**arguments)
+        rows.append({name: x for name, x in scope.history[0].items() if "/" in name})
+    assert rows[0] == rows[1] and rows[0]["i2t/C_neg"] != rows[0]["t2i/C_neg"]
+    scope = LossScope(probes=("cocos:unit=cosine",))
+    watched = scope.wrap(Biased())
+    watched(a, b, SCALE)
+    watched(logit_bias=None, logit_scale=SCALE, text_features=b, image_features=a)
+    first, second = ({name: x for name, x in row.items() if name != "step"} for row in scope.history)
+    assert first == second
+
+
+def test_a_loss_of_features_without_a_scale_is_refused_as_its_own() -> None:
+    def unscaled(image_features: Tensor, text_features: Tensor, logit_scale: Any = None) -> Tensor:
+        return of_embeddings(image_features, text_features)
+
+    with pytest.raises(InputError, match="unscaled must be called with a logit_scale to be watched; got none"):
+        LossScope(probes=("cocos",)).wrap(unscaled)(units(0), units(1))
+
+
 def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
     with pytest.raises(SpecError, match="takes one argument, z"):
         LossScope().wrap(lambda z: z.sum())

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from lossscope.core.sides import Sides
+from lossscope.errors import InputError
 
 from ..observed import Observed
 from ..recording import Call
@@ -26,12 +26,22 @@ class LossCall:
     value: Tensor  # () with its graph, or without, of a loss that was backpropagated at once
     calls: Sequence[Call]  # of its similarity
     is_cached: bool = False  # whether it was called with embeddings in chunks, and was backpropagated at once
-    is_partial: bool = False  # whether only the first chunks are among `calls`
+
+    @property
+    def features(self) -> Sequence[Any]:
+        """The columns that the loss was called with: loss(sentence_features, labels), or embeddings in chunks."""
+        given = self.args[0] if self.args else self.kwargs.get("sentence_features", self.kwargs.get("reps"))
+        if given is None:
+            raise InputError(
+                "a loss of sentence-transformers must be called with sentence_features; "
+                f"got {', '.join(self.kwargs) or 'nothing'}"
+            )
+        return list(given)
 
     @property
     def pairs(self) -> int | None:
         """Number of rows of the batch, where it is computed in chunks."""
-        return sum(len(chunk) for chunk in self.args[0][0]) if self.is_cached else None
+        return sum(len(chunk) for chunk in self.features[0]) if self.is_cached else None
 
     @property
     def labels(self) -> Tensor | None:
@@ -74,9 +84,3 @@ class LossReader(Protocol):
 def class_names(loss: Any) -> set[str]:
     """Return the names of the classes of sentence-transformers that a loss is an instance of."""
     return {cls.__name__ for cls in type(loss).__mro__ if cls.__module__.partition(".")[0] == LIBRARY}
-
-
-def process_rank() -> int:
-    """Return the rank of this process; 0 of a single one."""
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return int(torch.distributed.get_rank()) if distributed else 0

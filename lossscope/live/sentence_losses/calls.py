@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lossscope.objectives.custom.signature import call_parameters
+
+from ..call_arguments import bound_arguments
 from ..observed import MOST_ENTRIES
 from ..recording import Call
 
@@ -14,6 +17,7 @@ from ..recording import Call
 class RecordedCalls:
     """The calls of one batch, until MOST_ENTRIES similarities are kept; a chunk is kept as a whole or not at all."""
 
+    function: Any  # what is called: a function or a module
     per_chunk: int  # similarities that are computed for each chunk
     is_chunked: bool  # whether the loss computes a batch in chunks, and lets go of each
     reads_argument: bool  # whether similarities are the first argument of a call; else its result
@@ -28,7 +32,9 @@ class RecordedCalls:
             self.is_full = True
         if self.is_full:
             return
-        arguments = (*args, *kwargs.values())
+        arguments = args
+        if kwargs:
+            arguments = tuple(bound_arguments(call_parameters(self.function), args, kwargs).values())
         similarities = arguments[0] if self.reads_argument else result
         keeps_graph = self.keeps_gradients or not self.is_chunked
         call = Call(arguments, similarities if keeps_graph else similarities.detach())

@@ -51,7 +51,7 @@ class PairLoss:
             s, W = one.result.detach().float(), W.float()
             if self.kind.endswith("distance"):
                 s, W = (1 - s if self.kind.startswith("cosine") else -s), -W
-            numbers = pair_statistics(s, W, _labels_of(call, s))
+            numbers = pair_statistics(s, W, labels_of_pairs(call, s))
         return Observed(None, sides, name=name, numbers=numbers)
 
 
@@ -89,12 +89,14 @@ def _mean(x: Tensor, group: Tensor) -> Tensor:
     return (x * group).sum() / group.sum()
 
 
-def _labels_of(call: LossCall, s: Tensor) -> Tensor:
+def labels_of_pairs(call: LossCall, s: Tensor) -> Tensor:
     """Return the label of each similarity; of anchors with further columns, 1 − label for those, as AnglELoss has it.
 
     Raises InputError where the numbers do not fit.
     """
-    others = len(call.args[0]) - 1  # columns beside the anchors
+    others = len(call.features) - 1  # columns beside the anchors
+    if others < 1:
+        raise InputError(f"a loss of pairs must have two columns or more; got {others + 1}")
     given = torch.ones(len(s) // others, device=s.device) if call.labels is None else call.labels
     labels = given.detach().reshape(-1).float()
     if others > 1:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lossscope.core.distributed import process_group
 from lossscope.core.sides import Sides
 from lossscope.core.types import Direction
 from lossscope.engine.batch_masks import offset_mask
@@ -19,7 +20,7 @@ from lossscope.registry import build
 from ..given_weights import GivenWeights
 from ..observed import Observed
 from ..recording import Call, gradients_of
-from .base import LossCall, process_rank
+from .base import LossCall
 from .blocks import block_of, joint_mask, with_weights
 
 TERMS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")  # in the order in which the loss computes them
@@ -75,7 +76,7 @@ class RankingLoss:
         pairs = len(blocks["query_to_doc"]) if call.pairs is None else call.pairs
         weights = self._weights(call.value, calls, pairs) if own and self.keeps_gradients() else {}
         gathers = getattr(self._options, "gather_across_devices", False)
-        rows, second = self._rows(calls, blocks, weights, own, process_rank() * pairs if gathers else 0)
+        rows, second = self._rows(calls, blocks, weights, own, process_group().rank * pairs if gathers else 0)
         directions: tuple[Direction, ...] = ("i2t",) if second is None else ("i2t", "t2i")
         objective, value = (self._objective(), call.value.detach()) if own else (None, None)
         return Observed(rows, sides, directions, second, objective, value, name, has_unit_vectors=False)

@@ -78,12 +78,13 @@ class SentenceLoss:
         reader, inner = self.reader(), self._inner
         is_cached = bool(getattr(inner, "uses_gradient_cache", type(inner).__name__.startswith("Cached")))
         keeps_gradients = is_cached and reader.keeps_gradients()
-        calls = RecordedCalls(reader.similarities(), is_cached, reader.reads_argument(), keeps_gradients)
+        function = getattr(*reader.recorded())
+        calls = RecordedCalls(function, reader.similarities(), is_cached, reader.reads_argument(), keeps_gradients)
         observed: list[Observed] = []
 
         def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
-            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached, calls.is_full)
-            one = reader.observed(call, self.sides or QUERY_DOCUMENT, self._name(args), self.own)
+            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached)
+            one = reader.observed(call, self.sides or QUERY_DOCUMENT, self._name(call), self.own)
             observed.append(one.of_first_rows() if calls.is_full else one.limited())
             calls.clear()
 
@@ -104,9 +105,9 @@ class SentenceLoss:
             return (self._inner, "forward") if is_matryoshka else None
         return (self._inner.calculate_loss, "fn") if is_matryoshka else (self.loss, "calculate_loss")
 
-    def _name(self, args: Arguments) -> str:
+    def _name(self, call: LossCall) -> str:
         """`dim64` in a Matryoshka loss; else nothing."""
         if self._inner is self.loss:
             return ""
         width = getattr(self.loss.model.forward, "dim", None)  # while it truncates what the model returns
-        return f"dim{args[0][0][0].shape[-1] if width is None else width}"
+        return f"dim{call.features[0][0].shape[-1] if width is None else width}"

@@ -36,17 +36,22 @@ class _Same:
         return bool(self.target == other.target) if methods else self.target is other.target
 
 
-def wrap_loss(target: Any, name: str) -> type[WrappedLoss]:
+def wrap_loss(target: Any, name: str, with_bias: bool = False) -> type[WrappedLoss]:
     """Return a WrappedLoss class whose fields are the plain options of a function, a class or an object with __call__.
+
+    Args:
+        target: computes the loss.
+        name: of the class.
+        with_bias: whether a loss of features is called with its logit_bias although the parameter has a default.
 
     Raises SpecError when its parameters are none of the known forms and it has no attribute `lossscope_takes`
     (S, embeddings, features, labels or sentences).
     """
-    return _wrap(_Same(target), name)
+    return _wrap(_Same(target), name, with_bias)
 
 
 @lru_cache(maxsize=64)
-def _wrap(key: _Same, name: str) -> type[WrappedLoss]:
+def _wrap(key: _Same, name: str, with_bias: bool) -> type[WrappedLoss]:
     target = without_compilation(key.target)
     call = call_parameters(target)
     form = call_form(target, call, name)
@@ -54,12 +59,13 @@ def _wrap(key: _Same, name: str) -> type[WrappedLoss]:
     call_options: tuple[str, ...] = ()
     options = plain_options(constructor_parameters(target)) if isinstance(target, type) else {}
     if form == "features":
-        biased = "logit_bias" in call and call["logit_bias"].default is inspect.Parameter.empty
+        biased = "logit_bias" in call and (with_bias or call["logit_bias"].default is inspect.Parameter.empty)
         scalars = ("logit_scale", "logit_bias") if biased else ("logit_scale",)
         begin = {"logit_scale": 10.0, "logit_bias": -10.0} if biased else {"logit_scale": 1 / 0.07}
         options |= {key: (type(value), value) for key, value in (begin | {"learn": False}).items()}
     if is_function(target):
-        optional = {key: value for key, value in plain_options(call).items() if value[1] is not REQUIRED}
+        plain = {key: value for key, value in plain_options(call).items() if value[1] is not REQUIRED}
+        optional = {key: value for key, value in plain.items() if key not in scalars}
         call_options, options = tuple(optional), options | optional
     wrapped = make_dataclass(
         name.rpartition(":")[2],
