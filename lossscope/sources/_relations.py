@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lossscope.core.relations import NONE, Relations
-from lossscope.core.sides import QUERY_DOCUMENT, Sides, plural
+from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides, plural
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
@@ -64,7 +64,10 @@ def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> 
             raise InputError(f"sides of {path} must be two names, or one of a set; got {got}")
         names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in stated.tolist()]
         return Sides(names[0], names[1] if len(names) == 2 else None)
-    if {"queries", "documents"} & arrays.keys() or "positives" in arrays or "query_tokens" in arrays:
+    present = arrays.keys()
+    if "positives" in arrays and {"images", "captions"} <= present and not {"queries", "documents"} & present:
+        return IMAGE_TEXT
+    if {"queries", "documents"} & present or "positives" in arrays or "query_tokens" in arrays:
         return QUERY_DOCUMENT
     return _ITEMS if "labels" in arrays else None
 
@@ -85,6 +88,12 @@ def read_relations(
     Raises:
         InputError: arrays of other shapes or types, rows out of range, or no positives for sides of two lengths.
     """
+    if "caption_image" in arrays:
+        wanted = "labels (n,)" if sides.is_one_set else "positives (n, 2)"
+        raise InputError(
+            f"{path} must have {wanted} for {sides.text}; it has caption_image, which is of images and captions. Drop "
+            "it, or the option --caption-image"
+        )
     if sides.is_one_set:
         if "positives" in arrays or "negatives" in arrays:
             raise InputError(f"{path} must have labels, and neither positives nor negatives, for one set of items")

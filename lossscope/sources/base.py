@@ -74,18 +74,23 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None) -> SplitEmb
         InputError: arrays that do not fit each other.
     """
     from ._any_sides import read_any_sides
+    from ._dump_arrays import numpy_of
     from ._relations import declared_sides
 
-    own = {name: _plain_array(array) for name, array in arrays.items() if array is not None}
+    own = {
+        name: array.detach().cpu() if hasattr(array, "detach") else np.asarray(array)
+        for name, array in arrays.items()
+        if array is not None
+    }
     names, where = declared_sides(own, sides, Path("arrays")), Path("arrays")
     if names is None:
         raise InputError(f"arrays must be of two sides, or of one labelled set; got {', '.join(own)}")
-    parts = (np.ascontiguousarray(array).tobytes() for array in own.values())
+    parts = (
+        part
+        for name, array in sorted(own.items())
+        for part in (name, str(array.dtype), str(tuple(array.shape)), np.ascontiguousarray(numpy_of(array)).tobytes())
+    )
     return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts))
-
-
-def _plain_array(array: Any) -> Any:
-    return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:

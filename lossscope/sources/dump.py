@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
+from lossscope.core.sides import Sides
 from lossscope.core.types import Rows
 from lossscope.encoders.released.containers import is_configured
 from lossscope.errors import InputError
@@ -40,6 +41,7 @@ class Dump:
     - `caption_image` (M,): image row of each caption. Without it M must be k * N, image-major, and a warning says so.
     - `image_id`, `caption_id` and `caption` (the texts), all optional: images of one id, and captions of the same
       words, are the same input.
+    - in place of `caption_image` `positives` (n, 2), as of other sides, where a caption has several images.
 
     Any other two sides are `queries` and `documents`, with `positives` (n, 2), rows of both, and perhaps `negatives`
     (q, k), rows of documents, -1 for none. `sides` names them otherwise: ["user", "item"] for arrays `users` and
@@ -68,7 +70,7 @@ class Dump:
             origin = fingerprint_of(origin, fingerprint(request.caption_image))
         has_vectors = {"images", "captions"} <= arrays.keys()
         sides = declared_sides(arrays, request.sides, self.path)
-        if sides is not None and not (has_vectors and request.sides is None):
+        if sides is not None and not _is_of_captions(arrays, sides, request.sides):
             return read_any_sides(arrays, sides, self.path, fingerprint_of(origin, sides.text))
         if not has_vectors and "similarity" not in arrays:
             raise InputError(
@@ -113,6 +115,16 @@ class Dump:
     def describe(self) -> dict[str, str]:
         """Read everything and return what is in it, name -> text. Raises InputError where something is wrong."""
         return describe(self.read(Request(cache=False)))
+
+
+def _is_of_captions(arrays: dict[str, Any], sides: Sides, typed: str | None) -> bool:
+    """Return whether captions belong to images, as far as a dump with sides says: those, or nothing but the vectors."""
+    if "positives" in arrays:
+        return False
+    has_vectors = {"images", "captions"} <= arrays.keys()
+    if typed or "sides" in arrays:
+        return sides.is_image_text and (has_vectors or "similarity" in arrays)
+    return has_vectors
 
 
 def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str], warnings: list[str]) -> Rows:

@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
 from lossscope.errors import InputError
-from lossscope.sources.base import load
+from lossscope.sources.base import from_arrays, load
 
 
 def unit(n: int, d: int = 6, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -54,6 +54,53 @@ def test_any_two_names_may_be_declared(tmp_path: Path, names: tuple[str, str]) -
     assert split.sides.labels == ("u2i", "i2u")
     assert split.images is not None
     assert torch.equal(split.images, torch.from_numpy(PAIRS["queries"]))
+
+
+def test_arrays_of_images_and_captions_do_not_hide_declared_sides_or_positives(tmp_path: Path) -> None:
+    """A dump with `images` and `captions` was read row by row, whatever its sides and positives said."""
+    vectors = {"images": PAIRS["queries"], "captions": PAIRS["documents"]}
+    split = load(dumped(tmp_path, **vectors, positives=POSITIVES))
+    assert split.sides.is_image_text and split.relations.positives.tolist() == POSITIVES.tolist()
+    split = load(dumped(tmp_path, **vectors, **PAIRS, sides=np.array(["query", "document"])))
+    assert split.sides.labels == ("q2d", "d2q") and split.relations.positives.tolist() == POSITIVES.tolist()
+    split = load(
+        dumped(tmp_path, sides=np.array(["image", "caption"]), **vectors, caption_image=np.array([0, 0, 1, 2, 3]))
+    )
+    assert split.caption_image is not None and split.caption_image.tolist() == [0, 0, 1, 2, 3]
+
+
+def test_image_rows_of_captions_are_refused_for_other_sides(tmp_path: Path) -> None:
+    """They were ignored, in the file and as --caption-image."""
+    says = r"must have positives \(n, 2\) for query/document; it has caption_image, which is of images and captions"
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **PAIRS, caption_image=np.zeros(5, int)))
+    rows = tmp_path / "rows.npy"
+    np.save(rows, np.zeros(5, int))
+    with pytest.raises(InputError, match=says):
+        load(dumped(tmp_path, **PAIRS), caption_image=rows)
+    with pytest.raises(InputError, match=r"must have labels \(n,\) for item; it has caption_image"):
+        load(dumped(tmp_path, embeddings=unit(4), labels=np.arange(4), caption_image=np.zeros(4, int)))
+
+
+def test_arrays_in_memory_may_be_of_types_that_numpy_lacks() -> None:
+    """bfloat16 was a traceback."""
+    arrays = {name: torch.from_numpy(array) for name, array in PAIRS.items()}
+    arrays |= {name: arrays[name].bfloat16().requires_grad_() for name in ("queries", "documents")}
+    split = from_arrays(arrays)
+    assert split.images is not None and split.images.dtype == torch.float32 and not split.images.requires_grad
+
+
+def test_the_fingerprint_of_arrays_in_memory_has_their_names_types_and_shapes() -> None:
+    Q, D = unit(4), unit(4, seed=1)
+    ids, others = np.arange(4), np.arange(4).astype(np.uint64)
+    given = [
+        {"queries": Q, "documents": D},
+        {"queries": Q, "documents": D, "query_id": ids},
+        {"queries": Q, "documents": D, "document_id": ids},
+        {"queries": Q, "documents": D, "query_id": others},
+        {"queries": Q.reshape(8, 3), "documents": D.reshape(8, 3)},
+    ]
+    assert len({from_arrays(arrays).fingerprint for arrays in given}) == len(given)
 
 
 def test_sides_can_be_typed_for_a_file_that_holds_no_texts(tmp_path: Path) -> None:
