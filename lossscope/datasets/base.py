@@ -96,10 +96,27 @@ class Split:
         images, captions = len(self.images), len(self.captions)
         self._require_columns(images, captions)
         if self.caption_image is not None:
-            object.__setattr__(self, "relations", Relations.of_captions(self.caption_image, images))
+            self._take_caption_image(Relations.of_captions(self.caption_image, images))
         if (self.relations.first, self.relations.second) != (images, captions):
             got = f"{self.relations.first} x {self.relations.second}"
             raise InputError(f"relations of {self.name!r} must be of {images} x {captions} items; got {got}")
+
+    def _take_caption_image(self, derived: Relations) -> None:
+        """Keep the relations that follow from caption_image. Raises InputError where others are given beside it."""
+        given: Relations | None = self.relations
+        same = given is None or (
+            given.sides == derived.sides
+            and given.labels is None
+            and given.negatives is None
+            and (given.first, given.second) == (derived.first, derived.second)
+            and np.array_equal(given.positives, derived.positives)
+        )
+        if not same:
+            raise InputError(
+                f"split {self.name!r} must have caption_image, or relations; got both, and they differ. Give "
+                "caption_image=None beside relations, and relations=None beside caption_image"
+            )
+        object.__setattr__(self, "relations", derived)
 
     def _require_columns(self, images: int, captions: int) -> None:
         if len(self.image_ids) != images:

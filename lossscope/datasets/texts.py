@@ -43,6 +43,11 @@ class TextRows:
     def __post_init__(self) -> None:
         if self.negatives < 0:
             raise InputError(f"texts:negatives must be at least 1, or 0 for all; got {self.negatives}")
+        for name, file in (("val", self.val), ("test", self.test)):
+            if file is not None and not file.strip():
+                raise InputError(
+                    f"texts:{name} must name files of rows; got {file!r}. Leave it out where there are none"
+                )
         _ = self._names, self._cut
 
     def splits(self) -> tuple[str, ...]:
@@ -64,7 +69,8 @@ class TextRows:
         return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
 
     def _file(self, name: str) -> str:
-        return {"val": self.val, "test": self.test}.get(name) or self.file
+        own = {"val": self.val, "test": self.test}.get(name)
+        return self.file if own is None else own
 
     @property
     def _names(self) -> ColumnNames:

@@ -84,6 +84,7 @@ class TextModel:
             notices=(
                 *normalised,
                 *notices,
+                *split.notices,
                 "a text model: the first caption of each image takes its place (rows named i2t)",
             ),
         )

@@ -41,12 +41,22 @@ class TextNetwork:
             max_length: tokens of a text, at most.
         """
         tokens = self.tokeniser(list(texts), padding=True, truncation=True, max_length=max_length, return_tensors="pt")
-        cut = sum(bool(one.overflowing) for one in tokens.encodings or ())
+        cut = self._cut(texts, tokens, max_length)
         takes = inspect.signature(self.network.forward).parameters
         given = {name: tensor.to(self.device) for name, tensor in tokens.items() if name in takes}
         with torch.inference_mode():
             states: Tensor = self.network(**given).last_hidden_state
         return states, tokens["attention_mask"].to(self.device), cut
+
+    def _cut(self, texts: Sequence[str], tokens: Any, max_length: int) -> int:
+        """Return how many texts were cut; tokenisers that are not fast do not say it, and are asked for all tokens."""
+        if tokens.encodings is not None:
+            return sum(bool(one.overflowing) for one in tokens.encodings)
+        lengths = tokens["attention_mask"].sum(1).tolist()
+        full = [text for text, length in zip(texts, lengths, strict=True) if length >= max_length]
+        if not full:
+            return 0
+        return sum(len(ids) > max_length for ids in self.tokeniser(full, verbose=False)["input_ids"])
 
 
 def open_text_network(folder: Path, device: str) -> TextNetwork:

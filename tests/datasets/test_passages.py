@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.datasets.base import Dataset, Texts
+from lossscope.datasets.base import Dataset, Split, Texts
+from lossscope.datasets.formats.subset import first_images
 from lossscope.datasets.passages import Passages
 from lossscope.datasets.synthetic.answers import PassageSplit
 from lossscope.datasets.synthetic.knowledge import FIRST_NAMES, LAST_NAMES, RELATION_NAMES, RELATIONS
@@ -231,7 +232,18 @@ def test_relations_are_those_that_sources_take() -> None:
     split = small()
     S = torch.rand(30, len(split.captions))
     ids = split.image_ids, split.caption_ids
-    SplitEmbeddings("x", None, None, S, None, *ids, "f", relations=split.relations)
+    embedded = SplitEmbeddings("x", None, None, S, None, *ids, "f", relations=split.relations)
+    assert embedded.relations is split.relations and embedded.sides.labels == ("q2d", "d2q")
+    assert embedded.similarities(np.arange(30), np.arange(len(split.captions))).i2t.shape == S.shape
+
+
+def test_the_first_questions_are_a_split_without_answers_of_the_others() -> None:
+    """The answers of all questions stayed on it, and false_negatives raised IndexError."""
+    split = small()
+    part = first_images(split, 7)
+    assert type(part) is Split and part.relations.first == len(part.images) == 7
+    assert part.relations.second == len(part.captions) == len(split.captions)
+    assert (labelled(split)[:7] == part.relations.is_positive(np.arange(7), np.arange(len(split.captions)))).all()
 
 
 @pytest.mark.parametrize(

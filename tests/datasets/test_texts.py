@@ -57,6 +57,17 @@ def test_ids_keep_equal_queries_apart_and_join_others(tmp_path: Path) -> None:
         whole(write(tmp_path, *({**row, "id": 1} for row in ROWS)))
 
 
+@pytest.mark.parametrize("name", ["val", "test"])
+def test_an_empty_name_of_a_split_is_not_the_training_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"texts:{name} must name files of rows; got ''. Leave it out"):
+        TextRows(write(tmp_path, *ROWS), **{name: ""})  # type: ignore[arg-type]
+
+
+def test_both_shares_are_in_the_message_that_they_leave_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must leave some for train; got 0\.4 and 0\.7: lower one"):
+        TextRows(write(tmp_path, *ROWS), val_share=0.4, test_share=0.7)
+
+
 def test_the_first_negatives_are_kept(tmp_path: Path) -> None:
     negatives = whole(write(tmp_path, *ROWS), negatives=1).relations.negatives
     assert negatives is not None and negatives.tolist() == [[1], [1]]

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.datasets.base import Split
 from lossscope.errors import InputError
+from lossscope.sources._text_model import TextModel
+from lossscope.sources._text_network import TextNetwork
 from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
@@ -100,6 +104,41 @@ def test_texts_are_cut_to_max_length_and_it_is_said(tmp_path: Path) -> None:
     expected = [f"{n} of {len(side)} {what} were cut to 9 tokens" for n, side, what in
                 zip(cut, lengths, ("queries", "documents"), strict=True) if n]  # fmt: skip
     assert list(embedded.notices) == expected
+
+
+class Echo(torch.nn.Module):
+    """A network whose states are the numbers of its tokens."""
+
+    def forward(self, input_ids: Tensor) -> Any:
+        return SimpleNamespace(last_hidden_state=input_ids[:, :, None].float())
+
+
+def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
+    """Tokenisers in Python do not say what they cut, so that nothing was said."""
+    tokeniser = transformers.CanineTokenizer()
+    assert not tokeniser.is_fast
+    network = TextNetwork(tokeniser, Echo(), 99, torch.device("cpu"))
+    cut = [network.states(["a", "abcd", "abcde", "abcdefgh"], length)[2] for length in (3, 6, 7, 30)]
+    assert cut == [3, 2, 1, 0]
+
+
+def test_what_is_known_of_a_split_of_images_is_said_of_its_captions_too() -> None:
+    captions = ["a", "b", "c", "d"]
+    split = Split("val", Pictures(), captions, np.array([0, 0, 1, 1]), ["0", "1"], captions, "f", notices=("half",))
+    model = TextModel(Path("model"), lambda texts, side: (torch.eye(len(texts)), ()), (), None)
+    assert model.split(split, ("own",)).notices[:2] == ("own", "half")
+
+
+class Pictures:
+    """Two pictures, which nobody looks at."""
+
+    shape = (3, 4, 4)
+
+    def __len__(self) -> int:
+        return 2
+
+    def take(self, rows: Any) -> Any:
+        raise NotImplementedError
 
 
 def test_a_network_of_few_positions_takes_as_many_tokens(tmp_path: Path) -> None:

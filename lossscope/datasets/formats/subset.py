@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -43,11 +42,17 @@ def _first_of_any_sides(split: Split, number: int) -> Split:
     kept = whole.positives[whole.positives[:, 0] < number]
     negatives = None if whole.negatives is None else whole.negatives[:number]
     images = Texts(split.images.texts[:number]) if isinstance(split.images, Texts) else None
-    return replace(
-        split,
-        images=images or _FirstImages(split.images, number),
-        image_ids=split.image_ids[:number],
-        fingerprint=fingerprint_of(split.fingerprint, f"first {number}"),
+    return Split(  # not replace: what a kind of split knows of its items beside these fields is of all of them
+        split.name,
+        images or _FirstImages(split.images, number),
+        split.captions,
+        None,
+        split.image_ids[:number],
+        split.caption_ids,
+        fingerprint_of(split.fingerprint, f"first {number}"),
+        tokens=split.tokens,
+        words=split.words,
+        notices=split.notices,
         relations=Relations(number, whole.second, kept, whole.sides, negatives=negatives),
     )
 

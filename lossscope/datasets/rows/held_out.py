@@ -30,7 +30,8 @@ class HeldOut:
             if not 0 <= share < 1:
                 raise InputError(f"{name} must be in [0, 1); got {share}")
         if self.val_share + self.test_share >= 1:
-            raise InputError(f"val_share and test_share must leave some for train; got {self.val_share} and the rest")
+            got = f"{self.val_share} and {self.test_share}"
+            raise InputError(f"val_share and test_share must leave some for train; got {got}: lower one of them")
 
     @property
     def splits(self) -> tuple[str, ...]:
