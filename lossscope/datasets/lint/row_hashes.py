@@ -51,6 +51,11 @@ class RowHashes:
         return np.frombuffer(self._queries, np.int64)
 
     @cached_property
+    def sorted_queries(self) -> Hashes:
+        """Sorted hashes of the queries, empty texts included."""
+        return np.sort(self.queries)
+
+    @cached_property
     def positives(self) -> Hashes:
         """Hashes of the positives of all rows, one row after the other."""
         return np.frombuffer(self._positives, np.int64)

@@ -19,7 +19,7 @@ def flags(tables: Tables, split: int) -> Flags:
     table, earlier = tables.splits[split], tables.splits[:split]
     leaks = np.zeros(len(table), dtype=bool)
     if earlier and len(table):
-        leaks |= _is_known(table.queries, [one.queries for one in earlier])
+        leaks |= _is_known(table.queries, [one.sorted_queries for one in earlier])
         owners = np.repeat(np.arange(len(table)), table.positive_counts)
         leaks[owners[_is_known(table.positives, [one.documents for one in earlier])]] = True
     return leaks
@@ -28,15 +28,16 @@ def flags(tables: Tables, split: int) -> Flags:
 def example(row: TextRow, tables: Tables, split: int) -> str:
     """Return the query, or else the first positive, that stands in an earlier split."""
     earlier = tables.splits[:split]
-    if _is_known(text_hashes([row.query]), [one.queries for one in earlier]).any():
+    if _is_known(text_hashes([row.query]), [one.sorted_queries for one in earlier]).any():
         return row.query
     known = _is_known(text_hashes(row.positives), [one.documents for one in earlier])
     return next((text for text, flag in zip(row.positives, known, strict=True) if flag), row.query)
 
 
 def _is_known(hashes: Hashes, tables: Sequence[Hashes]) -> Flags:
+    """Return which hashes of texts, empty ones aside, are in any of some sorted tables."""
     known = np.zeros(len(hashes), dtype=bool)
     for table in tables:
-        known |= is_in(hashes, np.sort(table))
+        known |= is_in(hashes, table)
     known &= hashes != EMPTY
     return known

@@ -54,33 +54,59 @@ class ColumnNames:
 
 @dataclass
 class ColumnChoice:
-    """Names of one file's columns by role: decided by the first row that has a value of the role."""
+    """Names of one file's columns by role: decided by the first row that has a value of the role.
+
+    A block reads the same columns whenever it is read: a name counts from the block in which it was decided.
+    """
 
     names: ColumnNames
-    _chosen: dict[Role, str] = field(default_factory=dict)
+    _chosen: dict[Role, tuple[int, str]] = field(default_factory=dict)  # number of the deciding block, and the name
+    _unread: dict[Role, dict[str, None]] = field(default_factory=dict)  # columns of other names that have values
 
     def columns(self, role: Role, block: ColumnBlock) -> list[str]:
         """Return the columns of a block that have a role, in the order of their numbers."""
         if role not in self._chosen:
             self._choose(role, block)
-        name = self._chosen.get(role)
-        if name is None:
+        since, name = self._chosen.get(role, (block.number, None))
+        if name is None or block.number < since:
             return []
+        self._note_unread(role, name, block)
         if role in ("query", "id"):
             return [name] if name in block.columns else []
         return sorted((column for column in block.columns if _is_of(column, name)), key=_order)
 
+    def notices(self, file: str) -> tuple[str, ...]:
+        """Return what is not read of a file so far, for each role that several names of columns have."""
+        return tuple(
+            f"{', '.join(map(repr, others))} of {file} {'is' if len(others) == 1 else 'are'} not read: its {role} is "
+            f"{self._chosen[role][1]!r}; columns={role}=NAME takes another"
+            for role, others in self._unread.items()
+        )
+
     def _choose(self, role: Role, block: ColumnBlock) -> None:
-        many = role in ("positive", "negative")
         rows: dict[str, int] = {}
         for name in getattr(self.names, role):
             for column, values in block.columns.items():
-                if column == name or (many and _is_of(column, name)):
+                if _has_role(column, name, role):
                     row = next((row for row, value in enumerate(values) if value is not None), None)
                     if row is not None:
                         rows[name] = min(row, rows.get(name, row))
         if rows:
-            self._chosen[role] = min(rows, key=lambda name: rows[name])  # of equal rows the first name
+            self._chosen[role] = block.number, min(rows, key=lambda name: rows[name])  # of equal rows the first name
+
+    def _note_unread(self, role: Role, chosen: str, block: ColumnBlock) -> None:
+        known = self._unread.get(role, {})
+        for name in getattr(self.names, role):
+            for column, values in block.columns.items():
+                if name == chosen or column in known or not _has_role(column, name, role):
+                    continue
+                if any(value is not None for value in values):
+                    known = self._unread.setdefault(role, {})
+                    known[column] = None
+
+
+def _has_role(column: str, name: str, role: Role) -> bool:
+    return column == name or (role in ("positive", "negative") and _is_of(column, name))
 
 
 def _is_of(column: str, name: str) -> bool:

@@ -37,6 +37,7 @@ class RowBlock:
     negatives: TextLists
     done: int = 0  # bytes of the file that were read so far
     unit: str = "line"  # what `lines` counts
+    notices: tuple[str, ...] = ()  # what the user should know of its file, as far as it was read
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -57,4 +58,5 @@ class RowBlock:
             self.negatives.take(rows),
             self.done,
             self.unit,
+            self.notices,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lossscope.errors import InputError
@@ -39,6 +39,8 @@ class RowFiles:
 
     files: tuple[str, ...]
     names: ColumnNames  # of their columns
+    # number of a file -> which column has which role, as the last pass over all of its blocks decided
+    _choices: dict[int, ColumnChoice] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str, names: ColumnNames) -> RowFiles:
@@ -68,12 +70,14 @@ class RowFiles:
         """
         for number, file in enumerate(self.files):
             wanted = None if only is None else {block for of, block in only if of == number}
+            if wanted is None:
+                self._choices[number] = ColumnChoice(self.names)
             if wanted is None or wanted:
-                yield from _iter_rows(file, self.names, number, wanted)
+                yield from _iter_rows(file, self._choices.get(number, ColumnChoice(self.names)), number, wanted)
 
 
-def _iter_rows(file: str, names: ColumnNames, number: int, only: Collection[int] | None) -> Iterator[RowBlock]:
-    suffix, choice = suffix_of(file), ColumnChoice(names)
+def _iter_rows(file: str, choice: ColumnChoice, number: int, only: Collection[int] | None) -> Iterator[RowBlock]:
+    suffix, names = suffix_of(file), choice.names
     for block in READERS[suffix](file, names.is_any, only):
         if block.lines:
             yield row_block(_with_lists(block, names) if suffix == ".csv" else block, choice, number)
@@ -108,7 +112,8 @@ def _cells(block: ColumnBlock, name: str) -> list[Any]:
 
 
 def _cell(block: ColumnBlock, name: str, row: int, value: str | None) -> Any:
-    if not value or not (value.startswith("[") and value.endswith("]")):
+    """Return a value as a list where it is a JSON list of texts. Raises InputError for what looks like another list."""
+    if not value or value[0] != "[":
         return value
     try:
         texts = json.loads(value)
@@ -116,7 +121,7 @@ def _cell(block: ColumnBlock, name: str, row: int, value: str | None) -> Any:
         texts = None
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return texts
-    if name.endswith("s"):
+    if value.startswith(("['", '["')):
         where = f"{name!r} of {block.place(row)}"
         raise InputError(
             f"{where} must be a text or a JSON list of texts; got {shorten(value)}: write it as json.dumps"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from types import NoneType
 from typing import Any
@@ -28,7 +29,7 @@ def row_block(block: ColumnBlock, choice: ColumnChoice, file: int) -> RowBlock:
     Raises:
         InputError: a row without a query, or with a value that is no text and no list of texts.
     """
-    return RowBlock(
+    rows = RowBlock(
         (file, block.number),
         block.file,
         block.lines,
@@ -39,6 +40,7 @@ def row_block(block: ColumnBlock, choice: ColumnChoice, file: int) -> RowBlock:
         block.done,
         block.unit,
     )
+    return replace(rows, notices=choice.notices(block.file))
 
 
 def _queries(block: ColumnBlock, choice: ColumnChoice) -> list[str]:

@@ -37,6 +37,7 @@ class _RowsByText:
         self.pairs, self.places = pairs, list[str]()
         self.queries, self.documents = dict[str, int](), dict[str, int]()
         self.rows = self.mentions = 0
+        self.notices = dict[str, tuple[str, ...]]()  # of each file, the last ones
 
     def add(self, block: RowBlock) -> None:
         if self.rows and bool(self.pairs.query_ids) != (block.ids is not None):
@@ -48,6 +49,7 @@ class _RowsByText:
             self.pairs.positives += [(place, self._document(text)) for text in positives]
             self.pairs.negatives += [(place, self._document(text)) for text in negatives]
         self.rows += len(block)
+        self.notices[block.file] = block.notices
 
     def split(self, name: str, where: str) -> Split:
         pairs = self.pairs
@@ -63,6 +65,7 @@ class _RowsByText:
         unique = len(pairs.documents)
         repeated, shared = self.rows - len(pairs.queries), self.mentions - unique
         notices = [
+            *(notice for of_file in self.notices.values() for notice in of_file),
             *([f"{repeated} of {self.rows} rows repeat a query: all rows of a query are one"] if repeated else []),
             *([f"{self.mentions} positives and negatives are of {unique} texts: a document each"] if shared else []),
         ]

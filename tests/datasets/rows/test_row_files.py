@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.datasets.rows.column_names import ColumnNames
 from lossscope.datasets.rows.row_files import RowFiles
+from lossscope.datasets.texts import TextRows
 from lossscope.errors import InputError
 
 Row = tuple[str, list[str], list[str]]
@@ -69,6 +70,33 @@ def test_the_first_row_with_a_value_decides_which_column_it_is(tmp_path: Path) -
     assert [positives for _, positives, _ in read] == [[]] * 3000 + [["p"]] + [[]] * 3000
 
 
+def test_a_block_that_is_read_again_has_the_same_columns(tmp_path: Path) -> None:
+    """The second pass of lint chose columns anew, by the first block that it read."""
+    rows: list[dict[str, Any]] = [{"anchor": "q", "pos": "p"}] * 3000
+    rows += [{"query": "x", "anchor": "q", "positive": "x", "pos": "p"}] * 3000
+    files = RowFiles.parse(jsonl(tmp_path, *rows), ColumnNames())
+    first = {block.key: block for block in files.blocks()}
+    for key, block in first.items():
+        (again,) = files.blocks({key})
+        assert (again.queries, again.positives) == (block.queries, block.positives)
+
+
+def test_columns_of_a_second_name_are_said_not_to_be_read(tmp_path: Path) -> None:
+    """They were dropped without a word."""
+    good = {"query": "q", "positive": "p", "positives": ["r"]}
+    files = RowFiles.parse(jsonl(tmp_path, good, {**good, "pos": "x", "answer": "y", "anchor": "z"}), ColumnNames())
+    (block,) = files.blocks()
+    assert block.notices == (
+        f"'anchor' of {tmp_path}/a.jsonl is not read: its query is 'query'; columns=query=NAME takes another",
+        f"'pos', 'answer' of {tmp_path}/a.jsonl are not read: its positive is 'positive'; columns=positive=NAME takes "
+        "another",
+    )
+    split = TextRows(str(tmp_path / "a.jsonl"), val_share=0, test_share=0).split("train")
+    assert split.notices[:2] == block.notices
+    (block,) = RowFiles.parse(jsonl(tmp_path, {**good, "pos": None}), ColumnNames()).blocks()
+    assert block.notices == ()
+
+
 def test_csv_and_parquet_have_the_rows_of_json_lines(tmp_path: Path) -> None:
     rows = [{"query": f"q{n}", "positive": f"p{n}", "negatives": [f"n{n}", "[x"][: n % 3]} for n in range(3000)]
     expected = rows_of(jsonl(tmp_path, *rows))
@@ -122,10 +150,20 @@ def test_a_value_of_another_kind_is_named(row: dict[str, Any], says: str, tmp_pa
         rows_of(jsonl(tmp_path, good, good, row, good))
 
 
-def test_a_csv_cell_that_pandas_wrote_as_a_list_is_refused(tmp_path: Path) -> None:
-    pd.DataFrame({"query": ["q"], "positives": [["a", "b"]]}).to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(InputError, match=r"'positives' of line 2 of .*a\.csv must be a text or a JSON list of texts"):
+@pytest.mark.parametrize("name", ["positive", "positives", "pos", "positive_1"])
+@pytest.mark.parametrize("cell", ["['a', 'b']", '["a", b]', '["a"', "['a' 'b']", '["a", 1]'])
+def test_a_csv_cell_that_is_another_list_than_one_of_json_is_refused(tmp_path: Path, name: str, cell: str) -> None:
+    """In columns whose name has no s at its end it became one text."""
+    pd.DataFrame({"query": ["q"], name: [cell]}).to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(InputError, match=rf"'{name}' of line 2 of .*a\.csv must be a text or a JSON list of texts"):
         rows_of(str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize("name", ["positive", "positives"])
+@pytest.mark.parametrize("cell", ["[1]", "[sic] a text", "[a, b]", "[[1]]"])
+def test_a_csv_cell_in_other_brackets_is_text_in_every_column(tmp_path: Path, name: str, cell: str) -> None:
+    pd.DataFrame({"query": ["q"], name: [cell]}).to_csv(tmp_path / "a.csv", index=False)
+    assert rows_of(str(tmp_path / "a.csv")) == [("q", [cell], [])]
 
 
 @pytest.mark.parametrize(
