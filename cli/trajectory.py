@@ -32,6 +32,7 @@ def trajectory(
 
     from lossscope.io.reading import show_path
     from lossscope.io.run_folder import Run
+    from lossscope.io.scores import require_one_score
     from lossscope.plots import style
     from lossscope.plots import trajectory as picture
     from lossscope.plots.labels import shortest_names
@@ -40,10 +41,12 @@ def trajectory(
     runs = list(dict.fromkeys(runs))
     distinct = len({run.name for run in runs}) == len(runs) and "run" not in {run.name for run in runs}
     labels = [show_path(run.name if distinct else run) for run in runs]  # the folder of a run in a study is named `run`
+    tables = [Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)]
+    require_one_score({label: own.columns for label, own in zip(labels, tables, strict=True)})
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out, picture.alt(curves))
-    epochs = pd.concat([Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
+    epochs = pd.concat(tables, ignore_index=True)
     validated = curves[curves["split"] == "val"]
     epochs = epochs.merge(validated[["run", "epoch", "warmup"]], on=["run", "epoch"], how="left", validate="1:1")
     if format == "csv":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
+
+from lossscope.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,28 @@ def as_rsum(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def score_column(names: Iterable[str]) -> tuple[str, Score]:
-    """Return the column of a score in metrics.csv, which has `rsum` or `q2d_nDCG@10`, and the score.
+    """Return the column of a score in rows of epochs, and the score: `rsum`, `q2d_nDCG@10` or `nDCG@10` itself.
 
     >>> score_column(["epoch", "q2d_nDCG@10", "d2q_nDCG@10"])[0], score_column(["epoch", "rsum"])[0]
     ('q2d_nDCG@10', 'rsum')
     """
     listed = list(map(str, names))
-    of_direction = next((name for name in listed if name.endswith(f"_{NDCG.name}")), None)
+    of_direction = next((name for name in listed if name == NDCG.name or name.endswith(f"_{NDCG.name}")), None)
     return (RSUM.name, RSUM) if RSUM.name in listed or of_direction is None else (of_direction, NDCG)
+
+
+def require_one_score(columns: Mapping[str, Iterable[str]]) -> None:
+    """Raise InputError where runs are of different sides, as the columns of their metrics.csv say.
+
+    Args:
+        columns: run -> names of its columns.
+    """
+    by_column: dict[str, str] = {}
+    for run, names in columns.items():
+        by_column.setdefault(score_column(names)[0], run)
+    if len(by_column) > 1:
+        got = " and ".join(f"{column} of {run}" for column, run in by_column.items())
+        raise InputError(f"runs of a trajectory must be of the same sides; got {got}. Draw them apart")
 
 
 def score_rows(rows: pd.DataFrame) -> pd.DataFrame:

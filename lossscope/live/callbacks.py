@@ -181,4 +181,6 @@ def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | N
 
 
 def _required_names(name: str | None) -> str:
-    return name or "S, or image_embeds and text_embeds"
+    """Return the names in outputs that `watch_arguments` reads: `S, similarity, ... or embeddings and labels`."""
+    *others, last = (" and ".join(names) for names in sorted(_OF_OUTPUTS, key=len))
+    return name or f"{', '.join(others)} or {last}"

@@ -50,8 +50,13 @@ class SentenceTransformersHooks:
         self._step, self._observed = self.scope.next_step(int(state.global_step) + 1), ()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Compute the statistics of the step's batch."""
-        if self._step is not None and self._observed:
+        """Compute the statistics of the step's batch. Raises InputError where the loss was not called in it."""
+        if self._step is not None:
+            if not self._observed:
+                raise InputError(
+                    "the loss must be called in a step that is watched; it was not. The trainer has another loss than "
+                    "the callback: use attach(trainer, scope)"
+                )
             self._log.add(self.scope.record(self._observed, self._step))
         self._step, self._observed = None, ()
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from lossscope.core.sides import IMAGE_TEXT
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import frames_of, read_frame
-from lossscope.io.frames import SUMMARY
+from lossscope.io.frames import SIDES, SUMMARY
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
 from lossscope.visible_text import show_text
@@ -70,8 +71,8 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         paper: whose tables are wanted, or None.
 
     Raises:
-        InputError: two runs have one name, or two of a system one seed; none is done; one that is done has no
-            evaluation, or a damaged one.
+        InputError: two runs have one name, or two of a system one seed; they are of different sides; none is done; one
+            that is done has no evaluation, or a damaged one.
     """
     records = [_printable(record) for record in records]
     names = [record.run for record in records]
@@ -86,6 +87,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         frames_of(record.path)
     require_distinct_seeds((f"{one.data}, {one.encoder}, {one.objective_label}", one.run, one.seed) for one in done)
     frames = {kind: _concatenate(done, kind) for kind in FRAMES}
+    _require_one_kind(frames["rows"])
     rows = [{k: v for k, v in asdict(record).items() if k not in ("path", "recipe")} for record in records]
     return Results(
         **frames,
@@ -103,6 +105,17 @@ def _printable(record: RunRecord) -> RunRecord:
     values: dict[str, Any] = {name: getattr(record, name) for name in texts}
     shown: dict[str, Any] = {name: show_text(text) for name, text in values.items() if text is not None}
     return replace(record, **shown)
+
+
+def _require_one_kind(rows: pd.DataFrame) -> None:
+    """Raise InputError where runs are of different sides: their directions and scores have no common table."""
+    by_sides: dict[str, str] = {}
+    for run, own in rows.groupby("run", sort=False):
+        stated = list(own[SIDES].dropna().unique()) if SIDES in own else []
+        by_sides.setdefault(str(stated[0]) if len(stated) else IMAGE_TEXT.text, str(run))
+    if len(by_sides) > 1:
+        got = " and ".join(f"{sides} of {run}" for sides, run in by_sides.items())
+        raise InputError(f"runs of a report must be of the same sides; got {got}. Write a report of each")
 
 
 def _concatenate(done: Sequence[RunRecord], kind: str) -> pd.DataFrame:

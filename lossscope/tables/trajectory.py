@@ -9,7 +9,7 @@ import pandas as pd
 
 from lossscope.errors import NoRows
 from lossscope.io.frames import require_columns
-from lossscope.io.scores import as_rsum, score_column
+from lossscope.io.scores import score_column
 
 from .base import Table
 from .cells import Cell
@@ -38,7 +38,7 @@ def build(frame: pd.DataFrame) -> Table:
         InputError: columns or rows are missing.
     """
     column, score = score_column(frame.columns)
-    frame = frame.rename(columns={column: "rsum"}) if column != "rsum" else as_rsum(frame)
+    frame = frame.rename(columns={column: "rsum"})
     require_columns(frame, COLUMNS, "rows of epochs")
     if frame.empty:
         raise NoRows("table trajectory must have rows of epochs; got none. Run `lossscope trajectory --format csv`")

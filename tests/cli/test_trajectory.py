@@ -69,3 +69,24 @@ def test_two_runs_have_their_names_and_a_run_without_warmup_no_note() -> None:
         trajectory.build(pd.DataFrame(rows).drop(columns="neg_mean"))
     with pytest.raises(NoRows, match="must have rows of epochs"):
         trajectory.build(pd.DataFrame(rows)[:0])
+
+
+def test_rows_with_the_bare_name_of_a_score_are_titled_by_it() -> None:
+    """They were titled rsum, with one decimal."""
+    rows = [{"run": "a", "epoch": 0, "loss": 1.0, "nDCG@10": 0.4567, "pos_mean": 0.1, "neg_mean": 0.2}]
+    table = trajectory.build(pd.DataFrame(rows))
+    text = table.to_text(80)
+    assert "nDCG@10" in text and "0.457" in text and "rsum" not in text
+
+
+def test_runs_of_different_sides_are_not_drawn_together(run: str) -> None:
+    """The second run was dashes, and was not drawn."""
+    other = Path("runs/passages/run")
+    other.mkdir(parents=True)
+    metrics = "epoch,loss,q2d_nDCG@10,d2q_nDCG@10,pos_mean,neg_mean\n0,,0.1,0.1,0.07,0.16\n1,3.4,0.5,0.4,0.1,0.1\n"
+    (other / "metrics.csv").write_text(metrics, encoding="utf-8")
+    result = lossscope("trajectory", run, str(other))
+    assert result.exit_code != 0
+    message = " ".join(result.stderr.replace("│", " ").split())
+    assert "runs of a trajectory must be of the same sides; got rsum of" in message and "q2d_nDCG@10 of" in message
+    assert lossscope("trajectory", str(other)).exit_code == 0

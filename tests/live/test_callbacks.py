@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 from lossscope.live import callbacks
 from lossscope.live.callbacks import LightningHooks, TrainerHooks, watch_arguments
 from lossscope.live.monitor import LossScope
+from lossscope.live.sentence_trainer import SentenceTransformersHooks
 
 NTXENT = "ntxent:tau=0.05"
 
@@ -176,8 +177,25 @@ def test_a_model_that_returns_no_similarities_is_an_error() -> None:
     state = SimpleNamespace(global_step=1, log_history=[])
     hooks.on_train_begin(None, state, None, model=model)
     model.train()(units(0))
-    with pytest.raises(InputError, match="the model must return S, or image_embeds and text_embeds when it trains"):
+    with pytest.raises(
+        InputError,
+        match=(
+            "the model must return S, similarity, logits_per_image, image_embeds and text_embeds, "
+            "query_embeds and document_embeds or embeddings and labels when it trains"
+        ),
+    ):
         hooks.on_step_end(None, state, None)
+
+
+def test_a_step_without_a_call_of_the_watched_loss_is_an_error() -> None:
+    """A trainer that was given another loss than the callback logged nothing, without a word."""
+    hooks = SentenceTransformersHooks(LossScope(every=2), nn.Identity())
+    for step in range(2):
+        hooks.on_step_begin(None, SimpleNamespace(global_step=step), None)
+        if step == 0:
+            hooks.on_step_end(None, SimpleNamespace(global_step=step + 1), None)  # which is not watched
+    with pytest.raises(InputError, match=r"must be called in a step that is watched; .* use attach\(trainer, scope\)"):
+        hooks.on_step_end(None, SimpleNamespace(global_step=2), None)
 
 
 def test_no_graph_is_kept_between_forward_and_step() -> None:

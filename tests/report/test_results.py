@@ -128,6 +128,18 @@ def test_one_empty_frame_leaves_the_rows_of_the_others(run: Path, tmp_path: Path
     assert len(results.retrieval) == len(frame_of(folders[1], "retrieval"))
 
 
+def test_runs_of_different_sides_are_not_mixed(run: Path, tmp_path: Path) -> None:
+    """Scores of the runs whose sides are not images and captions were left out of the report."""
+    folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
+    rewrite(folders[1], rows=frame_of(folders[1], "rows").assign(sides="query/document"))
+    records = [record(folder, seed=seed) for seed, folder in enumerate(folders)]
+    says = "runs of a report must be of the same sides; got image/caption of a and query/document of b"
+    with pytest.raises(InputError, match=says):
+        read_results(records)
+    assert len(read_results(records[1:]).rows)
+    assert len(read_results([records[0], replace(records[1], status="failed")]).rows)
+
+
 def test_studies_and_run_folders_can_be_read_together(tiny_study: Path, run: Path) -> None:
     results = read_runs([tiny_study, run])
     assert results.rows["run"].nunique() == 5 and results.name == "tiny"
