@@ -188,11 +188,11 @@ def parse_dims(text: str | None) -> tuple[int | None, ...]:
     if text is None:
         return (None,)
     words = [word.strip() for word in text.split(",")]
-    if not all(word == "full" or (word.isdecimal() and int(word) >= 1) for word in words) or len(set(words)) < len(
-        words
-    ):
+    known = all(word == "full" or (word.isdecimal() and int(word) >= 1) for word in words)
+    widths = tuple(None if word == "full" else int(word) for word in words) if known else ()
+    if not known or len(set(widths)) < len(widths):
         raise usage(f"--dims must be different widths with commas, as 64,128,full; got {text!r}")
-    return tuple(None if word == "full" else int(word) for word in words)
+    return widths
 
 
 def require_choice(value: str, choices: Sequence[str], option: str) -> str:

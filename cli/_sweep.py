@@ -94,7 +94,7 @@ class SweepArguments:
         list[str] | None,
         typer.Option(
             help="Rule that leaves out negatives which are probably relevant: same-item, same-text, above:margin=0.1, "
-            "percent:share=0.95, gist; repeat for several.",
+            "percent:share=0.95, gist; repeat for several. none: no rule, also where a run was trained with one.",
             autocompletion=complete_names("masks"),
             rich_help_panel=_BATCHES,
         ),
@@ -171,6 +171,8 @@ class SweepArguments:
         if self.sampling in ("views", "classes") and (self.mined is not None or self.negatives != "batch"):
             raise usage(f"--negatives and --mined are of pairs and groups; --sampling {self.sampling} has none")
         given = [] if self.mask == ["none"] else self.mask or []
+        if "none" in given:
+            raise usage(f"--mask none stands alone; got it beside {', '.join(one for one in given if one != 'none')}")
         masks = tuple(build("masks", spec) for spec in given)
         if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise usage("--guide is read by a rule that needs one; add --mask gist")

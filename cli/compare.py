@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lossscope.stats.metric_names import METRICS, extra_cutoffs, is_metric
+from lossscope.stats.metric_names import METRICS, extra_cutoffs, is_metric, is_statistic
 
 from ._options import (
     SPLITS,
@@ -110,7 +110,7 @@ def compare(
     if baseline is not None and all_pairs:
         raise usage("--baseline and --all-pairs exclude each other; give one of them")
     for name in metric or ():
-        if not is_metric(name):
+        if not is_metric(name) and not is_statistic(name):
             require_choice(name, (*METRICS, "all"), "--metric")
     resampling = Resampling(resamples, seed, level)
     request: dict[str, Any] = {
@@ -121,6 +121,9 @@ def compare(
     with progress(quiet) as report:
         queries = _queries(runs, report, quiet, device, request, extra_cutoffs(metric or ()))
     known = metrics_of(queries)
+    for name in metric or ():
+        if is_statistic(name):  # without its direction, whose name the runs say
+            require_choice(name, (*known, "all"), "--metric")
     metrics = known if "all" in (metric or ()) else tuple(metric or known[:1])
     rows = compare_systems(queries, metrics, _system(baseline, queries), all_pairs, resampling)
     for left_out in dict.fromkeys(str(row["left_out"]) for _, row in rows.iterrows() if row["left_out"]):

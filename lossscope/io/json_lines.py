@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from lossscope.errors import InputError
 
 from .column_blocks import ColumnBlock, Keep, Only, require_few_columns
 from .json_files import parse_json_lines
@@ -25,8 +27,20 @@ def iter_json_lines(location: str, keep: Keep, only: Only = None) -> Iterator[Co
     for number, block in enumerate(iter_line_blocks(location)):
         if only is not None and number not in only:
             continue
+        if number == 0:
+            _require_no_array(block.lines, name)
         numbers, objects = parse_json_lines(block.lines, block.first, name)
         kept = sorted(filter(keep, set().union(*objects)))
         require_few_columns(kept, f"lines {block.first} and following of {name}")
         columns = {key: [row.get(key) for row in objects] for key in kept}
         yield ColumnBlock(number, name, numbers, columns, block.done)
+
+
+def _require_no_array(lines: Sequence[str], name: str) -> None:
+    """Raise InputError for a file that is one JSON array, on one line or on many."""
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith("["):
+        raise InputError(
+            f"{name} must have a JSON object on each line; it begins with an array: write every entry of it on a line "
+            "of its own"
+        )

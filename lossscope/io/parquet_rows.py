@@ -38,6 +38,7 @@ def iter_parquet_rows(location: str, keep: Keep, only: Only = None) -> Iterator[
             lines = range(first, first + batch.num_rows)
             first += batch.num_rows
             if only is None or number in only:
+                batch.validate(full=True)
                 columns = {column: arrow_column(batch.column(column), f"column {column} of {name}") for column in kept}
                 done = size * lines.stop // max(1, table.metadata.num_rows)
                 yield ColumnBlock(number, name, lines, columns, done, "row")

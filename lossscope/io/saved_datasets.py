@@ -5,7 +5,7 @@ The package `datasets` is not needed. What it stores beside the rows, such as fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from lossscope.errors import InputError
@@ -14,7 +14,7 @@ from .arrow_columns import arrow_column
 from .column_blocks import ColumnBlock, Keep, Only, require_few_columns
 from .json_files import expect, member, parse_json
 from .limits import MAX_TEXT_BYTES
-from .locations import join_location, location_exists, open_location
+from .locations import join_location, location_exists, open_location, suffix_of
 from .reading import reading, show_path
 from .text_files import decode_utf8
 
@@ -50,7 +50,8 @@ def saved_files(folder: str) -> list[str]:
     entries = member(state, "_data_files", list, name)
     files = [member(entry, "filename", str, f"'_data_files' of {name}") for entry in entries]
     for file in files:
-        if not _plain_name(file, state_file).endswith(".arrow"):
+        name_of_file = _plain_name(file, state_file)
+        if not name_of_file.endswith(".arrow") or suffix_of(name_of_file) != ".arrow":
             raise InputError(f"files of {name} must be .arrow files; got {file!r}")
     return [join_location(folder, file) for file in files]
 
@@ -74,19 +75,27 @@ def iter_saved_rows(location: str, keep: Keep, only: Only = None) -> Iterator[Co
         for batch in pyarrow.ipc.open_stream(file):
             kept = sorted(filter(keep, set(batch.schema.names)))
             require_few_columns(kept, name)
+            is_checked = False  # its columns: once, since a slice of lists has the texts of all
             for start in range(0, batch.num_rows, _ROWS):
                 rows = batch.slice(start, _ROWS)
                 lines = range(first, first + rows.num_rows)
                 first, number = lines.stop, number + 1
                 if only is None or number in only:
-                    columns = {column: _column_of(rows, column, name) for column in kept}
+                    if not is_checked:
+                        _require_columns(batch, kept, name)
+                        is_checked = True
+                    columns = {
+                        column: arrow_column(rows.column(column), f"column {column} of {name}") for column in kept
+                    }
                     yield ColumnBlock(number, name, lines, columns, file.tell(), "row")
 
 
-def _column_of(rows: Any, column: str, name: str) -> list[Any]:
-    if rows.schema.names.count(column) > 1:
-        raise InputError(f"columns of {name} must have different names; got {column!r} twice")
-    return arrow_column(rows.column(column), f"column {column} of {name}")
+def _require_columns(batch: Any, kept: Sequence[str], name: str) -> None:
+    """Raise InputError for columns of one name, and pyarrow's error for a damaged one."""
+    for column in kept:
+        if batch.schema.names.count(column) > 1:
+            raise InputError(f"columns of {name} must have different names; got {column!r} twice")
+        batch.column(column).validate(full=True)
 
 
 def _require_closed(file: IO[bytes], name: str) -> None:

@@ -28,6 +28,11 @@ def is_measure(name: str) -> bool:
     return re.fullmatch(_MEASURE, name) is not None
 
 
+def is_statistic(name: str) -> bool:
+    """Return whether a text names a number of single queries, without its direction: R@1, nDCG@10."""
+    return name in BASIC or is_measure(name)
+
+
 def is_metric(name: str) -> bool:
     """Return whether some source may have a metric of this name.
 
@@ -35,7 +40,7 @@ def is_metric(name: str) -> bool:
     [True, True, True, True, False, False]
     """
     direction, _, statistic = name.partition("_")
-    return name == "rsum" or (is_direction(direction) and (statistic in BASIC or is_measure(statistic)))
+    return name == "rsum" or (is_direction(direction) and is_statistic(statistic))
 
 
 def extra_cutoffs(metrics: Iterable[str]) -> tuple[int, ...] | None:

@@ -132,7 +132,8 @@ def test_images_and_captions_are_compared_on_further_measures_that_are_named(dum
         ("eval good.npz --k ten", 2, "--k must be numbers of at least 1"),
         ("eval good.npz set.npz --ensemble", 1, "sources of an ensemble must hold the same items"),
         ("compare good.npz bad.npz --metric rsum", 1, "metric must be one of q2d_nDCG@10, q2d_R@1"),
-        ("compare good.npz bad.npz --metric nDCG@10", 2, "--metric must be one of rsum, i2t_R@1"),
+        ("compare good.npz bad.npz --metric nDCG@10", 2, "--metric must be one of q2d_nDCG@10, q2d_R@1"),
+        ("compare good.npz bad.npz --metric q2d", 2, "--metric must be one of rsum, i2t_R@1"),
         ("compare good.npz bad.npz --metric all_MAP@R", 1, "metric must be one of q2d_nDCG@10"),
     ],
 )

@@ -13,6 +13,8 @@ import pytest
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.saved import Saved
 from lossscope.errors import InputError
+from lossscope.io import saved_datasets
+from lossscope.io.saved_datasets import iter_saved_rows
 from lossscope.registry import build
 
 ROWS = [{"query": f"q{n}", "positives": [f"p{n}", "p"], "negative": f"n{n}"} for n in range(2500)]
@@ -85,6 +87,11 @@ def test_the_package_datasets_is_not_needed(tmp_path: Path, monkeypatch: pytest.
             '{"_data_files": [{"filename": "data"}]}',
             r"files of .*state.json must be .arrow files; got 'data'",
         ),
+        (
+            "state.json",
+            '{"_data_files": [{"filename": ".arrow"}]}',
+            r"files of .*state.json must be .arrow files; got '.arrow'",
+        ),
         ("dataset_dict.json", '{"splits": ["val", "validation"]}', "splits of .* must be different"),
         ("dataset_dict.json", '{"splits": []}', "must have splits; it has none"),
         ("dataset_dict.json", '{"splits": ["/etc"]}', "must be of files beside it; got '/etc'"),
@@ -95,6 +102,21 @@ def test_folders_that_are_damaged(file: str, content: str, says: str, tmp_path: 
     (tmp_path / file).write_text(content)
     with pytest.raises(InputError, match=says):
         Saved(str(tmp_path), val_share=0, test_share=0).split("train")
+
+
+def test_a_batch_of_rows_is_checked_once_and_only_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every block of 512 rows checked the texts of its whole batch, which took the square of its rows."""
+    checked: list[int] = []
+    check = saved_datasets._require_columns
+    monkeypatch.setattr(
+        saved_datasets, "_require_columns", lambda batch, *rest: (checked.append(len(batch)), check(batch, *rest))
+    )
+    file = str(write(tmp_path, ROWS) / "data-00000-of-00001.arrow")
+    assert [len(block.lines) for block in iter_saved_rows(file, bool)] == [512, 488, 512, 488, 500]
+    assert checked == [1000, 1000, 500]
+    assert [block.number for block in iter_saved_rows(file, bool, {3})] == [3] and checked[3:] == [1000]
 
 
 def test_another_folder_is_refused(tmp_path: Path) -> None:

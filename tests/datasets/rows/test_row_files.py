@@ -166,6 +166,15 @@ def test_a_csv_cell_in_other_brackets_is_text_in_every_column(tmp_path: Path, na
     assert rows_of(str(tmp_path / "a.csv")) == [("q", [cell], [])]
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_file_of_one_json_array_is_told_from_json_lines(indent: int | None, tmp_path: Path) -> None:
+    """Its message was that of a file that is cut off."""
+    text = json.dumps([{"query": "q", "positive": "p"}] * 2, indent=indent)
+    (tmp_path / "a.json").write_text(f"\n{text}\n")
+    with pytest.raises(InputError, match=r"a\.json must have a JSON object on each line; it begins with an array"):
+        rows_of(f"{tmp_path}/a.json")
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
