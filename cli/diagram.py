@@ -161,6 +161,7 @@ def diagram(options: DiagramOptions) -> None:
     prints the numbers drawn instead.
     """
     from lossscope.engine.weight_fields import PAIRS, TRIPLETS, goal_specs
+    from lossscope.stats.metric_names import is_direction
 
     for value in options.triplet or []:
         require_choice(value, TRIPLETS, "--triplet")
@@ -170,7 +171,7 @@ def diagram(options: DiagramOptions) -> None:
         raise usage("--objective draws any objective; give it alone, or --triplet and --pair")
     if options.path and len(options.overlay or []) != 1:
         raise usage("--path needs one --overlay, a run folder")
-    if not re.fullmatch(r"both|all|\w2\w", options.direction):
+    if options.direction != "both" and not is_direction(options.direction):
         raise usage(f"--direction must be i2t, t2i, q2d, ..., or both; got {options.direction!r}")
     everything = not (options.triplet or options.pair or options.objective)
     specs = {spec: spec for spec in options.objective or []} or goal_specs(

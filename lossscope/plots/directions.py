@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from lossscope.core.sides import IMAGE_TEXT, ONE_SET, QUERY_DOCUMENT, Sides
+from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
+from lossscope.stats.metric_names import is_direction
 
 SIDES = "sides"  # column of rows that are not of images and captions: `query/document`
-_LABEL = re.compile(r"[^\W\d_]2[^\W\d_]")
 _SIDES: ContextVar[Sides | None] = ContextVar("sides", default=None)
 
 
@@ -63,7 +62,7 @@ def styles(frame: pd.DataFrame) -> dict[str, DirectionStyle]:
 def require_directions(frame: pd.DataFrame) -> None:
     """Raise InputError for rows of what is no direction, or of more than those of two sides."""
     given = sorted(set(map(str, frame["direction"])))
-    wrong = [label for label in given if label not in ("both", ONE_SET) and not _LABEL.fullmatch(label)]
+    wrong = [label for label in given if label != "both" and not is_direction(label)]
     two = {label for label in given if label not in ("both", *wrong)}
     if wrong or len(two) > 2 or (len(two) == 2 and len({frozenset(label) for label in two}) > 1):
         raise InputError(

@@ -260,7 +260,7 @@ def test_a_loss_of_pairs_has_similarities_and_weights_of_its_own_gradient(name: 
         assert numbers["pairs/s_neg"] == pytest.approx(float(s[labels == 0].mean()), abs=1e-6)
         W = torch.tensor([numbers["pairs/W_pos"], numbers["pairs/W_neg"]])
         expected = weights_by_differences(loss, columns, labels)
-        torch.testing.assert_close(W, expected, rtol=2e-2, atol=2e-4)
+        torch.testing.assert_close(W, expected, rtol=1e-5, atol=1e-7)
     value.backward()
 
 

@@ -44,7 +44,7 @@ class Corpus:
             questions: at most QUESTIONS_PER_PERSON.
         """
         row = len(self.people)
-        rng = self._generator(_PEOPLE, row, _WORDS)
+        rng = self._generator(_PEOPLE, row)
         person = draw_person(number, rng)
         self.people.append(person)
         order, overlap = rng.sample(range(_RELATIONS), _RELATIONS), rng.below(2)
@@ -61,7 +61,7 @@ class Corpus:
         chosen = np.sort(shuffle_rows(len(self.questions), self.seed, self.stream + _UNLABELLED)[:count])
         pairs = []
         for question in chosen.tolist():
-            rng = self._generator(_EXTRA, question, _WORDS)
+            rng = self._generator(_EXTRA, question)
             person, relation = self.asked[question]
             pairs.append((question, len(self.passages)))
             self._add_passage(person, self._new_facts(person, relation, rng), rng)
@@ -81,7 +81,7 @@ class Corpus:
 
     def miner(self, question: int) -> RandomGenerator:
         """Return the random generator of the mined negatives of a question."""
-        return self._generator(_MINED, question, _WORDS)
+        return self._generator(_MINED, question)
 
     def _add_passage(self, person: int, relations: tuple[int, ...], rng: RandomGenerator) -> None:
         self.passages_of.setdefault(person, []).append(len(self.passages))
@@ -97,7 +97,7 @@ class Corpus:
         drawn = rng.choice([own for own in sets if frozenset(own) not in known])
         return tuple(rng.sample(drawn, self.facts))
 
-    def _generator(self, stream: int, row: int, words: int) -> RandomGenerator:
+    def _generator(self, stream: int, row: int) -> RandomGenerator:
         key = np.array([self.seed, self.stream + stream], dtype=np.uint64)
         counter = np.array([0, row, 0, 0], dtype=np.uint64)
-        return RandomGenerator(np.random.Philox(key=key, counter=counter).random_raw(words).tolist())
+        return RandomGenerator(np.random.Philox(key=key, counter=counter).random_raw(_WORDS).tolist())
