@@ -10,12 +10,11 @@ from typing import Any
 def bound_arguments(
     parameters: Mapping[str, inspect.Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return parameter -> argument, defaults included, in the order in which a function states its parameters.
+    """Return parameter -> argument of those that a call gives, in the order in which a function states its parameters.
 
     Those of `*args` are named by their numbers. Raises TypeError for a call that the function would refuse.
     """
     bound = inspect.Signature(list(parameters.values())).bind(*args, **kwargs)
-    bound.apply_defaults()
     arguments: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         kind = parameters[name].kind

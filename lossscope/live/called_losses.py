@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,10 +68,12 @@ class CalledLoss:
             return None
         if self._form != "features":
             return self._own
-        named = (
-            arguments if _SCALARS[0] in arguments else dict(zip(_SCALARS, list(arguments.values())[2:], strict=False))
-        )
-        given = {name: named[name] for name in _SCALARS if named.get(name) is not None}
+        parameters = call_parameters(without_compilation(self.loss))
+        if _SCALARS[0] in parameters:
+            named = {name: parameters[name].default for name in _SCALARS if name in parameters} | dict(arguments)
+        else:
+            named = dict(zip(_SCALARS, list(arguments.values())[2:], strict=False))
+        given = {key: named[key] for key in _SCALARS if not _is_missing(named.get(key))}
         name = name_of_loss(without_compilation(self.loss))
         if _SCALARS[0] not in given:
             raise InputError(f"{name} must be called with a logit_scale to be watched; got none. Give it the scale")
@@ -115,3 +118,7 @@ def _form_of(target: Any) -> CallForm:
             "losses have none. Watch its embeddings instead: scope.watch(embeddings=..., labels=...)"
         )
     return form
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is inspect.Parameter.empty

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,18 @@ def test_arguments_by_name_are_those_parameters_in_any_order() -> None:
     watched(logit_bias=None, logit_scale=SCALE, text_features=b, image_features=a)
     first, second = ({name: x for name, x in row.items() if name != "step"} for row in scope.history)
     assert first == second
+
+
+def test_what_a_partial_has_fixed_is_not_taken_for_the_similarities() -> None:
+    def scaled(tau: Tensor, S: Tensor) -> Tensor:
+        return cross_entropy(S / tau, torch.arange(len(S)))
+
+    scaled.lossscope_takes = "S"  # type: ignore[attr-defined]
+    S = (units(0) @ units(1).T).detach().requires_grad_()
+    scope, expected = LossScope("ntxent:tau=0.1", ("cocos",)), LossScope("ntxent:tau=0.1", ("cocos",))
+    scope.wrap(partial(scaled, tau=torch.tensor(0.1)))(S=S)
+    expected.wrap(of_s)(S)
+    assert scope.history[0]["i2t/C_neg"] == expected.history[0]["i2t/C_neg"]
 
 
 def test_a_loss_of_features_without_a_scale_is_refused_as_its_own() -> None:
