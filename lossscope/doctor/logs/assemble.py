@@ -1,0 +1,105 @@
+"""Rows of a file -> TrainingLog: columns chosen, steps counted through, each step once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from .base import EVALUATION_COLUMNS, STEP_COLUMNS, TrainingLog
+from .empty_cells import with_nan_losses
+from .evaluation_steps import average_directions, epochs_to_steps
+from .find_columns import find_columns
+from .log_table import Floats, LogTable
+from .running_steps import running_steps
+from .scales import as_scale, explain_negative
+
+Curve = tuple[Floats, Floats]  # steps, ascending and each once, and values
+
+
+def assemble_log(
+    table: LogTable,
+    columns: Mapping[str, str] | None = None,
+    objective: str | None = None,
+    batch_size: int | None = None,
+    notices: Sequence[str] = (),
+) -> TrainingLog:
+    """Return the log of a table of rows.
+
+    Args:
+        table: rows of a file.
+        columns: the user's own choice of columns, {"loss": "train/loss"}.
+        objective: what it trained with, where the file says it.
+        batch_size: pairs of a step, where the file says it.
+        notices: what was assumed before.
+
+    Raises:
+        InputError: no column of the loss, a choice that does not exist, or a cell that is no number.
+    """
+    names = find_columns(table.names, table.name, columns)
+    table, of_cells = with_nan_losses(table, names["loss"])
+    steps, of_steps = running_steps(table, names.get("step"), names.get("epoch"))
+    said = [*notices, *of_cells, *of_steps, *_explain_order(steps[table.cells[names["loss"]].rows], table.name)]
+    curves: dict[str, Curve] = {}
+    for field in (*STEP_COLUMNS, *EVALUATION_COLUMNS):
+        if field in names:
+            column = table.column(names[field])
+            curves[field] = latest(steps[column.rows], column.values)
+    if "logit_scale" in curves:
+        values, of_scale = as_scale(curves["logit_scale"][1], names["logit_scale"])
+        curves["logit_scale"] = (curves["logit_scale"][0], values)
+        said += of_scale
+    said += explain_negative(names)
+    trained = step_frame({field: curves[field] for field in STEP_COLUMNS if field in curves})
+    evaluated = evaluation_frame({field: curves[field] for field in EVALUATION_COLUMNS if field in curves})
+    evaluated, of_epochs = epochs_to_steps(evaluated, trained)
+    evaluated, of_directions = average_directions(evaluated)
+    said += [*of_epochs, *of_directions]
+    return TrainingLog(table.name, trained, evaluated, names, objective, batch_size, tuple(said))
+
+
+def latest(steps: Floats, values: Floats) -> Curve:
+    """Return steps in ascending order, each once, with the value that was logged last."""
+    order = np.argsort(steps, kind="stable")
+    steps, values = steps[order], values[order]
+    is_last = np.append(steps[1:] != steps[:-1], True) if len(steps) else np.empty(0, bool)
+    return steps[is_last], values[is_last]
+
+
+def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
+    """Return a row for each step that has a loss; what was logged between two losses stands with the earlier one.
+
+    A loss of NaN is one that was logged so; in other columns NaN may also mean that nothing was.
+
+    Args:
+        curves: `loss` and other columns of training steps.
+    """
+    steps, losses = curves["loss"]
+    frame = pd.DataFrame({"step": steps, "loss": losses})
+    for field, (own, values) in curves.items():
+        if field != "loss":
+            rows = (np.searchsorted(steps, own, side="right") - 1).clip(0)
+            placed = np.full(len(steps), np.nan)
+            is_exact = steps[rows] == own
+            placed[rows[~is_exact]] = values[~is_exact]
+            placed[rows[is_exact]] = values[is_exact]
+            frame[field] = placed
+    return frame
+
+
+def evaluation_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
+    """Return a row for each step at which anything was evaluated."""
+    columns = {field: pd.Series(values, index=steps) for field, (steps, values) in curves.items()}
+    if not columns:
+        return pd.DataFrame({"step": np.empty(0, np.float64)})
+    return pd.DataFrame(columns).sort_index().rename_axis("step").reset_index()
+
+
+def _explain_order(steps: Floats, name: str) -> Sequence[str]:
+    """Return a notice where the steps of losses go back, or come twice."""
+    back = int((np.diff(steps) < 0).sum())
+    twice = len(steps) - len(np.unique(steps))
+    if back:
+        return [f"{name} goes back to an earlier step {back} times, as a resumed training does: the later row counts"]
+    return [f"{name} has {twice} steps with several losses: the last one counts"] if twice else []

@@ -1,0 +1,36 @@
+"""A training's log under the names of the field, whatever its trainer calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+STEP_COLUMNS = (
+    "loss",
+    "lr",
+    "grad_norm",
+    "logit_scale",
+    "logit_bias",
+    "positive",
+    "hardest_negative",
+    "train_recall",
+)
+"""Columns of a training step: positive and hardest_negative are mean similarities, train_recall a recall of batches."""
+EVALUATION_COLUMNS = ("val_loss", "val_recall", "val_recall_first", "val_recall_second", "val_train_recall")
+"""Columns of an evaluation: val_recall of either or both directions, _first and _second of one direction each (image to
+text, query to document; and back), val_train_recall of the training split, evaluated in the same way."""
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """What a trainer logged, in the order of its steps."""
+
+    name: str  # of the file, for messages
+    steps: pd.DataFrame  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none
+    evaluations: pd.DataFrame  # step, and those of EVALUATION_COLUMNS that there are
+    columns: Mapping[str, str] = field(default_factory=dict)  # name of the field -> name in the file
+    objective: str | None = None  # spec that it trained with, where the log says it
+    batch_size: int | None = None  # pairs of a step, where the log says it
+    notices: tuple[str, ...] = ()  # what was assumed
