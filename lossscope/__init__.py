@@ -13,6 +13,7 @@ __all__ = [
     "Mask",
     "both",
     "diagnose",
+    "doctor",
     "load",
     "objective",
     "pair_mask",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from .core.similarity import Mask, pair_mask
     from .core.weights import both
     from .diagnosis import diagnose
+    from .doctor.examination.examine import examine as doctor
     from .live.monitor import LossScope
     from .objectives.custom.as_objective import ObjectiveLike
     from .retrieval.per_query import per_query
@@ -105,6 +107,10 @@ def weight_field(
 
 
 def __getattr__(name: str) -> Any:
+    if name == "doctor":
+        from importlib import import_module
+
+        return import_module(".doctor", __name__)  # the package of findings, which is also the function
     if name in _MODULES:
         from importlib import import_module
 

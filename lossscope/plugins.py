@@ -15,6 +15,7 @@ REQUIRED = {
     "sources": ("accepts", "read"),
     "launchers": ("at_once", "start"),
     "masks": ("needs", "hidden"),
+    "findings": ("severity", "examine"),
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {
@@ -25,6 +26,7 @@ BASES = {
     "sources": "have what lossscope.sources.base.Source says",
     "launchers": "have what lossscope.studies.launchers.base.Launcher says",
     "masks": "have what lossscope.core.masks.base.NegativeMask says",
+    "findings": "inherit Check of lossscope.doctor.base",
 }
 """Kind -> what an entry must do, for messages."""
 RENAMED = {

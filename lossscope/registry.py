@@ -34,6 +34,7 @@ KINDS = {
     "sources": "sources",
     "launchers": "studies.launchers",
     "masks": "core.masks",
+    "findings": "doctor",
 }
 """Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
 KNOWN_AS = {

@@ -23,7 +23,9 @@ from ._relations import SideKeys, keys_of_sides, read_relations
 from .checkpoints.input_keys import caption_keys, number_values
 
 
-def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str) -> SplitEmbeddings:
+def read_any_sides(
+    arrays: dict[str, Any], sides: Sides, path: Path, origin: str, raw: bool = False
+) -> SplitEmbeddings:
     """Return the split that a dump of any sides holds.
 
     Args:
@@ -31,6 +33,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         sides: what they are called.
         path: of the dump, for messages.
         origin: fingerprint of the files.
+        raw: leave rows as they are, see `sources.base.Request`.
 
     Raises:
         InputError: arrays are missing, not finite, or do not fit each other.
@@ -42,10 +45,10 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         scorer = _late_interaction(arrays, sides, path, notices)
         shape = len(scorer.queries), len(scorer.documents)
     elif names.first in arrays:
-        first, second = _vectors(arrays, names, path, notices)
+        first, second = _vectors(arrays, names, path, notices, raw)
         shape = len(first), len(second)
     elif "similarity" in arrays:
-        similarity = finite_similarity(arrays["similarity"], path, notices)
+        similarity = finite_similarity(arrays["similarity"], path, notices, raw)
         shape = similarity.shape[0], similarity.shape[1]
         if sides.is_one_set and shape[0] != shape[1]:
             raise InputError(f"similarity of {path} must be square for one set of items; got {shape[0]} x {shape[1]}")
@@ -69,14 +72,16 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
     )
 
 
-def _vectors(arrays: dict[str, Any], names: SideKeys, path: Path, notices: list[str]) -> tuple[Tensor, Tensor]:
+def _vectors(
+    arrays: dict[str, Any], names: SideKeys, path: Path, notices: list[str], raw: bool
+) -> tuple[Tensor, Tensor]:
     """Return the embeddings of both sides, of one type; one set has the same twice."""
-    first = unit_matrix(arrays[names.first], f"{names.first} of {path}", notices)
+    first = unit_matrix(arrays[names.first], f"{names.first} of {path}", notices, raw)
     if names.second is None:
         return first, first
     if names.second not in arrays:
         raise InputError(_missing(arrays, names, path))
-    second = unit_matrix(arrays[names.second], f"{names.second} of {path}", notices)
+    second = unit_matrix(arrays[names.second], f"{names.second} of {path}", notices, raw)
     if first.shape[1] != second.shape[1]:
         raise InputError(
             f"{names.first} and {names.second} of {path} must have one width; got {first.shape[1]} and "

@@ -68,8 +68,9 @@ def embed_checkpoint(
     if vectors is None:
         model, captions = load_model()
         if model.is_dot_product:
-            vectors = embed(model, captions, request.batch_size, request.progress)
-            write_cache(cached, *vectors)
+            vectors = embed(model, captions, request.batch_size, request.progress, request.raw)
+            if all(bool(x.isfinite().all()) for x in vectors):
+                write_cache(cached, *vectors)
         else:
             scorer = PairScorer(model, captions, request.batch_size, request.progress)
     return SplitEmbeddings(

@@ -32,9 +32,11 @@ def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
     ]
 
 
-def finite_similarity(array: Any, path: Path, notices: list[str]) -> Tensor:
+def finite_similarity(array: Any, path: Path, notices: list[str], raw: bool = False) -> Tensor:
     """Return a matrix of finite similarities; a notice is added where they are no cosines."""
     similarity = matrix_of(array, f"similarity of {path}")
+    if raw:
+        return similarity
     if not bool(torch.isfinite(similarity).all()):
         row = int((~torch.isfinite(similarity)).any(1).nonzero()[0])
         raise InputError(f"similarity of {path} must be finite; row {row} is not")
@@ -68,8 +70,10 @@ def numpy_of(array: Any) -> np.ndarray[Any, Any]:
     return numbers
 
 
-def unit_matrix(array: Any, what: str, notices: list[str]) -> Tensor:
+def unit_matrix(array: Any, what: str, notices: list[str], raw: bool = False) -> Tensor:
     """Return rows of unit length; where they had to be normalised, a notice is added."""
+    if raw:
+        return matrix_of(array, what)
     rows, notice = unit_rows(matrix_of(array, what), what)
     notices += [notice] if notice else []
     return rows

@@ -36,6 +36,7 @@ class Request:
     sides: str | None = None  # names of the sides of a dump, `query/document`; None: what it declares
     encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
     accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
+    raw: bool = False  # numbers as they are stored or computed: neither normalised nor refused where they are not finite
 
 
 @runtime_checkable
@@ -63,12 +64,13 @@ def find_source(path: Path | str) -> Any:
     raise InputError(f"{path} must be one of: {accepted}")
 
 
-def from_arrays(arrays: Mapping[str, Any], sides: str | None = None) -> SplitEmbeddings:
+def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool = False) -> SplitEmbeddings:
     """Return what a dump with these arrays would be: `from_arrays({"queries": Q, "documents": D, "positives": pairs})`.
 
     Args:
         arrays: by name, as `lossscope.sources.dump.Dump` has them, of numpy or torch.
         sides: names of the sides, `user/item`, or one of a labelled set; None: what the arrays are named after.
+        raw: leave rows as they are, see `Request`.
 
     Raises:
         InputError: arrays that do not fit each other.
@@ -90,7 +92,7 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None) -> SplitEmb
         for name, array in sorted(own.items())
         for part in (name, str(array.dtype), str(tuple(array.shape)), np.ascontiguousarray(numpy_of(array)).tobytes())
     )
-    return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts))
+    return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts), raw)
 
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:

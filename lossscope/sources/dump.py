@@ -71,7 +71,7 @@ class Dump:
         has_vectors = {"images", "captions"} <= arrays.keys()
         sides = declared_sides(arrays, request.sides, self.path)
         if sides is not None and not _is_of_captions(arrays, sides, request.sides):
-            return read_any_sides(arrays, sides, self.path, fingerprint_of(origin, sides.text))
+            return read_any_sides(arrays, sides, self.path, fingerprint_of(origin, sides.text), request.raw)
         if not has_vectors and "similarity" not in arrays:
             raise InputError(
                 f"{self.path} must hold `images` and `captions`, or `similarity`; "
@@ -83,7 +83,7 @@ class Dump:
         images = captions = similarity = None
         if has_vectors:
             images, captions = (
-                unit_matrix(arrays[name], f"{name} of {self.path}", notices) for name in ("images", "captions")
+                unit_matrix(arrays[name], f"{name} of {self.path}", notices, request.raw) for name in ("images", "captions")
             )
             dtype = torch.promote_types(images.dtype, captions.dtype)
             images, captions = images.to(dtype), captions.to(dtype)
@@ -94,7 +94,7 @@ class Dump:
                 )
             n, m = len(images), len(captions)
         else:
-            similarity = finite_similarity(arrays["similarity"], self.path, notices)
+            similarity = finite_similarity(arrays["similarity"], self.path, notices, request.raw)
             n, m = similarity.shape
         caption_image = _caption_image(arrays, n, m, self.path, notices, warnings)
         image_ids = read_ids(arrays, "image_id", n, self.path)

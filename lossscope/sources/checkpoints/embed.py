@@ -22,7 +22,11 @@ from .captions import CaptionBatcher
 
 
 def embed(
-    model: Encoder, captions: CaptionBatcher, batch_size: int = 256, progress: Progress | None = None
+    model: Encoder,
+    captions: CaptionBatcher,
+    batch_size: int = 256,
+    progress: Progress | None = None,
+    raw: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return vectors of all images (N, d) and captions (M, d) of a split in eval mode, float32 on the CPU.
 
@@ -31,6 +35,7 @@ def embed(
         captions: of the split.
         batch_size: items encoded at a time.
         progress: called after each batch.
+        raw: return vectors that are not finite, too.
 
     Raises:
         InputError: a vector is not finite; its ranks would look perfect, as nothing is above NaN.
@@ -47,7 +52,7 @@ def embed(
     sides = split.relations.sides
     for what, vectors in ((sides.first, image_vectors), (sides.second, caption_vectors)):
         bad = ~torch.isfinite(vectors).all(1)
-        if bool(bad.any()):
+        if bool(bad.any()) and not raw:
             raise InputError(
                 f"{what} vectors of split {split.name!r} must be finite; row {int(bad.nonzero()[0])} is not. The "
                 "training diverged: take an earlier checkpoint, or train with a lower --lr"

@@ -1,0 +1,27 @@
+"""Findings of `lossscope data lint` as those of the doctor."""
+
+from __future__ import annotations
+
+from .base import Advice, Check, Evidence, Finding
+from .parts.texts import Texts
+
+
+def finding_of_rows(check: Check, texts: Texts, share: float, words: str) -> Finding | None:
+    """Return a finding of `data lint` as one of the doctor.
+
+    Args:
+        check: of the same id.
+        texts: the rows.
+        share: of the rows, above which it is one.
+        words: what such a row has, `no positive`.
+    """
+    found = next((one for one in texts.report.findings if one.id == check.id()), None)
+    if found is None or found.share <= share:
+        return None
+    return check.finding(
+        f"{found.share:.1%} of the rows have {words}",
+        f"{found.count:,} of {texts.report.rows:,} rows have {words}.",
+        (Evidence(f"share of rows with {words}", found.share, share, (0, share)),),
+        (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
+        examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+    )

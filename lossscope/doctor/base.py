@@ -1,0 +1,64 @@
+"""What a check is: a file of this package that looks for one finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .parts.patient import Patient
+from .types import Advice as Advice
+from .types import Evidence as Evidence
+from .types import Finding as Finding
+from .types import NotChecked as NotChecked
+from .types import Severity as Severity
+
+
+@dataclass(frozen=True)
+class Check:
+    """A file of this package: looks for one finding. Its fields are the thresholds, each with its source.
+
+    The first line of its docstring is the question, the line `Source:` the reference.
+    """
+
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 50  # in the order of causes: findings of one severity are listed by it, causes first
+    explains: ClassVar[tuple[str, ...]] = ()  # ids of its symptoms, which are listed under it
+
+    def examine(self, patient: Patient) -> Finding | None:
+        """Return the finding, or None. Raises NotChecked where the source does not have what is needed."""
+        raise NotImplementedError
+
+    @classmethod
+    def id(cls) -> str:
+        """Return its id: the name of its file, with `-`."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+    @classmethod
+    def reference(cls) -> str:
+        """Return the source that its docstring names."""
+        text = " ".join((cls.__doc__ or "").split())
+        return text.partition("Source: ")[2].rstrip(".")
+
+    def finding(
+        self,
+        title: str,
+        why: str,
+        evidence: tuple[Evidence, ...],
+        advice: tuple[Advice, ...],
+        severity: Severity | None = None,
+        examples: tuple[str, ...] = (),
+    ) -> Finding:
+        """Build the finding.
+
+        Args:
+            title: a few words.
+            why: one sentence.
+            evidence: the numbers that prove it, the most telling first.
+            advice: what to do, the most promising first.
+            severity: None: that of the check.
+            examples: rows or items that show it.
+        """
+        return Finding(
+            self.id(), severity or self.severity, title, why, evidence, advice, self.reference(), self.explains,
+            examples=examples,
+        )  # fmt: skip

@@ -1,0 +1,22 @@
+"""Is a cached or chunked gradient another than the plain one?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Check, Finding, NotChecked, Severity
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class CachedGradientDiffers(Check):
+    """Is a cached or chunked gradient another than the plain one? A replay of the trainer tells.
+
+    Source: sentence-transformers pull requests 3862 and 3453.
+    """
+
+    severity: ClassVar[Severity] = "error"
+
+    def examine(self, patient: Patient) -> Finding | None:
+        raise NotChecked("a trainer's gradients on one and several processes tell, not what it leaves")

@@ -1,0 +1,43 @@
+"""Do the embeddings use few of their dimensions?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.patient import Patient
+from .parts.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class DimensionalCollapse(Check):
+    """Is the effective rank of the centred embeddings far below that of isotropic ones of the same n and d?
+
+    Labelled items are compared with the number of classes, to which a good model collapses (neural collapse).
+    Source: Jing et al. 2022; Garrido et al. 2023 (RankMe); Papyan et al. 2020 for classes.
+    """
+
+    share: float = 0.1  # of the null; see the calibration in docs/doctor.md
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 40
+    explains: ClassVar[tuple[str, ...]] = ("hubness", "cone")
+
+    def examine(self, patient: Patient) -> Finding | None:
+        side = min(patient.part(Spectrum).sides, key=lambda side: side.share)
+        patient.signals[self.id()] = side.share
+        if side.share >= self.share:
+            return None
+        return self.finding(
+            f"the {side.name} use {side.rank:.0f} of {side.d} dimensions",
+            f"The effective rank of the centred {side.name} is {side.rank:.1f}; isotropic ones of as many rows have "
+            f"{side.null:.0f}. The other dimensions carry next to nothing.",
+            (
+                Evidence("effective rank / that of isotropic vectors", side.share, self.share, (0.2, 1)),
+                Evidence("effective rank", side.rank, None, (None, None)),
+            ),
+            (
+                Advice("Put a projector (a linear layer or a small MLP) between the encoder and the loss."),
+                Advice("Use weaker augmentation, more negatives, or a lower temperature, which spreads items."),
+            ),
+        )

@@ -1,0 +1,64 @@
+"""Does a batch hold copies of a query's positive under other ids?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.copies import Copies
+from .parts.patient import Patient
+from .parts.texts import Texts
+
+
+@dataclass(frozen=True)
+class Duplicates(Check):
+    """Does a query have copies of its positive among its negatives, so that its loss cannot fall below log(1 + m)?
+
+    m is the expected number of copies in a batch. Of text files it is the share of the rows that repeat an earlier one.
+    Source: the identity log(1 + m) of a softmax with m copies; sentence-transformers issue 3189.
+    """
+
+    copies: float = 0.25  # expected in a batch: a floor of log 1.25 = 0.22 nats under the loss
+    rows: float = 0.01  # of a text file
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 18
+    explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Texts) and not patient.has(Copies):
+            return self._of_texts(patient.part(Texts))
+        worst = max(patient.part(Copies).sides, key=lambda side: side.probability)
+        m, size = worst.expected(patient.batch_size), patient.batch_size
+        patient.signals[self.id()] = m
+        if m < self.copies:
+            return None
+        return self.finding(
+            f"a batch of {size:,} has {m:.2g} copies of each query's positive",
+            f"{worst.copied:.0%} of the pairs have one of the {worst.name} that stands elsewhere under another id with "
+            f"the same {worst.by}; as negatives they are pushed away from their own query, and the loss of a softmax "
+            f"cannot fall below log(1 + {m:.2g}) = {math.log1p(m):.2g}.",
+            (
+                Evidence("expected copies of the positive in a batch", m, self.copies, (0, self.copies)),
+                Evidence("floor of the loss, log(1 + m)", math.log1p(m), None, (0, math.log1p(self.copies))),
+            ),
+            (
+                Advice("Keep one of each, with the positives of all."),
+                Advice("Leave copies out of the negatives of a batch.", "lossscope train --mask copies"),
+            ),
+            examples=worst.examples,
+        )
+
+    def _of_texts(self, texts: Texts) -> Finding | None:
+        found = next((one for one in texts.report.findings if one.id == "duplicates"), None)
+        if found is None or found.share < self.rows:
+            return None
+        return self.finding(
+            f"{found.share:.1%} of the rows repeat an earlier one",
+            f"{found.count:,} rows have the query and the positives of an earlier row: in a batch the copy is a "
+            "negative of its own query.",
+            (Evidence("share of rows that repeat another", found.share, self.rows, (0, self.rows)),),
+            (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
+            examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+        )

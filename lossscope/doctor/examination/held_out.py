@@ -1,0 +1,91 @@
+"""What a source shares with training data, and how recall on both compares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.sides import plural
+from lossscope.core.types import Rows
+from lossscope.sources.base import load
+
+from ..parts.alignment import LEAST, align, choose_pairs
+from ..parts.splits import SharedItems, Splits, near_rows
+from ..types import NotChecked
+from .options import Options
+
+NEAR = 1 - 1e-5  # cosine of embeddings of one input, computed twice
+_MOST = 8192  # held-out items that are compared
+_MOST_PAIRS = 1000
+
+
+def shared_with(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], ...], options: Options) -> Splits:
+    """Return what a split shares with the sources of `--against`, by their embeddings.
+
+    Args:
+        split: the held-out one.
+        usable: which of its rows are finite.
+        options: with the other sources.
+    """
+    shared = []
+    for target in options.against:
+        train = load(target, **options.request("train"))
+        shared += shared_by_embedding(train, split, target)
+    if not shared:
+        raise NotChecked("the other sources have no embeddings to compare")
+    return Splits(tuple(shared))
+
+
+def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name: str) -> list[SharedItems]:
+    """Return, of each side, which held-out items have nearly the embedding of a training item."""
+    sides, found = held_out.relations.sides, []
+    pairs = [(held_out.images, train.images, sides.first)]
+    if held_out.captions is not held_out.images:
+        pairs.append((held_out.captions, train.captions, str(sides.second)))
+    for own, theirs, side in pairs:
+        if own is None or theirs is None or own.shape[1] != theirs.shape[1]:
+            continue
+        first, second = _unit(own, _MOST), _unit(theirs, None)
+        near = near_rows(first, second, NEAR)
+        found.append(SharedItems(plural(side), name, held_out.split or held_out.name, len(first), _none(), near))
+    return found
+
+
+def mean_recall(split: SplitEmbeddings, pairs: int) -> float:
+    """Return the mean recall@1 of both directions among some pairs of a split."""
+    first, second = choose_pairs(split.relations)
+    first, second = first[:pairs], second[:pairs]
+    both = split.similarities(first, second).map(lambda S: S.detach().float())
+    valid = torch.from_numpy(~split.relations.is_positive(first, second) | np.eye(len(first), dtype=bool))
+    directions = align(both.i2t, valid, ""), align(both.t2i, valid.T, "")
+    return float(np.mean([one.recall for one in directions]))
+
+
+def pairs_of_both(train: SplitEmbeddings, held_out: SplitEmbeddings) -> int:
+    """Return how many pairs can be compared in both. Raises NotChecked where they are too few."""
+    pairs = min(len(choose_pairs(one.relations)[0]) for one in (train, held_out))
+    if pairs < 4 * LEAST:
+        raise NotChecked(f"a split has {pairs} pairs; {4 * LEAST} are needed")
+    return min(pairs, _MOST_PAIRS)
+
+
+def _unit(rows: Tensor, most: int | None) -> Tensor:
+    finite = rows[rows.isfinite().all(1) & rows.any(1)]
+    if most is not None and len(finite) > most:
+        finite = finite[torch.from_numpy(np.random.default_rng(0).choice(len(finite), most, replace=False))]
+    return unit_rows(finite, "rows")[0] if len(finite) else finite
+
+
+def _none() -> Rows:
+    return np.zeros(0, np.int64)
+
+
+def equal_inputs(train: Any, held_out: Any) -> Rows:
+    """Return the rows of held-out inputs whose digest is that of a training input."""
+    rows: Rows = np.flatnonzero(np.isin(np.array(held_out), np.array(train))).astype(np.int64)
+    return rows

@@ -1,0 +1,179 @@
+"""What there is to examine of a checkpoint or a run that lossscope trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.errors import InputError
+from lossscope.io.run_folder import Run, epoch_checkpoints
+from lossscope.io.trusted_code import is_trusted
+from lossscope.registry import build
+from lossscope.sources.base import load
+from lossscope.sources.checkpoints.captions import CaptionBatcher, with_tokens
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.reading import complete_data
+from lossscope.training.recipe_files import read_recipe
+
+from ..logs.base import TrainingLog
+from ..logs.read_log import read_log
+from ..parts.generalisation import Generalisation
+from ..parts.items import Items
+from ..parts.learnt_scale import LearntScale
+from ..parts.matrix import Matrix
+from ..parts.parameters import Parameters
+from ..parts.patient import Patient
+from ..parts.splits import Splits
+from ..parts.train_mode import TrainMode
+from ..parts.truth import Truth
+from ..parts.vectors import Vectors
+from ..types import NotChecked
+from .held_out import mean_recall, pairs_of_both, shared_by_embedding
+from .options import Options
+from .train_mode import recall_in_modes
+
+_BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+_BATCHES = 4
+_HELD_OUT = ("val", "test")
+OfSplit = Callable[[SplitEmbeddings, Options, Patient], Patient]
+
+
+def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfSplit) -> Patient:
+    """Add the parts of a checkpoint, or of a run folder with its log and all its checkpoints.
+
+    Args:
+        patient: new.
+        path: file or run folder.
+        options: of the user.
+        of_split: adds the embeddings of a split.
+
+    Raises:
+        InputError: a damaged file, or data that cannot be read.
+    """
+    is_run = path.is_dir()
+    file = _file_of_run(path) if is_run else path
+    if is_run:
+        _add_run(patient, path)
+    if file is None:
+        reason = "the run has no checkpoint yet"
+        kinds: tuple[type[Any], ...] = (Vectors, Items, Matrix, Parameters, Splits, Generalisation, TrainMode, Truth)
+        patient.missing = {**patient.missing, **dict.fromkeys(kinds, reason)}
+        return patient
+    checkpoint = Checkpoint.load(file)
+    patient.epoch, patient.recipe = checkpoint.epoch, checkpoint.training
+    patient.given.setdefault(Parameters, Parameters(file, checkpoint.weights))
+    if patient.part(Parameters).not_finite:
+        reason = "the weights of the model are not finite"
+        kinds = (Vectors, Items, Matrix, Splits, Generalisation, TrainMode, Truth)
+        patient.missing = {**patient.missing, **dict.fromkeys(kinds, reason)}
+        return patient
+    train = load(file, **options.request())
+    _add_scale(patient, checkpoint)
+    other = _held_out(checkpoint, options)
+    if other is not None and not options.against:
+        held_out = cache(lambda: load(file, **options.request(other)))
+        patient.given[Splits] = lambda: Splits(tuple(shared_by_embedding(train, held_out(), options.split)))
+        patient.given[Generalisation] = lambda: _generalisation(train, held_out(), path, options)
+    patient.given[TrainMode] = lambda: _train_mode(checkpoint, options, patient.batch_size)
+    of_split(replace(train, name=patient.name), options, patient)
+    patient.given[Truth] = lambda: _truth(checkpoint, options, train, patient)
+    patient.missing = {kind: why for kind, why in patient.missing.items() if kind not in patient.given}
+    return patient
+
+
+def _file_of_run(path: Path) -> Path | None:
+    run = Run(path)
+    every = sorted((path / "checkpoints").glob("epoch-*.pt"))
+    candidates = [*(every[-1:]), run.best, run.last]
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def _add_run(patient: Patient, path: Path) -> None:
+    run = Run(path)
+    recipe = read_recipe(run.config)
+    patient.stated_batch_size = recipe.batch_size
+    patient.given[TrainingLog] = lambda: read_log(path)
+    if not run.trajectory.is_file():
+        del patient.given[TrainingLog]
+    try:
+        (first, before), *_, (last, after) = epoch_checkpoints(path)
+    except InputError:
+        return
+    patient.given[Parameters] = lambda: Parameters(
+        after, Checkpoint.load(after).weights, Checkpoint.load(before).weights, (first, last)
+    )
+
+
+def _add_scale(patient: Patient, checkpoint: Checkpoint) -> None:
+    """Add the learnt scale of a checkpoint, and that at the start, which its recipe states."""
+    start, now = checkpoint.training.get("objective"), checkpoint.objective
+    if not start or not now or not is_trusted(start) or not is_trusted(now):
+        return
+    before, after = (build("objectives", spec).learnable for spec in (start, now))
+    if not after:
+        return
+    scales = np.array([one["scale"] for one in (before, after) if "scale" in one])
+    biases = np.array([one["bias"] for one in (before, after) if "bias" in one])
+    patient.given[LearntScale] = LearntScale(scales, biases, True)
+
+
+def _held_out(checkpoint: Checkpoint, options: Options) -> str | None:
+    """Return the name of a split that training did not see."""
+    spec = options.data or checkpoint.data
+    if not spec or not is_trusted(spec):
+        return None
+    splits = build("datasets", complete_data(spec, checkpoint.reading)[0]).splits()
+    return next((name for name in _HELD_OUT if name in splits and name != options.split), None)
+
+
+def _generalisation(train: SplitEmbeddings, held_out: SplitEmbeddings, path: Path, options: Options) -> Generalisation:
+    pairs = pairs_of_both(train, held_out)
+    recalls = mean_recall(train, pairs), mean_recall(held_out, pairs)
+    earlier = _earlier_checkpoint(path)
+    if earlier is None or recalls[0] < 2 * recalls[1]:
+        return Generalisation(pairs, *recalls)
+    before = [mean_recall(load(earlier, **options.request(one)), pairs) for one in ("train", held_out.split)]
+    return Generalisation(pairs, *recalls, before[0] - before[1], before[1])
+
+
+def _earlier_checkpoint(path: Path) -> Path | None:
+    """Return the checkpoint of a third of the epochs of a run folder."""
+    if not path.is_dir():
+        return None
+    try:
+        every = epoch_checkpoints(path)
+    except InputError:
+        return None
+    return every[(len(every) - 1) // 3][1] if len(every) > 2 else None
+
+
+def _train_mode(checkpoint: Checkpoint, options: Options, size: int) -> TrainMode:
+    """Return recall of a few batches in both modes of batch norm."""
+    model = checkpoint.model(options.trust_code)
+    layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]
+    if not layers:
+        raise NotChecked("the model has no batch norm")
+    if not model.is_dot_product:
+        raise NotChecked("the model scores pairs and has no embeddings")
+    data, _ = complete_data(options.data or checkpoint.data, checkpoint.reading)
+    split = build("datasets", data).split(options.split)
+    captions = CaptionBatcher(with_tokens(split, checkpoint.words()), checkpoint.words())
+    return recall_in_modes(model, captions, layers, min(size, len(split.relations.positives)), _BATCHES)
+
+
+def _truth(checkpoint: Checkpoint, options: Options, train: SplitEmbeddings, patient: Patient) -> Truth:
+    data, _ = complete_data(options.data or checkpoint.data, checkpoint.reading)
+    split: Any = build("datasets", data).split(options.split)
+    if not hasattr(split, "truth"):
+        raise NotChecked("its data do not know the truth")
+    if patient.part(Items).is_sample:
+        raise NotChecked("there are too many items to compare all with all")
+    truth = split.truth()
+    return Truth(truth.T if split.relations.sides.is_image_text else truth)

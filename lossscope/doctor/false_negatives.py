@@ -1,0 +1,57 @@
+"""How much of the gradient pushes away items that match?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from lossscope.core.batches import Sampling
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.items import Items
+from .parts.patient import Patient
+from .parts.truth import Truth
+
+
+@dataclass(frozen=True)
+class FalseNegatives(Check):
+    """Which share of the gradient's weight on negatives is on items that match after all?
+
+    Exact where the data set knows the truth; an audit finds suspects elsewhere.
+    Source: Bleeker & de Rijke 2022, section 6; Chun et al. 2022 (ECCV Caption) for how many there are.
+    """
+
+    share: float = 0.1  # of the weight
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 33
+
+    def examine(self, patient: Patient) -> Finding | None:
+        truth, split, objective = patient.part(Truth).match, patient.part(Items).split, patient.objective
+        relations = split.relations
+        on_match = total = pairs = matching = 0.0
+        for batch in Sampling("pairs", patient.batch_size, min_batch_size=2).batches(relations):
+            S, mask = split.similarities(batch.images, batch.captions).i2t, batch.mask(relations, "mask")
+            W = torch.where(mask.negatives, objective(S, mask).W.abs(), 0.0)
+            match = torch.from_numpy(truth[np.ix_(batch.images, batch.captions)]) & mask.negatives
+            on_match, total = on_match + float(W[match].sum()), total + float(W.sum())
+            matching, pairs = matching + float(match.sum()), pairs + float(mask.negatives.sum())
+        share = on_match / total if total else 0.0
+        patient.signals[self.id()] = share
+        if share <= self.share:
+            return None
+        return self.finding(
+            f"{share:.0%} of the gradient pushes away items that match",
+            f"{matching / pairs:.1%} of the negatives match their query, and {share:.0%} of the weight on negatives is "
+            "on them.",
+            (
+                Evidence("share of the weight on matching negatives", share, self.share, (0, self.share)),
+                Evidence("share of the negatives that match", matching / pairs, None, (None, None)),
+            ),
+            (
+                Advice("Mask negatives that are nearly as close as the positive.", "lossscope train --mask above"),
+                Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
+            ),
+        )

@@ -1,0 +1,90 @@
+"""Does the type of the numbers change what the loss sees?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.alignment import Alignment
+from .parts.batches import EPS, Batches, batch_rows
+from .parts.items import Items
+from .parts.patient import Patient
+from .parts.vectors import Vectors
+
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class HalfPrecision(Check):
+    """Do the loss or counts of similarities in the given half precision differ from those in float32?
+
+    bfloat16 has 8 bits: near 1 its numbers are 0.004 apart, which at tau 0.01 is a factor of 1.5 of a weight.
+    Source: the arithmetic of the types; docs/performance.md.
+    """
+
+    change: float = 0.01  # of the loss or of the mean count, as a share
+    smallest: float = 0.01  # nats, or counts, below which a change has no effect
+    ties: float = 0.05  # share of the positives that equal a negative after rounding, and did not before
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 36
+
+    def examine(self, patient: Patient) -> Finding | None:
+        narrow = {side.precision for side in patient.part(Vectors).facts} & set(_NARROW)
+        if not narrow:
+            return None
+        dtype = torch.bfloat16 if torch.bfloat16 in narrow else torch.float16
+        alignment = patient.part(Alignment)
+        S, others = alignment.S.i2t, alignment.valid & ~torch.eye(alignment.pairs, dtype=torch.bool)
+        rounded = S.to(dtype).float()
+        ties = self._ties(rounded, others) - self._ties(S, others)
+        evidence = [Evidence("share of positives that tie with a negative after rounding", ties, self.ties, (0, 0.05))]
+        changes = self._changes(patient, dtype)
+        evidence += [
+            Evidence(f"{what} in {_name(dtype)} / in float32", after / before, 1 + self.change, (0.99, 1.01))
+            for what, before, after in changes
+        ]
+        patient.signals[self.id()] = max([ties, *(abs(after / before - 1) for _, before, after in changes if before)])
+        if ties <= self.ties and not changes:
+            return None
+        return self.finding(
+            f"{_name(dtype)} changes what the loss sees",
+            f"Similarities rounded to {_name(dtype)} give {self._words(ties, changes)}.",
+            tuple(evidence),
+            (Advice("Compute similarities and the softmax in float32: (x.float() @ y.float().T) / tau."),),
+        )
+
+    @staticmethod
+    def _ties(S: torch.Tensor, others: torch.Tensor) -> float:
+        return float(((S.diagonal()[:, None] == S) & others).any(1).double().mean())
+
+    def _changes(self, patient: Patient, dtype: torch.dtype) -> list[tuple[str, float, float]]:
+        """Return what differs: a name, the number in float32 and that in the narrow type."""
+        if not patient.has(Batches):
+            return []
+        objective, numbers = patient.objective, np.zeros((2, 2))
+        for directions in batch_rows(patient.part(Items).split, objective, patient.batch_size, patient.recipe):
+            for rows in directions:
+                S = rows.S.float()
+                for place, scores in enumerate((S, S.to(dtype).float())):
+                    values = objective(scores, rows.mask).values
+                    loss = math.nan if values is None else float(values.double().mean())
+                    numbers[place] += loss, float(objective.counts(scores, rows.mask, EPS).above.double().mean())
+        changed = []
+        for what, before, after in zip(("loss", "count"), *numbers, strict=True):
+            if abs(after - before) > max(self.change * abs(before), self.smallest):
+                changed.append((what, float(before), float(after)))
+        return changed
+
+    @staticmethod
+    def _words(ties: float, changes: list[tuple[str, float, float]]) -> str:
+        each = [f"{after / before:.3g} times the {what}" for what, before, after in changes if before]
+        return " and ".join([*each, f"ties with a negative for {ties:.1%} more of the positives"])
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,54 @@
+"""Are a few candidates near most queries?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.alignment import Alignment
+from .parts.hubs import DirectionHubs, Hubs
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class Hubness(Check):
+    """Do the k-occurrences of candidates have a skewness far above that of neighbours drawn by lot?
+
+    High dimensions always make hubs, so the largest one is looked at, too.
+    Source: Radovanović et al. 2010; openai/CLIP issue 99 (one image for every query).
+    """
+
+    skewness: float = 3.0  # of the k-occurrences, above the 99th percentile of their null
+    largest: float = 0.2  # share of the queries that have the largest hub among their nearest
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 45
+
+    def examine(self, patient: Patient) -> Finding | None:
+        hubs, alignment = patient.part(Hubs), patient.part(Alignment)
+        worst = max(hubs.directions, key=self._strength)
+        patient.signals[self.id()] = worst.largest_share
+        if worst.skewness < worst.null + self.skewness or worst.largest_share < self.largest:
+            return None
+        hub = int(worst.counts.argmax())
+        side = alignment.rows.t2i if worst is hubs.directions[0] else alignment.rows.i2t
+        return self.finding(
+            f"one candidate is among the {worst.k} nearest of {worst.largest_share:.0%} of the queries",
+            f"In {worst.label}, neighbours gather on few candidates: the skewness of the {worst.k}-occurrences is "
+            f"{worst.skewness:.1f}, by lot it would be at most {worst.null:.1f}.",
+            (
+                Evidence(
+                    f"share of queries near the largest hub, {worst.label}", worst.largest_share, self.largest, (0, 0.2)
+                ),
+                Evidence(f"skewness of N_{worst.k}, {worst.label}", worst.skewness, worst.null + self.skewness, (0, 4)),
+            ),
+            (
+                Advice("Normalise scores by the queries of a bank (QB-Norm, inverted softmax) at retrieval."),
+                Advice("Train both directions, with a larger width or a lower temperature."),
+            ),
+            examples=(f"candidate {side[hub]}",),
+        )
+
+    @staticmethod
+    def _strength(one: DirectionHubs) -> float:
+        return one.largest_share

@@ -1,0 +1,22 @@
+"""Are positives of other processes read as negatives?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Check, Finding, NotChecked, Severity
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class LabelsWithoutOffset(Check):
+    """Are positives of other processes read as negatives? A replay of the trainer on one and two processes tells.
+
+    Source: open_clip, the loss of one process.
+    """
+
+    severity: ClassVar[Severity] = "error"
+
+    def examine(self, patient: Patient) -> Finding | None:
+        raise NotChecked("a trainer's gradients on one and several processes tell, not what it leaves")

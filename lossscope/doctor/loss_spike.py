@@ -1,0 +1,61 @@
+"""Does the loss jump up and return?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.curve import Curve, Floats
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class LossSpike(Check):
+    """Are there steps whose loss is far above those around them?
+
+    Source: Wortsman et al. 2023, who call 6 deviations above the running mean a spike; open_clip issue 1125.
+    """
+
+    deviations: float = 10.0  # above the median of the steps around, in robust deviations
+    rise: float = 0.25  # above it, as a share of the loss at the start
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 50
+
+    def examine(self, patient: Patient) -> Finding | None:
+        curve = patient.part(Curve)
+        height, base = heights(curve.loss)
+        noise = max(1.4826 * float(np.median(np.abs(height))), 1e-9)
+        warm = len(curve.loss) // 10
+        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.start)) & (base < curve.start)
+        is_spike[:warm] = False
+        patient.signals[self.id()] = float((height / max(abs(curve.start), 1e-12))[warm:].max(initial=0.0))
+        if not is_spike.any():
+            return None
+        at = int(np.argmax(np.where(is_spike, height, -np.inf)))
+        steps = curve.column("step")[np.isfinite(curve.column("loss"))]
+        number = int(np.sum(np.diff(np.concatenate([[0], is_spike.astype(int)])) == 1))
+        return self.finding(
+            f"the loss jumps up {number} time{'s' if number > 1 else ''}",
+            f"At step {int(steps[at]):,} it is {curve.loss[at]:.4g}, and {base[at]:.4g} around it.",
+            (
+                Evidence(
+                    "height of the largest spike, in deviations", float(height[at] / noise), self.deviations, (0, 6)
+                ),
+                Evidence("number of spikes", float(number), 0, (0, 0)),
+            ),
+            (
+                Advice("Lower the learning rate or use beta2 = 0.95: the second moment lags behind the gradient."),
+                Advice("Clip the gradient (1.0); look at the batch of that step: LossScope(recorder=100) keeps it."),
+            ),
+        )
+
+
+def heights(loss: Floats) -> tuple[Floats, Floats]:
+    """Return how far each loss is above the median of the steps around it, and that median."""
+    half = max(min(len(loss) // 40, 50), 5)
+    padded = np.pad(loss, half, mode="edge")
+    base = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    return loss - base, base

@@ -1,0 +1,89 @@
+"""Does a triplet loss stay at its margin?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.batches import Batches
+from .parts.curve import Curve
+from .parts.patient import Patient
+
+_ADVICE = (
+    Advice("Train the first epochs with all negatives, then with the hardest.", "lossscope train --warmup 1"),
+    Advice("Mine semi-hard negatives, use smaller batches, or a tenth of the learning rate."),
+)
+
+
+@dataclass(frozen=True)
+class MarginPlateau(Check):
+    """Is a triplet loss its margin, per negative, because positives and hardest negatives are equally similar?
+
+    The soft margin's plateau is log 2, of ln(1 + e⁰).
+    Source: triplet-reid issue 30; Xuan et al. 2020, hard negatives; Hermans et al. 2017.
+    """
+
+    near: float = 0.01  # of the loss to the margin, as a share
+    apart: float = 0.02  # of the mean similarities of positives and hardest negatives, at most
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 9
+    explains: ClassVar[tuple[str, ...]] = (
+        "complete-collapse", "no-learning", "hubness", "dimensional-collapse", "cone", "one-direction", "duplicates",
+        "half-precision", "not-finished", "no-gradient", "modality-gap", "hard-negatives-too-hard",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Batches):
+            found = self._of_batches(patient.part(Batches))
+            if found is not None or not patient.has(Curve):
+                return found
+        if not patient.has(TrainingLog):
+            raise NotChecked("it has neither an objective with its batches nor a log")
+        return self.of_curve(patient.part(Curve))
+
+    def _of_batches(self, batches: Batches) -> Finding | None:
+        margin = getattr(batches.objective, "margin", None)
+        if not isinstance(margin, float) or not margin > 0 or not batches.guess > 0:
+            return None
+        positive, hardest = (float(np.mean(x)) for x in (batches.queries.positive, batches.queries.hardest))
+        if abs(batches.loss / batches.guess - 1) > self.near or abs(positive - hardest) > self.apart:
+            return None
+        return self._found(batches.loss, batches.guess, f"the margin {margin:g} per negative", positive, hardest)
+
+    def of_curve(self, curve: Curve) -> Finding | None:
+        """Return the finding of a log."""
+        margin = getattr(curve.objective, "margin", None)
+        positive, hardest = (self._last(curve, name) for name in ("positive", "hardest_negative"))
+        equal = positive is not None and hardest is not None and abs(positive - hardest) <= self.apart
+        if not curve.is_flat or (positive is not None and hardest is not None and not equal):
+            return None
+        if curve.objective is None:
+            if not equal or not curve.level > 0:
+                return None
+            return self._found(curve.level, curve.level, "the value of equal similarities", positive, hardest)
+        guess = curve.nearest_guess(self.near)
+        if not isinstance(margin, float) or guess is None:
+            return None
+        return self._found(curve.level, guess.value, guess.name, positive, hardest)
+
+    @staticmethod
+    def _last(curve: Curve, name: str) -> float | None:
+        values = curve.column(name)
+        values = values[np.isfinite(values)]
+        return float(np.median(values[-max(len(values) // 4, 1) :])) if len(values) else None
+
+    def _found(self, loss: float, plateau: float, name: str, positive: float | None, hardest: float | None) -> Finding:
+        pair: tuple[Evidence, ...] = ()
+        if positive is not None and hardest is not None:
+            pair = (Evidence("positive − hardest negative similarity", positive - hardest, self.apart, (0.05, None)),)
+        return self.finding(
+            f"the loss stays at {name}",
+            f"The loss is {loss:.4g}, {loss / plateau:.2f} times {name}: positives and hardest negatives are equally "
+            "similar, from where the hardest negative's gradient pulls everything together.",
+            (Evidence(f"loss / {name}", loss / plateau, 1 + self.near, (0, 0.95)), *pair),
+            _ADVICE,
+        )

@@ -1,0 +1,63 @@
+"""Are queries paired with the wrong candidates?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.alignment import Alignment
+from .parts.patient import Patient
+from .parts.restoration import Order, Restoration
+
+
+@dataclass(frozen=True)
+class MisalignedPairs(Check):
+    """Are positives found as by guessing although the sides have a structure in common?
+
+    Proof is an order of the rows that restores the pairs, or best candidates that are closer than between rotated
+    sides, which have nothing in common.
+    Source: a permutation keeps every cosine within a side and every best candidate, and destroys recall.
+    """
+
+    restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
+    structure: float = 1.0  # of the best candidates, in deviations above those of rotated sides
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 12
+    explains: ClassVar[tuple[str, ...]] = (
+        "no-learning", "shuffled-share", "no-gradient", "temperature-too-low", "hard-negatives-too-hard",
+        "one-direction", "hubness", "dimensional-collapse", "margin-plateau", "temperature-too-high", "not-finished",
+        "modality-gap",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        alignment = patient.part(Alignment)
+        patient.signals[self.id()] = alignment.best.auc
+        if not alignment.at_chance:
+            return None
+        restoration = patient.part(Restoration)
+        order = restoration.best
+        if order is not None and order.place < self.restored:
+            return self._found(alignment, restoration, order)
+        return self._found(alignment, restoration, None) if restoration.structure > self.structure else None
+
+    def _found(self, alignment: Alignment, restoration: Restoration, order: Order | None) -> Finding:
+        best = alignment.best
+        if order is not None:
+            why = f"Positives are found as by guessing; with {order.what} they are not: the rows are in another order."
+            advice = Advice(f"Write the rows in one order: {order.what} restores the pairs.")
+            proof = Evidence("share of items above the positive in that order", order.place, self.restored, (0, 0.3))
+        else:
+            why = (
+                "Positives are found as by guessing, yet every query has candidates that are closer than items without "
+                "anything in common are: the right partners seem to be there, under other rows."
+            )
+            advice = Advice("Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.")
+            proof = Evidence("best candidates above those of rotated sides", restoration.structure, self.structure,
+                             (None, None))  # fmt: skip
+        return self.finding(
+            "queries are paired with the wrong candidates",
+            why,
+            (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, 0.55, (0.7, 1))),
+            (advice, Advice("Look at a few pairs by eye before anything else.")),
+        )

@@ -1,0 +1,82 @@
+"""Is the loss still that of guessing?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.alignment import Alignment
+from .parts.batches import Batches
+from .parts.curve import Curve
+from .parts.patient import Patient
+
+_ADVICE = (
+    Advice("Overfit one batch first: if the loss of 32 fixed pairs does not fall, the code is wrong, not the data."),
+    Advice("Look at the labels and shapes of the loss: logits (B, B), labels arange(B), softmax over the last axis."),
+    Advice("Try learning rates a factor of 10 apart, 1e-5 to 1e-3, with a warm-up; begin from a trained encoder."),
+)
+
+
+@dataclass(frozen=True)
+class NoLearning(Check):
+    """Is the loss, after its warm-up, that of equal similarities, log B of a softmax, and recall at chance?
+
+    Source: the loss of equal similarities; open_clip issue 17, CLIP issue 362.
+    """
+
+    share: float = 0.98  # of the loss of guessing, at least
+    beyond: float = 1.05  # of it, at most, where the loss of a log has come down from above
+    started: float = 0.95  # level of the loss over its start, at least, where the batch size is not known
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 30
+    explains: ClassVar[tuple[str, ...]] = (
+        "temperature-too-high", "dimensional-collapse", "not-finished", "hubness", "one-direction", "no-gradient",
+        "temperature-too-low", "hard-negatives-too-hard", "modality-gap", "cone",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Alignment):
+            return self._of_vectors(patient, patient.part(Alignment))
+        if not patient.has(TrainingLog):
+            raise NotChecked("it has neither pairs nor a log")
+        return self.of_curve(patient.part(Curve))
+
+    def _of_vectors(self, patient: Patient, alignment: Alignment) -> Finding | None:
+        patient.signals[self.id()] = alignment.best.auc
+        if not alignment.at_chance or patient.epoch == 0:
+            return None
+        best = alignment.best
+        evidence = [
+            Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, 0.55, (0.7, 1)),
+            Evidence(f"recall@1 {best.label} among {alignment.pairs} (by chance {best.chance:.2g})", best.recall, None,
+                     (None, None)),
+        ]  # fmt: skip
+        why = "Positives are found as by guessing."
+        if patient.has(Batches) and (batches := patient.part(Batches)).is_softmax:
+            ratio = batches.loss / batches.guess
+            evidence.insert(
+                0, Evidence(f"loss / log B at batches of {batches.batch_size}", ratio, self.share, (0, 0.8))
+            )
+            why = f"The loss is {ratio:.2f} times log B, and positives are found as by guessing."
+        return self.finding("nothing has been learnt", why, tuple(evidence), _ADVICE)
+
+    def of_curve(self, curve: Curve) -> Finding | None:
+        """Return the finding of a log."""
+        guess = curve.nearest_guess(self.beyond - 1)
+        if guess is None or curve.level < self.share * guess.value or not curve.is_flat or curve.recall_rises:
+            return None
+        if not guess.is_certain and not self.started <= curve.level / curve.start <= 1 / self.started:
+            return None
+        beside = "" if guess.is_certain else f" if your batches are of {guess.name.removeprefix('log ')}"
+        return self.finding(
+            f"the loss stays at {curve.level:.3g}, {guess.name}: nothing is learnt",
+            f"The median loss of the last quarter is {curve.level:.4g}, and guessing gives {guess.value:.4g} "
+            f"({guess.name}){beside}; it has moved by {abs(curve.drift):.2%} since the first third.",
+            (
+                Evidence(f"loss / {guess.name}", curve.level / guess.value, self.share, (0, 0.8)),
+                Evidence("change of the loss since the first third", curve.drift, -0.01, (None, -0.05)),
+            ),
+            _ADVICE,
+        )

@@ -1,0 +1,102 @@
+"""Are there numbers that are no numbers?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.matrix import Matrix
+from .parts.parameters import Parameters
+from .parts.patient import Patient
+from .parts.vectors import SideFacts, Vectors
+
+_ADVICE = (
+    Advice("Compute the softmax and the norm in float32, and normalise with an eps: x / max(|x|, 1e-12)."),
+    Advice("Lower the learning rate, clip the gradient (1.0), and look at the batch in which it began."),
+)
+
+
+@dataclass(frozen=True)
+class NonFinite(Check):
+    """Are there NaN or infinite numbers, or rows of zeros, whose cosine is 0 / 0?
+
+    Embeddings, similarities, weights of the model and the log are looked at, every number of them.
+    Source: IEEE 754; a row of zeros has no direction.
+    """
+
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 1
+    explains: ClassVar[tuple[str, ...]] = (
+        "complete-collapse", "dead-tower", "dimensional-collapse", "diverged", "half-precision", "hubness",
+        "loss-spike", "no-gradient", "no-learning", "not-normalised", "temperature-too-high", "temperature-too-low",
+        "overfitting", "margin-plateau", "frozen", "misaligned-pairs", "shuffled-share", "scale-falling",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        looks: tuple[tuple[type[Any], Callable[[Any], Finding | None]], ...] = (
+            (Vectors, self._vectors), (Matrix, self._matrix), (Parameters, self._parameters), (TrainingLog, self._log),
+        )  # fmt: skip
+        found = [look(patient.part(kind)) for kind, look in looks if patient.has(kind)]
+        if not found:
+            raise NotChecked("it has neither numbers of a model nor a log")
+        return next((one for one in found if one is not None), None)
+
+    def _vectors(self, vectors: Vectors) -> Finding | None:
+        return next((one for one in map(self._side, vectors.facts) if one is not None), None)
+
+    def _side(self, side: SideFacts) -> Finding | None:
+        if side.not_finite:
+            return self._found(
+                f"{side.not_finite:,} of {side.n:,} {side.name} are not finite",
+                f"Row {side.first_not_finite} of the {side.name} is the first with NaN or infinity: every similarity "
+                "with it, and every loss of its batch, is NaN.",
+                Evidence(f"share of {side.name} that are not finite", side.not_finite / side.n, 0.0, (0, 0)),
+            )
+        if not 0 < side.zero < side.n:
+            return None
+        return self._found(
+            f"{side.zero:,} of {side.n:,} {side.name} are zero",
+            f"Row {side.first_zero} of the {side.name} is the first without any number but 0: its cosine is 0 / 0.",
+            Evidence(f"share of {side.name} that are zero", side.zero / side.n, 0.0, (0, 0)),
+        )
+
+    def _matrix(self, matrix: Matrix) -> Finding | None:
+        if not matrix.not_finite:
+            return None
+        return self._found(
+            f"{matrix.not_finite:,} similarities are not finite",
+            f"Row {matrix.first_not_finite} is the first with NaN or infinity.",
+            Evidence("share of similarities that are not finite", matrix.not_finite / matrix.entries, 0.0, (0, 0)),
+        )
+
+    def _parameters(self, parameters: Parameters) -> Finding | None:
+        if not parameters.not_finite:
+            return None
+        return self._found(
+            f"weights of the model are not finite, first {parameters.not_finite[0]}",
+            f"{len(parameters.not_finite)} tensors of {parameters.path} have NaN or infinity: all that the model "
+            "computes is NaN.",
+            Evidence("tensors that are not finite", float(len(parameters.not_finite)), 0.0, (0, 0)),
+        )
+
+    def _log(self, log: TrainingLog) -> Finding | None:
+        loss = log.steps["loss"].to_numpy(dtype=np.float64) if "loss" in log.steps else np.zeros(0)
+        bad = np.flatnonzero(~np.isfinite(loss))
+        if not len(bad):
+            return None
+        step = int(log.steps["step"].iloc[bad[0]])
+        norms = log.steps.get("grad_norm")
+        norm = "" if norms is None else f", the gradient norm {norms.iloc[max(bad[0] - 1, 0)]:.3g} just before"
+        return self._found(
+            f"the loss is not finite from step {step:,}",
+            f"At step {step:,} the loss is {loss[bad[0]]}{norm}; {len(bad):,} of {len(loss):,} steps are so.",
+            Evidence("share of steps without a finite loss", len(bad) / len(loss), 0.0, (0, 0)),
+        )
+
+    def _found(self, title: str, why: str, evidence: Evidence) -> Finding:
+        return self.finding(title, why, (evidence,), _ADVICE)

@@ -1,0 +1,61 @@
+"""Were columns normalised in place of rows?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.patient import Patient
+from .parts.vectors import SideFacts, Vectors
+
+
+@dataclass(frozen=True)
+class NormalisedOverWrongAxis(Check):
+    """Are the columns, or the whole matrix, of unit length, and the rows not?
+
+    Of batches that were normalised one by one and put together, the square of every column's length is their number.
+    Source: tensorflow/similarity issue 233.
+    """
+
+    tolerance: float = 1e-3  # of a length, as for rows
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 2
+    explains: ClassVar[tuple[str, ...]] = (
+        "not-normalised", "no-learning", "margin-plateau", "dimensional-collapse", "hubness", "temperature-too-high",
+        "no-gradient", "half-precision", "batch-ceiling",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        sides = [(side, *found) for side in patient.part(Vectors).facts if (found := self._what(side))]
+        if not sides:
+            return None
+        side, what, value = sides[0]
+        rows = float(np.nanmedian(side.norms))
+        return self.finding(
+            f"the {side.name} were normalised over the wrong axis",
+            f"{what} of the {side.name} {'has' if what.startswith('The whole') else 'have'} length {value:.4g}, and "
+            f"their rows {rows:.3g}: each embedding depends on the others of its batch, and the loss sees dot products "
+            "of about 1 / n instead of cosines.",
+            (
+                Evidence("length of a column", value, 1 + self.tolerance, (None, None)),
+                Evidence("median length of a row", rows, None, (1 - self.tolerance, 1 + self.tolerance)),
+            ),
+            (Advice("Normalise over the last axis: torch.nn.functional.normalize(x, dim=-1), l2_normalize(x, -1)."),),
+        )
+
+    def _what(self, side: SideFacts) -> tuple[str, float] | None:
+        rows = side.norms[np.nan_to_num(side.norms) > 0]
+        if side.d < 2 or len(rows) < 4 or np.mean(np.abs(rows - 1) < self.tolerance) > 0.5:
+            return None
+        whole = float(np.sqrt(np.square(side.column_norms).sum()))
+        if abs(whole - 1) < self.tolerance:
+            return "The whole matrix", whole
+        squares = np.square(side.column_norms)
+        batches = round(float(np.median(squares)))
+        equal = np.all(np.abs(np.sqrt(squares / max(batches, 1)) - 1) < self.tolerance)
+        if batches >= 1 and batches <= len(rows) / 2 and equal:
+            return "All columns", float(np.median(side.column_norms))
+        return None

@@ -1,0 +1,40 @@
+"""Is validation recall still rising?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .parts.curve import Curve
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class NotFinished(Check):
+    """Is validation recall still rising at the end of the log?
+
+    Source: the last evaluation is the best, and the last quarter still gained.
+    """
+
+    gain: float = 0.03  # of validation recall in the last quarter, as a share of its best
+    severity: ClassVar[Severity] = "note"
+    place: ClassVar[int] = 85
+
+    def examine(self, patient: Patient) -> Finding | None:
+        recall = patient.part(Curve).evaluations("val_recall")
+        if len(recall) < 4:
+            raise NotChecked("its log has fewer than 4 evaluations of recall")
+        quarter = max(len(recall) // 4, 1)
+        before, last = float(np.max(recall[:-quarter])), float(recall[-1])
+        gain = (last - before) / max(float(recall.max()), 1e-12)
+        if last < float(recall.max()) or gain < self.gain:
+            return None
+        return self.finding(
+            f"validation recall is still rising, by {gain:.0%} in the last quarter",
+            f"It was {before:.4g} at best before the last quarter, and is {last:.4g}.",
+            (Evidence("gain of the last quarter", gain, self.gain, (0, self.gain)),),
+            (Advice("Train for more epochs.", "lossscope train --resume RUN --epochs N"),),
+        )

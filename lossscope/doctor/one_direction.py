@@ -1,0 +1,68 @@
+"""Does retrieval work in one direction only?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.alignment import Alignment
+from .parts.curve import Curve
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class OneDirection(Check):
+    """Is recall of one direction at chance, and that of the other not?
+
+    Source: a loss of one direction leaves the other without a gradient (Radford et al. 2021 add both).
+    """
+
+    ratio: float = 0.1  # recall of the lower direction over that of the higher one, in a log
+    higher: float = 10.0  # times chance, or per cent in a log, that the higher one is at least
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 25
+    explains: ClassVar[tuple[str, ...]] = ("hubness", "shuffled-share", "no-learning")
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Alignment):
+            return self._of_alignment(patient.part(Alignment))
+        if not patient.has(TrainingLog):
+            raise NotChecked("it has neither pairs nor a log")
+        return self._of_log(patient.part(Curve))
+
+    def _of_alignment(self, alignment: Alignment) -> Finding | None:
+        if len(alignment.directions) < 2:
+            raise NotChecked("one set has one direction")
+        low, high = sorted(alignment.directions, key=lambda one: one.recall)
+        at_chance = low.recall <= max(3 * low.chance, low.chance + 2 / len(low.place))
+        if not at_chance or high.recall < self.higher * max(high.chance, low.recall) or high.auc < 0.7:
+            return None
+        return self._found(low.label, low.recall, high.label, high.recall, f"chance is {low.chance:.3g}")
+
+    def _of_log(self, curve: Curve) -> Finding | None:
+        first, second = curve.evaluations("val_recall_first"), curve.evaluations("val_recall_second")
+        if not len(first) or not len(second):
+            raise NotChecked("its log has no recall of both directions")
+        low, high = sorted(((first[-1], "the first"), (second[-1], "the second")))
+        scale = 100.0 if max(first.max(), second.max()) > 1 else 1.0
+        if high[0] < self.higher / 100 * scale or low[0] > self.ratio * high[0]:
+            return None
+        return self._found(low[1], low[0], high[1], high[0], "at the end of the log")
+
+    def _found(self, low: str, low_recall: float, high: str, high_recall: float, beside: str) -> Finding:
+        return self.finding(
+            f"retrieval works in one direction only: {low} does not",
+            f"Recall@1 of {low} is {low_recall:.3g} ({beside}), that of {high} {high_recall:.3g}.",
+            (
+                Evidence(f"recall@1 of {low} / of {high}", low_recall / high_recall, self.ratio, (0.5, 2)),
+                Evidence(f"recall@1 of {high}", high_recall, None, (None, None)),
+            ),
+            (
+                Advice("Add the loss of both directions: (loss(S) + loss(S.T)) / 2."),
+                Advice(
+                    "Where a few candidates win every ranking, normalise their scores (QB-Norm): it may be only that."
+                ),
+            ),
+        )

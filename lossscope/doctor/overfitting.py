@@ -1,0 +1,100 @@
+"""Is recall on the training data far above that on held-out data, and growing?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.curve import Curve, Floats
+from .parts.generalisation import Generalisation
+from .parts.patient import Patient
+
+_ADVICE = (
+    Advice("Stop at the best validation recall: `best.pt` of a run is that epoch."),
+    Advice("Augment, use more data, a smaller learning rate or weight decay."),
+)
+
+
+@dataclass(frozen=True)
+class Overfitting(Check):
+    """Is training recall far above validation recall while the latter falls?
+
+    A validation loss that rises while recall rises is no overfitting in retrieval.
+    Source: open_clip issue 811; Zhang et al. 2017.
+    """
+
+    gap: float = 0.3  # of recall@1 between training and held-out data, among equally many candidates
+    growth: float = 0.1  # of the gap since the earlier epoch
+    fall: float = 0.05  # of validation recall from its best, as a share
+    loss: float = 0.1  # rise of the validation loss from its best, as a share, where no recall is logged
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 48
+    explains: ClassVar[tuple[str, ...]] = ("not-finished",)
+
+    def examine(self, patient: Patient) -> Finding | None:
+        looked = patient.has(Generalisation)
+        if looked:
+            found = self._of_recall(patient.part(Generalisation), patient)
+            if found is not None:
+                return found
+        if patient.has(TrainingLog) and patient.has(Curve):
+            return self._of_log(patient.part(Curve), looked)
+        if not looked:
+            raise NotChecked("it has neither training and held-out data nor a log of both")
+        return None
+
+    def _of_recall(self, one: Generalisation, patient: Patient) -> Finding | None:
+        grown = one.earlier_gap is None or one.gap - one.earlier_gap >= self.growth
+        falls = one.earlier_held_out is None or one.held_out < one.earlier_held_out * (1 - self.fall)
+        patient.signals[self.id()] = one.gap
+        if one.gap < self.gap or one.held_out > 0.5 * one.train or not grown or not falls:
+            return None
+        return self.finding(
+            f"recall is {one.train:.0%} on the training data and {one.held_out:.0%} on held-out data",
+            f"Among {one.pairs} candidates, {one.train:.0%} of the training queries find their positive and "
+            f"{one.held_out:.0%} of the held-out ones.",
+            (
+                Evidence("recall@1 train − held-out", one.gap, self.gap, (-0.1, 0.3)),
+                Evidence("recall@1 held-out", one.held_out, None, (None, None)),
+            ),
+            _ADVICE,
+        )
+
+    def _of_log(self, curve: Curve, looked: bool) -> Finding | None:
+        recall, train = curve.evaluations("val_recall"), curve.evaluations("val_train_recall")
+        losses = curve.evaluations("val_loss")
+        if len(recall) >= 4:
+            return self._of_recalls(recall, train, curve)
+        if len(losses) < 4:
+            if looked:
+                return None
+            raise NotChecked("its log has fewer than 4 evaluations")
+        best, last = float(losses.min()), float(np.median(losses[-max(len(losses) // 5, 1) :]))
+        rise = last / best - 1 if best > 0 else 0.0
+        if rise < self.loss or curve.drift > -0.02 or int(losses.argmin()) > 0.8 * len(losses):
+            return None
+        return self.finding(
+            f"the validation loss has risen by {rise:.0%} from its best while the training loss falls",
+            f"The validation loss was {best:.4g} and is {last:.4g}; the log has no recall, which may still rise.",
+            (Evidence("rise of the validation loss from its best", rise, self.loss, (0, 0.1)),),
+            _ADVICE,
+        )
+
+    def _of_recalls(self, recall: Floats, train: Floats, curve: Curve) -> Finding | None:
+        best, last = float(recall.max()), float(np.median(recall[-max(len(recall) // 5, 1) :]))
+        fall = 1 - last / best if best > 0 else 0.0
+        training = float(train[-1]) if len(train) else None
+        if fall < 2 * self.fall or (training is None and curve.drift > -0.02):
+            return None
+        if training is not None and training < 1.5 * last:
+            return None
+        return self.finding(
+            f"validation recall has fallen by {fall:.0%} from its best while the training loss falls",
+            f"Validation recall was {best:.4g} and is {last:.4g} at the end.",
+            (Evidence("fall of validation recall from its best", fall, 2 * self.fall, (0, 2 * self.fall)),),
+            _ADVICE,
+        )

@@ -1,0 +1,1 @@
+"""What there is to examine of a source: one file a part, each computed once and when it is first needed."""

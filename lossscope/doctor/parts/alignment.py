@@ -1,0 +1,147 @@
+"""How far above chance are positives? A sample of pairs, each query against the positives of all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.pair import Pair
+from lossscope.core.relations import Relations
+from lossscope.core.types import Rows
+
+from ..types import NotChecked
+from .items import Items
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+MOST = 2048  # pairs
+LEAST = 16  # pairs, below which chance cannot be told from learning
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class DirectionAlignment:
+    """Where positives stand among the candidates of one direction."""
+
+    label: str  # of the direction, `i2t`
+    place: Floats  # (m,) share of the negatives above the positive, ties by half: uniform in [0, 1] by chance
+    first: Floats  # (m,) probability that the positive is ranked first, ties broken by lot
+    negatives: Floats  # (m,) number of negatives of each query
+
+    @cached_property
+    def auc(self) -> float:
+        """Probability that a positive is above a negative; 0.5 by chance."""
+        return float(1 - self.place.mean())
+
+    @cached_property
+    def recall(self) -> float:
+        """Share of the queries whose positive is first."""
+        return float(self.first.mean())
+
+    @cached_property
+    def chance(self) -> float:
+        """Recall of guessing."""
+        return float((1 / (1 + self.negatives)).mean())
+
+    @property
+    def error(self) -> float:
+        """Standard error of `auc` under guessing."""
+        return float(1 / np.sqrt(12 * len(self.place)))
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether positives are not told from negatives, by their order or by recall."""
+        m = len(self.place)
+        most = self.chance + 3 * np.sqrt(self.chance / m) + 2 / m
+        return self.auc < 0.5 + max(0.05, 3 * self.error) and self.recall <= max(most, 3 * self.chance)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Similarities of m pairs: row i is a query, column i its positive."""
+
+    S: Pair[Tensor]  # (m, m) of each direction, queries as rows; t2i of one set is i2t
+    valid: Tensor  # (m, m) bool, the entry is a negative of the query, or its positive
+    rows: Pair[Rows]  # (m,) rows of the pairs in the sample
+    labels: tuple[str, ...]  # of the directions
+
+    @classmethod
+    def of(cls, patient: Patient) -> Alignment:
+        """Compare a sample of pairs. Raises NotChecked where there are too few."""
+        split = patient.part(Items).split
+        relations = split.relations
+        first, second = choose_pairs(relations)
+        if len(first) < LEAST:
+            raise NotChecked(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
+        S = split.similarities(first, second).map(lambda x: x.detach().float().cpu())
+        eye = np.eye(len(first), dtype=bool)
+        valid = torch.from_numpy(~relations.is_positive(first, second) & ~_same(first, second, relations) | eye)
+        return cls(S, valid & ~(S.i2t.isnan() | S.t2i.T.isnan()), Pair(first, second), relations.sides.labels)
+
+    @property
+    def pairs(self) -> int:
+        """m, the number of pairs."""
+        return len(self.valid)
+
+    @cached_property
+    def directions(self) -> tuple[DirectionAlignment, ...]:
+        """Where positives stand in each direction."""
+        every = (self.S.i2t, self.valid), (self.S.t2i, self.valid.T)
+        return tuple(align(S, valid, label) for (S, valid), label in zip(every, self.labels, strict=False))
+
+    @property
+    def at_chance(self) -> bool:
+        """Whether positives are not told from negatives in any direction."""
+        return all(one.at_chance for one in self.directions)
+
+    @property
+    def best(self) -> DirectionAlignment:
+        """The direction in which positives stand highest."""
+        return max(self.directions, key=lambda one: one.auc)
+
+
+def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:
+    """Return where the positives, on the diagonal, stand among the valid candidates of each row."""
+    positive = S.diagonal()[:, None]
+    others = valid & ~torch.eye(len(S), dtype=torch.bool)
+    above = ((positive < S) & others).sum(1).double()
+    equal = ((positive == S) & others).sum(1).double()
+    negatives = others.sum(1).double().clamp(min=1)
+    first = torch.where(above == 0, 1 / (1 + equal), 0.0)
+    place = (above + 0.5 * equal) / negatives
+    return DirectionAlignment(label, place.numpy(), first.numpy(), negatives.numpy())
+
+
+def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
+    """Return one pair of each item of the first side that has one, at most MOST; of one set an item and its next."""
+    if relations.labels is not None:
+        order = np.argsort(relations.labels, kind="stable")
+        labels = relations.labels[order]
+        following = np.arange(len(order)) + 1
+        starts = np.searchsorted(labels, labels, "left")
+        following = np.where((following < len(order)) & (labels[following % len(order)] == labels), following, starts)
+        several = following != np.arange(len(order))
+        first, second = order[several], order[following[several]]
+    else:
+        pairs = relations.positives
+        firsts = np.sort(np.unique(pairs[:, 0], return_index=True)[1])
+        first, second = pairs[firsts, 0], pairs[firsts, 1]
+    if len(first) > MOST:
+        rows = np.sort(np.random.default_rng(seed).choice(len(first), MOST, replace=False))
+        first, second = first[rows], second[rows]
+    return first.astype(np.int64), second.astype(np.int64)
+
+
+def _same(first: Rows, second: Rows, relations: Relations) -> npt.NDArray[np.bool_]:
+    """(m, m) whether a candidate is the query itself, of one set."""
+    if not relations.one_set:
+        return np.zeros((len(first), len(second)), dtype=bool)
+    same: npt.NDArray[np.bool_] = first[:, None] == second[None, :]
+    return same

@@ -1,0 +1,206 @@
+"""What the objective does in batches of the training's size: loss, weights, recall, and what guessing would give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.batches import Sampling
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.masks.base import NegativeMask
+from lossscope.core.similarity import Mask
+from lossscope.engine.false_negatives import hide_by_rules
+from lossscope.engine.plan import trained_options
+from lossscope.engine.small_batches import rows_of_stack
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.probes.views.view import DenseRows
+from lossscope.registry import build
+
+from ..types import NotChecked
+from .items import Items
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+_ENTRIES = 1 << 23  # of S in all batches that are looked at
+_MOST, _LEAST = 32, 4  # batches
+EPS = 0.01  # of a counted weight, as in the COCOS paper
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class QueryStatistics:
+    """Numbers of each query of one direction, over all batches that were looked at."""
+
+    loss: Floats  # NaN of a gradient that is stated directly
+    guess: Floats  # loss where all similarities are equal
+    candidates: Floats  # number of valid ones
+    effective: Floats  # N_eff = (Σ w)² / Σ w² over the weights of negatives; NaN without any
+    top: Floats  # share of the heaviest negative in their weight; NaN without any
+    without: Floats  # 1 where no negative is counted
+    first: Floats  # probability that the positive is ranked first, ties broken by lot
+    positive: Floats  # similarity of the best positive
+    hardest: Floats  # of the hardest negative
+    finite: Floats  # 1 where loss and weights are finite
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Statistics of single queries in batches of one size, both directions together."""
+
+    objective: Objective
+    batch_size: int  # that was asked for
+    count: int  # batches
+    queries: QueryStatistics
+    by_direction: tuple[QueryStatistics, ...]
+    low: float  # smallest and largest similarity
+    high: float
+
+    @classmethod
+    def of(cls, patient: Patient) -> Batches:
+        """Compute them on a sample. Raises NotChecked where the objective is not known or does not take the batches."""
+        objective = patient.objective
+        split = patient.part(Items).split
+        if patient.batch_size < 2:
+            raise NotChecked("a batch of one pair has no negatives")
+        try:
+            rows = [
+                [query_statistics(objective, one) for one in directions]
+                for directions in batch_rows(split, objective, patient.batch_size, patient.recipe)
+            ]
+        except InputError as error:
+            raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
+        if not rows:
+            raise NotChecked("it has no batch")
+        by_direction = tuple(_concatenate(one) for one in zip(*rows, strict=True))
+        every = _concatenate(by_direction)
+        low = float(np.nanmin(every.hardest)) if len(every.hardest) else math.nan
+        return cls(
+            objective, patient.batch_size, len(rows), every, by_direction,
+            min(low, float(np.nanmin(every.positive))), float(max(np.nanmax(every.positive), np.nanmax(every.hardest))),
+        )  # fmt: skip
+
+    @cached_property
+    def is_softmax(self) -> bool:
+        """Whether guessing costs the logarithm of the number of candidates, as in every cross-entropy over them."""
+        return guess_is_logarithm(self.objective)
+
+    @cached_property
+    def loss(self) -> float:
+        """Mean loss of a query; NaN of a gradient that is stated directly."""
+        return float(np.mean(self.queries.loss))
+
+    @cached_property
+    def guess(self) -> float:
+        """Mean loss of a query where all similarities are equal."""
+        return float(np.mean(self.queries.guess))
+
+    @cached_property
+    def recall(self) -> float:
+        """Share of the queries whose positive is first in its batch."""
+        return float(self.queries.first.mean())
+
+    @cached_property
+    def chance(self) -> float:
+        """Recall of guessing in the same batches."""
+        return float((1 / self.queries.candidates.clip(min=1)).mean())
+
+    @cached_property
+    def effective_share(self) -> float:
+        """Mean share of the negatives that carry the weight, N_eff over their number."""
+        return float(np.nanmean(self.queries.effective / (self.queries.candidates - 1).clip(min=1)))
+
+
+def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: Any) -> Iterator[tuple[DenseRows, ...]]:
+    """Yield the rows of both directions of random batches, made and masked as in training.
+
+    Args:
+        split: the sample.
+        objective: says how batches of one labelled set are made.
+        size: pairs of a batch.
+        recipe: of the training, its mined negatives and rules among it.
+    """
+    options = trained_options(recipe)
+    rules: list[NegativeMask] = [build("masks", spec) for spec in options.pop("masks", ())]
+    if any(rule.needs == "guide" for rule in rules):
+        raise NotChecked("its rule for false negatives needs a guide, which the doctor does not have")
+    relations = split.relations
+    per_class = 4 if objective.positives == "many" else 2
+    if relations.one_set:
+        size = max(size // per_class, 2) * per_class
+    mode = "classes" if relations.one_set else "pairs"
+    sampling = Sampling(mode, size, 0, min_batch_size=2, per_class=per_class, **options)  # type: ignore[arg-type]
+    count = min(_MOST, max(_LEAST, _ENTRIES // max(size * size, 1)))
+    for batch in islice(sampling.batches(relations), count):
+        if len(batch.images) < 2:
+            continue
+        needs = objective.needs_embeddings
+        directions = rows_of_stack(
+            split, [batch], recipe.get("same_image", "keep"), needs, any(r.needs in ("keys", "related") for r in rules)
+        )
+        yield tuple(hide_by_rules(one, rules) for one in directions) if rules else directions
+
+
+def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
+    """Return the numbers of each usable query of one direction of a batch."""
+    S, mask = rows.S.detach(), rows.mask
+    weights = objective(S, mask)
+    use = weights.usable
+    negative = torch.where(mask.negatives, weights.W, 0.0).abs().double()
+    total, top = negative.sum(1), negative.amax(1)
+    positive = S.masked_fill(~mask.positives, -torch.inf).amax(1)
+    hardest = S.masked_fill(~mask.negatives, -torch.inf).amax(1)
+    above = ((positive[:, None] < S) & mask.negatives).sum(1)
+    equal = ((positive[:, None] == S) & mask.negatives).sum(1)
+    first = torch.where(above == 0, 1 / (1 + equal.double()), 0.0)
+    values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values
+    finite = weights.W.isfinite().all(1) & (values.isfinite() if weights.values is not None else True)
+    columns = (
+        values, guess_of(objective, S, mask), mask.valid.sum(1), total.square() / negative.square().sum(1), top / total,
+        _uncounted(objective, S, mask), first, positive, hardest, finite,
+    )  # fmt: skip
+    return QueryStatistics(*(column[use].detach().double().cpu().numpy() for column in columns))
+
+
+def guess_of(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
+    """Return the loss of each query where all similarities are 0, (q,); NaN where it is stated directly."""
+    values = objective(torch.zeros_like(S), mask).values
+    return torch.full((len(S),), torch.nan) if values is None else values
+
+
+def guess_is_logarithm(objective: Objective) -> bool:
+    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8."""
+    for pairs in (4, 8):
+        try:
+            value = guess_of(objective, torch.zeros(pairs, pairs), _pairs(pairs))
+        except (InputError, RuntimeError):
+            return False
+        if not bool(((value - math.log(pairs)).abs() < 1e-3).all()):
+            return False
+    return True
+
+
+def _pairs(pairs: int) -> Mask:
+    match = torch.eye(pairs, dtype=torch.bool)
+    return Mask(match, torch.ones_like(match))
+
+
+def _uncounted(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
+    """1 for a query without any counted negative."""
+    count = objective.counts(S, mask, EPS).above
+    return (count == 0).double()
+
+
+def _concatenate(parts: Any) -> QueryStatistics:
+    names = QueryStatistics.__dataclass_fields__
+    return QueryStatistics(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})

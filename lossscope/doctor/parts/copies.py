@@ -1,0 +1,89 @@
+"""Which items are the same input under other ids?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lossscope.core.sides import plural
+from lossscope.core.types import Rows
+
+from ..types import NotChecked
+from .items import Items
+from .vectors import copies_of
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+
+@dataclass(frozen=True)
+class SideCopies:
+    """How often two pairs of different items have the same item of one side."""
+
+    name: str  # of the side, plural
+    probability: float  # that two random pairs of other items have it
+    copied: float  # share of the pairs whose item has a copy
+    examples: tuple[str, ...]  # ids of copies
+    by: str  # what is equal: inputs or embeddings
+
+    def expected(self, batch_size: int) -> float:
+        """Return how many copies of its positive a query has among the other pairs of a batch."""
+        return (batch_size - 1) * self.probability
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies of both sides."""
+
+    sides: tuple[SideCopies, ...]
+
+    @classmethod
+    def of(cls, patient: Patient) -> Copies:
+        """Compare the items of a sample. Raises NotChecked where neither inputs nor embeddings are known."""
+        split = patient.part(Items).split
+        relations = split.relations
+        if relations.one_set:
+            raise NotChecked("items of a labelled set that are equal share a label")
+        keys, found = split.input_keys, []
+        for side, (own, vectors) in enumerate(((keys.i2t, split.images), (keys.t2i, split.captions))):
+            if own is None and vectors is None:
+                continue
+            numbers = own if vectors is None else copies_of(vectors, own)
+            assert numbers is not None
+            name = plural(relations.sides.first if side == 0 else str(relations.sides.second))
+            ids = split.image_ids if side == 0 else split.caption_ids
+            found.append(
+                side_copies(numbers, relations.positives, side, name, ids, "embedding" if own is None else "input")
+            )
+        if not found:
+            raise NotChecked("neither its inputs nor its embeddings are known")
+        return cls(tuple(found))
+
+
+def side_copies(numbers: Rows, pairs: Rows, side: int, name: str, ids: list[str], by: str) -> SideCopies:
+    """Return how often pairs share an item of one side under another id.
+
+    Args:
+        numbers: of the items of the side, equal where they are copies.
+        pairs: (n, 2) positives.
+        side: 0 or 1.
+        name: of the side, plural.
+        ids: of its items.
+        by: what is equal.
+    """
+    own, key = pairs[:, side], numbers[pairs[:, side]]
+    n = len(pairs)
+    same_key, same_item = (np.unique(x, return_counts=True)[1].astype(np.float64) for x in (key, own))
+    # pairs of pairs with one key, without those that are one item, or belong to one item of the other side
+    other = pairs[:, 1 - side].astype(np.int64)
+    within = np.unique(np.stack([key, other], 1), axis=0, return_counts=True)[1].astype(np.float64)
+    twins = (same_key * (same_key - 1)).sum() - max((within * (within - 1)).sum(), (same_item * (same_item - 1)).sum())
+    unique_items = np.unique(own)
+    counts = np.unique(numbers[unique_items], return_counts=True)
+    repeated = counts[0][counts[1] > 1]
+    copied = float(np.isin(key, repeated).mean())
+    first = unique_items[np.isin(numbers[unique_items], repeated[:1])][:2] if len(repeated) else ()
+    examples = (f"{' = '.join(ids[row] for row in first)}",) if len(first) else ()
+    return SideCopies(name, max(float(twins), 0.0) / max(n * (n - 1), 1), copied, examples, by)

@@ -1,0 +1,68 @@
+"""Which candidates are near too many queries?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from .alignment import Alignment
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+_NEIGHBOURS = 10
+_DRAWS = 50
+
+
+@dataclass(frozen=True)
+class DirectionHubs:
+    """k-occurrences of the candidates of one direction."""
+
+    label: str
+    k: int  # neighbours of a query that are counted
+    counts: npt.NDArray[np.int64]  # (m,) how many queries have a candidate among their k nearest
+    skewness: float
+    null: float  # 99th percentile of the skewness where neighbours are drawn by lot
+    first_share: float  # share of the queries whose nearest is one and the same candidate, at most
+
+    @property
+    def largest_share(self) -> float:
+        """Share of the queries that have the largest hub among their k nearest."""
+        return float(self.counts.max() / len(self.counts))
+
+
+@dataclass(frozen=True)
+class Hubs:
+    """Hubs of both directions."""
+
+    directions: tuple[DirectionHubs, ...]
+
+    @classmethod
+    def of(cls, patient: Patient) -> Hubs:
+        """Count neighbours in the sample of pairs."""
+        alignment = patient.part(Alignment)
+        k = max(1, min(_NEIGHBOURS, alignment.pairs // 20))
+        null = null_skewness(alignment.pairs, k)
+        found = []
+        for label, S, valid in zip(alignment.labels, alignment.S, (alignment.valid, alignment.valid.T), strict=False):
+            near = S.masked_fill(~valid, -np.inf).topk(k, dim=1).indices
+            counts = near.flatten().bincount(minlength=len(S)).numpy()
+            nearest = near[:, 0].bincount(minlength=len(S)).numpy()
+            found.append(DirectionHubs(label, k, counts, skewness(counts), null, float(nearest.max() / len(S))))
+        return cls(tuple(found))
+
+
+def skewness(counts: npt.NDArray[np.int64]) -> float:
+    """E (N − μ)³ / σ³; 0 where all are equal."""
+    deviation = counts - counts.mean()
+    sigma = float(np.sqrt(np.square(deviation).mean()))
+    return float((deviation**3).mean() / sigma**3) if sigma > 0 else 0.0
+
+
+def null_skewness(m: int, k: int) -> float:
+    """Return the 99th percentile of the skewness where each of m queries draws k of m candidates by lot."""
+    rng = np.random.default_rng(0)
+    return float(np.quantile([skewness(rng.binomial(m, k / m, m)) for _ in range(_DRAWS)], 0.99))

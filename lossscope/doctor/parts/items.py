@@ -1,0 +1,119 @@
+"""A sample of the items as the probes see them: finite rows of unit length, small enough to compare all with all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.pair import Pair
+from lossscope.core.relations import NONE, Relations
+from lossscope.core.types import Rows
+
+MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
+_PER_ITEM = 8  # items of the second side of each, on average
+
+
+@dataclass(frozen=True)
+class Items:
+    """Items of both sides with their relations, and how many there are in all."""
+
+    split: SplitEmbeddings  # the sample
+    whole: tuple[int, int]  # items of each side in the source
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there are more."""
+        return self.whole != (self.split.relations.first, self.split.relations.second)
+
+
+def sample_rows(relations: Relations, usable: Pair[Rows], seed: int = 0, most: int = MOST) -> Pair[Rows]:
+    """Return rows of both sides: up to `most` items of the first side with their positives and mined negatives.
+
+    Of one labelled set whole classes are taken.
+
+    Args:
+        relations: of all items.
+        usable: bool of each side, which may be taken.
+        seed: of the choice.
+        most: items of the first side.
+    """
+    rng = np.random.default_rng(seed)
+    if relations.labels is not None:
+        return _sample_classes(relations.labels, usable.i2t, rng, most)
+    candidates = np.flatnonzero(usable.i2t & (relations.number_of_positives > 0))
+    first = candidates if len(candidates) <= most else np.sort(rng.choice(candidates, most, replace=False))
+    is_first = np.zeros(relations.first, dtype=bool)
+    is_first[first] = True
+    pairs = relations.positives[is_first[relations.positives[:, 0]]]
+    if len(pairs) > most * _PER_ITEM:
+        pairs = pairs[np.sort(rng.choice(len(pairs), most * _PER_ITEM, replace=False))]
+    second = np.zeros(relations.second, dtype=bool)
+    second[pairs[:, 1]] = True
+    if relations.negatives is not None:
+        mined = relations.negatives[first]
+        second[mined[mined != NONE]] = True
+    second &= usable.t2i
+    return Pair(first, np.flatnonzero(second))
+
+
+def _sample_classes(labels: Rows, usable: Rows, rng: np.random.Generator, most: int) -> Pair[Rows]:
+    rows = np.flatnonzero(usable)
+    classes = rng.permutation(np.unique(labels[rows]))
+    sizes = np.bincount(np.unique(labels, return_inverse=True)[1][rows])
+    order = np.searchsorted(np.unique(labels), classes)
+    taken = classes[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, "right")))]
+    chosen = rows[np.isin(labels[rows], taken)]
+    chosen = chosen if len(chosen) <= 2 * most else np.sort(rng.choice(chosen, 2 * most, replace=False))
+    return Pair(chosen, chosen)
+
+
+def subset_relations(relations: Relations, rows: Pair[Rows]) -> Relations:
+    """Return the relations between some items, whose rows are numbered anew."""
+    if relations.labels is not None:
+        return Relations.of_labels(relations.labels[rows.i2t], relations.sides.first)
+    places = [np.full(size, NONE, np.int64) for size in (relations.first, relations.second)]
+    for place, own in zip(places, rows, strict=True):
+        place[own] = np.arange(len(own))
+    pairs = np.stack([places[side][relations.positives[:, side]] for side in (0, 1)], 1)
+    negatives = None
+    if relations.negatives is not None:
+        old = relations.negatives[rows.i2t]
+        negatives = np.where(old == NONE, NONE, places[1][old])
+    return Relations(len(rows.i2t), len(rows.t2i), pairs[(pairs >= 0).all(1)], relations.sides, None, negatives)
+
+
+def subset(split: SplitEmbeddings, rows: Pair[Rows]) -> SplitEmbeddings:
+    """Return a split of some items, its embeddings of unit length.
+
+    Args:
+        split: with embeddings or similarities.
+        rows: of both sides.
+    """
+    relations = subset_relations(split.relations, rows)
+    first, second = split.images, split.captions
+    one_set = relations.one_set
+    images = None if first is None else _unit(first, rows.i2t)
+    captions = images if one_set else None if second is None else _unit(second, rows.t2i)
+    similarity = split.similarity
+    if similarity is not None:
+        similarity = similarity[torch.from_numpy(rows.i2t)][:, torch.from_numpy(rows.t2i)]
+    scorer = split.pair_scorer
+    keys = split.input_keys if split.read_input_keys is not None else Pair(None, None)
+    return replace(
+        split, images=images, captions=captions, similarity=similarity, caption_image=None, relations=relations,
+        image_ids=[split.image_ids[row] for row in rows.i2t], caption_ids=[split.caption_ids[row] for row in rows.t2i],
+        pair_scorer=None if scorer is None else lambda q, c: scorer(rows.i2t[q], rows.t2i[c]),
+        read_input_keys=lambda: Pair(
+            None if keys.i2t is None else keys.i2t[rows.i2t], None if keys.t2i is None else keys.t2i[rows.t2i]
+        ),
+        layer_gradients=None,
+    )  # fmt: skip
+
+
+def _unit(vectors: Tensor, rows: Rows) -> Tensor:
+    own = vectors[torch.from_numpy(rows)]
+    return unit_rows(own.float() if own.dtype != torch.float64 else own, "a sample")[0]

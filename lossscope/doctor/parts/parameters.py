@@ -1,0 +1,46 @@
+"""The weights of a model: of one checkpoint, or of the first and the last one of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Weights by name."""
+
+    path: Path  # of the file with the last ones
+    last: Mapping[str, Tensor]
+    first: Mapping[str, Tensor] | None = None  # of an earlier epoch, where there is a checkpoint
+    epochs: tuple[int, int] = (0, 0)  # of both
+
+    @cached_property
+    def not_finite(self) -> list[str]:
+        """Names of tensors with NaN or infinity."""
+        return [name for name, x in self.last.items() if x.is_floating_point() and not bool(x.isfinite().all())]
+
+    @cached_property
+    def unchanged(self) -> float | None:
+        """Share of the learnt numbers that are the same bit for bit in both checkpoints; None without an earlier one.
+
+        Buffers that training does not learn, such as running means, are left out by their names.
+        """
+        if self.first is None:
+            return None
+        same = total = 0
+        for name, now in self.last.items():
+            before = self.first.get(name)
+            if before is None or before.shape != now.shape or not now.is_floating_point() or _is_buffer(name):
+                continue
+            total += now.numel()
+            same += int((before == now).sum())
+        return same / total if total else None
+
+
+def _is_buffer(name: str) -> bool:
+    return name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked", "position_ids")

@@ -1,0 +1,79 @@
+"""One source as the checks see it: its parts, each computed once, and why others are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.objectives.base import Objective
+from lossscope.registry import build
+
+from ..types import NotChecked
+
+T = TypeVar("T")
+BATCH_SIZE = 128  # where neither the source nor the user says one
+
+
+@dataclass
+class Patient:
+    """A source with its parts: `patient.part(Vectors)`.
+
+    A part is given, or computed by its own `of(patient)` from other parts.
+    """
+
+    name: str  # of the source
+    given: dict[type[Any], Any] = field(default_factory=dict)  # kind of part -> it, or a function that reads it
+    missing: Mapping[type[Any], str] = field(default_factory=dict)  # kind of part -> why there is none
+    objective_spec: str | None = None  # that it was, or shall be, trained with
+    stated_batch_size: int | None = None
+    sides: Sides = IMAGE_TEXT
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, of an own checkpoint or run
+    epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
+    notices: list[str] = field(default_factory=list)  # what was assumed
+    signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
+    _known: dict[type[Any], Any] = field(default_factory=dict, init=False)
+
+    def part(self, kind: type[T]) -> T:
+        """Return a part. Raises NotChecked where the source has none."""
+        if kind not in self._known:
+            try:
+                self._known[kind] = self._compute(kind)
+            except NotChecked as reason:
+                self._known[kind] = reason
+        known = self._known[kind]
+        if isinstance(known, NotChecked):
+            raise known
+        return known  # type: ignore[no-any-return]
+
+    def has(self, kind: type[Any]) -> bool:
+        """Return whether there is such a part."""
+        try:
+            self.part(kind)
+        except NotChecked:
+            return False
+        return True
+
+    @cached_property
+    def objective(self) -> Objective:
+        """What it was trained with. Raises NotChecked where neither the source nor the user says it."""
+        if self.objective_spec is None:
+            raise NotChecked("it is not known what it was trained with; --objective says it")
+        objective: Objective = build("objectives", self.objective_spec)
+        return objective
+
+    @property
+    def batch_size(self) -> int:
+        """Pairs of a batch."""
+        return self.stated_batch_size or BATCH_SIZE
+
+    def _compute(self, kind: type[Any]) -> Any:
+        if kind in self.given:
+            value = self.given[kind]
+            return value if isinstance(value, kind) else value()
+        compute = getattr(kind, "of", None)
+        if compute is None or kind in self.missing:
+            raise NotChecked(self.missing.get(kind, "the source has nothing of the kind"))
+        return compute(self)

@@ -1,0 +1,117 @@
+"""Can another order of the rows restore misaligned pairs?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.types import Rows
+
+from ..types import NotChecked
+from .items import Items
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+_MOST = 4096  # pairs
+_PROBES = 512  # queries that are compared with their would-be positives
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order of the second side, and how far it brings positives above other items."""
+
+    what: str  # `the second side shifted by 1 row`
+    place: float  # mean share of the items above the positive; 0.5 by chance
+
+
+@dataclass(frozen=True)
+class Restoration:
+    """The best of the other orders that were tried, and structure between the sides."""
+
+    best: Order | None
+    structure: float  # how far the best candidate of a query stands above that of rotated candidates, in deviations
+
+    @classmethod
+    def of(cls, patient: Patient) -> Restoration:
+        """Try shifts, both layouts of several captions, and orders by id. Raises NotChecked without embeddings."""
+        items = patient.part(Items)
+        split = items.split
+        if split.images is None or split.captions is None or split.relations.one_set:
+            raise NotChecked("it has no two sides of embeddings")
+        first, second = split.images.float(), split.captions.float()
+        structure = cross_structure(first, second)
+        if items.is_sample:
+            return cls(None, structure)
+        orders = _orders(split.relations.positives, len(first), len(second), split.image_ids, split.caption_ids)
+        tried = [Order(what, _place(first, second, pairs)) for what, pairs in orders]
+        shift = best_shift(first, second, split.relations.positives)
+        return cls(min([*tried, *shift], key=lambda one: one.place, default=None), structure)
+
+
+def cross_structure(first: Tensor, second: Tensor) -> float:
+    """Return how far above chance the best candidate of a query is, in deviations of that of rotated candidates.
+
+    Both sides are centred. A rotation of one side keeps its own structure, and removes all between the sides.
+    """
+    first, second = (_centred(x[:2048]) for x in (first, second))
+    best = (first @ second.T).amax(1)
+    rotation = torch.linalg.qr(torch.randn(first.shape[1], first.shape[1], generator=torch.Generator().manual_seed(0)))
+    rotated = (first @ rotation.Q @ second.T).amax(1)
+    return float((best.mean() - rotated.mean()) / rotated.std().clamp(min=1e-6))
+
+
+def best_shift(first: Tensor, second: Tensor, positives: Rows) -> Iterator[Order]:
+    """Yield the shift of the pairs' order that brings both sides together best.
+
+    Args:
+        first: (N, d).
+        second: (M, d).
+        positives: (n, 2) rows, pair i and i + 1 neighbours in their file.
+    """
+    n = min(len(positives), _MOST)
+    if n < 16:
+        return
+    x, y = _centred(first[positives[:n, 0]]), _centred(second[positives[:n, 1]])
+    product = torch.fft.ifft(torch.fft.fft(x, dim=0).conj() * torch.fft.fft(y, dim=0), dim=0).real.sum(1)
+    product[0] = -torch.inf
+    shift = int(product.argmax())
+    moved = np.stack([positives[:n, 0], np.roll(positives[:n, 1], -shift)], 1)
+    shown = shift if shift <= n // 2 else shift - n
+    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(first, second, moved))
+
+
+def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: list[str]) -> Iterator[tuple[str, Rows]]:
+    """Yield orders that files are confused with: reversed, interleaved, sorted by id as text."""
+    yield "the second side in reverse", np.stack([positives[:, 0], positives[::-1, 1]], 1)
+    if m > n and m % n == 0:
+        items = np.arange(m)
+        yield f"caption i belonging to item i modulo {n}", np.stack([items % n, items], 1)
+        yield f"caption i belonging to item i // {m // n}", np.stack([items // (m // n), items], 1)
+    for ids, side in ((first_ids, 0), (second_ids, 1)):
+        order = np.array(sorted(range(len(ids)), key=lambda row, ids=ids: ids[row]), dtype=np.int64)  # type: ignore[misc]
+        if np.array_equal(order, np.arange(len(ids))):
+            continue
+        for rows, what in ((order, "sorted by id as text"), (np.argsort(order), "put back from ids sorted as text")):
+            moved = positives.copy()
+            moved[:, side] = rows[positives[:, side]]
+            yield f"the {('first', 'second')[side]} side {what}", moved
+
+
+def _place(first: Tensor, second: Tensor, pairs: Rows) -> float:
+    """Return the mean share of the items above the positive, over some queries."""
+    chosen = pairs[:: max(len(pairs) // _PROBES, 1)]
+    candidates = second[:_MOST]
+    queries, positive = first[chosen[:, 0]], second[chosen[:, 1]]
+    own = (queries * positive).sum(1, keepdim=True)
+    S = queries @ candidates.T
+    return float(((own < S).float().mean(1) + 0.5 * (own == S).float().mean(1)).mean())
+
+
+def _centred(x: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(x - x.mean(0), dim=1)

@@ -1,0 +1,112 @@
+"""Over how many directions are the embeddings of each side distributed, and how far do they point the same way?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import plural
+
+from ..types import NotChecked
+from .items import Items
+
+if TYPE_CHECKING:
+    from .patient import Patient
+
+_ROWS = 4096  # of a side that are looked at
+LEAST = 16  # rows
+
+
+@dataclass(frozen=True)
+class SideSpectrum:
+    """The distribution of one side's unit vectors."""
+
+    name: str  # of the side, plural
+    n: int  # rows that were looked at
+    d: int
+    mean_cosine: float  # of different items
+    spread: float  # √d times the standard deviation of a coordinate, averaged: 1 of isotropic unit vectors
+    values: npt.NDArray[np.float64]  # singular values of the centred rows, falling
+    rank: float  # effective rank of the centred rows
+    null: float  # effective rank of centred isotropic rows of the same n and d
+    largest: int  # min(n − 1, d), and for labels the number of classes − 1 where that is less
+
+    @property
+    def share(self) -> float:
+        """Effective rank over its null; where there are fewer classes than directions, over their number."""
+        return self.rank / min(self.null, self.largest)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """The spectra of both sides; one of one set."""
+
+    sides: tuple[SideSpectrum, ...]
+
+    @classmethod
+    def of(cls, patient: Patient) -> Spectrum:
+        """Compute the spectra of a sample. Raises NotChecked where no embeddings are known."""
+        split = patient.part(Items).split
+        if split.images is None or split.captions is None:
+            raise NotChecked("it has similarities and no embeddings")
+        if min(len(split.images), len(split.captions)) < LEAST:
+            raise NotChecked(f"a side has fewer than {LEAST} items")
+        sides = split.relations.sides
+        classes = split.relations.number_of_classes
+        spectra = [side_spectrum(split.images, plural(sides.first), classes)]
+        if split.captions is not split.images:
+            spectra.append(side_spectrum(split.captions, plural(str(sides.second)), classes))
+        return cls(tuple(spectra))
+
+
+def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
+    """Return the distribution of unit vectors (n, d).
+
+    Args:
+        X: one row an item; of more than 4,096 rows a sample is taken.
+        name: of the side, plural.
+        classes: number of labels; 0: none.
+    """
+    if len(X) > _ROWS:
+        X = X[torch.from_numpy(np.sort(np.random.default_rng(0).choice(len(X), _ROWS, replace=False)))]
+    X = X.double()
+    n, d = X.shape
+    total = X.sum(0)
+    mean_cosine = float((total @ total - X.square().sum()) / (n * (n - 1)))
+    centred = X - X.mean(0)
+    values = singular_values(centred)
+    largest = min(n - 1, d, classes - 1 if classes > 1 else d)
+    spread = float(np.sqrt(d) * centred.std(0, unbiased=False).mean())
+    return SideSpectrum(name, n, d, mean_cosine, spread, values, effective_rank(values), null_rank(n, d), largest)
+
+
+def singular_values(X: Tensor) -> npt.NDArray[np.float64]:
+    """Return the singular values of (n, d), falling, without those that are rounding errors."""
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    squares = torch.linalg.eigvalsh(gram).flip(0)
+    floor = squares[0] * len(squares) * torch.finfo(squares.dtype).eps
+    values: npt.NDArray[np.float64] = squares.where(squares > floor, 0.0).clamp(min=0).sqrt().numpy()
+    return values
+
+
+def effective_rank(values: npt.NDArray[np.float64]) -> float:
+    """exp(−Σ p ln p), p = σ / Σ σ; 0 where all are 0."""
+    total = values.sum()
+    if not total > 0:
+        return 0.0
+    p = values[values > 0] / total
+    return float(np.exp(-(p * np.log(p)).sum()))
+
+
+@lru_cache(maxsize=64)
+def null_rank(n: int, d: int) -> float:
+    """Return the effective rank of centred isotropic vectors (n, d), from one draw."""
+    X = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    X = torch.nn.functional.normalize(X, dim=1)
+    return effective_rank(singular_values(X - X.mean(0)))

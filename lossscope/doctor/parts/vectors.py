@@ -1,0 +1,117 @@
+"""The embeddings of both sides as they are stored, before anything normalises or refuses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.relations import Relations
+from lossscope.core.types import Rows
+
+_BLOCK = 1 << 16  # rows that are looked at together
+_MANTISSA = {torch.float32: (16, 13), torch.float64: (45, 42)}  # zero bits of a number that was bfloat16, or float16
+
+
+@dataclass(frozen=True)
+class SideFacts:
+    """What one pass over the rows of a side shows."""
+
+    name: str  # of the side, plural
+    n: int
+    d: int
+    precision: torch.dtype  # that the numbers were computed in, as far as their digits tell
+    not_finite: int  # rows with NaN or infinity
+    first_not_finite: int | None
+    zero: int  # rows of zeros
+    first_zero: int | None
+    norms: npt.NDArray[np.float64]  # (n,) length of each row; NaN of rows that are not finite
+    column_norms: npt.NDArray[np.float64]  # (d,) length of each column, over finite rows
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings (N, d) and (M, d) as they are stored; of one set both are the same."""
+
+    first: Tensor
+    second: Tensor
+    relations: Relations
+
+    @cached_property
+    def facts(self) -> tuple[SideFacts, ...]:
+        """Facts of the first side, and of the second where it is another."""
+        from lossscope.core.sides import plural
+
+        sides = self.relations.sides
+        facts = (side_facts(self.first, plural(sides.first)),)
+        if self.second is self.first:
+            return facts
+        return (*facts, side_facts(self.second, plural(str(sides.second))))
+
+    def finite_rows(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Return which rows of each side are finite and not zero."""
+        usable = [np.nan_to_num(one.norms, nan=0.0) > 0 for one in self.facts]
+        return usable[0], usable[-1]
+
+
+def side_facts(rows: Tensor, name: str) -> SideFacts:
+    """Return what one pass over the rows shows.
+
+    Args:
+        rows: (n, d).
+        name: of the side, plural.
+    """
+    norms, squares = [], torch.zeros(rows.shape[1], dtype=torch.float64)
+    for block in _blocks(rows):
+        finite = block.isfinite().all(1)
+        lengths = block.double().norm(dim=1)
+        norms.append(torch.where(finite, lengths, torch.nan).numpy())
+        squares += block.double()[finite].square().sum(0)
+    lengths_of_all = np.concatenate(norms)
+    bad, zero = np.flatnonzero(np.isnan(lengths_of_all)), np.flatnonzero(lengths_of_all == 0)
+    return SideFacts(
+        name, len(rows), rows.shape[1], precision_of(rows),
+        len(bad), int(bad[0]) if len(bad) else None, len(zero), int(zero[0]) if len(zero) else None,
+        lengths_of_all, squares.sqrt().numpy(),
+    )  # fmt: skip
+
+
+def precision_of(rows: Tensor) -> torch.dtype:
+    """Return the type that numbers were computed in: that of the array, or a narrower one that holds every digit."""
+    if rows.dtype not in _MANTISSA:
+        return rows.dtype
+    head = rows[:256].contiguous()
+    bits = head.view(torch.int32 if rows.dtype == torch.float32 else torch.int64)
+    for zeros, narrow in zip(_MANTISSA[rows.dtype], (torch.bfloat16, torch.float16), strict=True):
+        if not bool((bits & ((1 << zeros) - 1)).any()) and not _is_plain(head):
+            return narrow
+    return rows.dtype
+
+
+def _is_plain(rows: Tensor) -> bool:
+    """Return whether numbers are so few, such as 0 and 1, that every type holds them."""
+    return len(np.unique(rows.numpy())) <= 16
+
+
+def _blocks(rows: Tensor) -> Iterator[Tensor]:
+    for block in torch.split(rows, _BLOCK):
+        yield block.float() if block.dtype in (torch.float16, torch.bfloat16) else block
+
+
+def copies_of(rows: Tensor, keys: Rows | None = None) -> Rows:
+    """Return numbers (n,), equal where inputs are: their keys where these are known, else the rows themselves.
+
+    Args:
+        rows: (n, d) embeddings.
+        keys: (n,) of the inputs.
+    """
+    if keys is not None:
+        return keys
+    plain = np.ascontiguousarray(rows.float().numpy())
+    as_bytes = plain.view(np.dtype((np.void, plain.shape[1] * plain.itemsize))).reshape(-1)
+    return np.unique(as_bytes, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,0 +1,48 @@
+"""Are other captions of a query's image its negatives?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lossscope.core.sides import plural
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .parts.items import Items
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class SameItemNegatives(Check):
+    """How many captions of a query's own image stand among its negatives in a batch of pairs?
+
+    Source: Bleeker & de Rijke 2022; every published loader keeps them (docs/errata.md, E7).
+    """
+
+    expected: float = 0.02  # in a batch: one in 50 queries
+    severity: ClassVar[Severity] = "note"
+    place: ClassVar[int] = 70
+
+    def examine(self, patient: Patient) -> Finding | None:
+        items = patient.part(Items)
+        relations = items.split.relations
+        if relations.one_set:
+            raise NotChecked("items of one class are positives of each other")
+        if patient.recipe.get("same_image") == "mask":
+            return None
+        sizes = np.bincount(relations.positives[:, 0]).astype(np.float64)
+        n = float(sizes.sum()) * items.whole[0] / max(relations.first, 1)
+        scale = items.whole[0] / max(relations.first, 1)
+        expected = (patient.batch_size - 1) * float((sizes * (sizes - 1)).sum()) * scale / max(n * (n - 1), 1.0)
+        if expected < self.expected:
+            return None
+        first, second = plural(relations.sides.first), plural(str(relations.sides.second))
+        return self.finding(
+            f"a batch has {expected:.2g} {second} of the query's own {relations.sides.first} as negatives",
+            f"Pairs are shuffled one by one, so that further {second} of the {first} of a batch are negatives of each "
+            "other, as in every published loader.",
+            (Evidence("expected in a batch", expected, self.expected, (None, None)),),
+            (Advice("Mask them, to see whether it matters.", "lossscope train --same-image mask"),),
+        )

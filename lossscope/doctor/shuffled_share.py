@@ -1,0 +1,74 @@
+"""Is a share of the pairs wrong?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.alignment import Alignment, DirectionAlignment, Floats
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class ShuffledShare(Check):
+    """Is a share of the positives found as by guessing while the rest is fine?
+
+    Places of positives among their candidates are a mixture: near the top, and uniform. Positives in the lower half
+    come from the uniform part, so twice their share estimates it; its density must be flat, which a hard but right
+    pair's is not.
+    Source: Storey 2002, the estimate of π₀; Huang et al. 2021 (NCR), noisy correspondence.
+    """
+
+    share: float = 0.06  # of the positives, lower end of its 95 % interval
+    flatness: float = 0.7  # density of the last quarter over that of the one before; 1 of uniform places
+    auc: float = 0.6  # of all pairs, above which the rest is fine
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 20
+    explains: ClassVar[tuple[str, ...]] = ("temperature-too-low", "overfitting", "hard-negatives-too-hard")
+
+    def examine(self, patient: Patient) -> Finding | None:
+        alignment = patient.part(Alignment)
+        if alignment.at_chance:
+            return None
+        lowest = min(alignment.directions, key=self._estimate)
+        share, low, high = self._interval(lowest.place)
+        patient.signals[self.id()] = low if self._flatness(lowest.place) >= self.flatness else 0.0
+        if low < self.share or self._flatness(lowest.place) < self.flatness or lowest.auc < self.auc:
+            return None
+        worst = np.argsort(lowest.place)[::-1][:5]
+        rows = alignment.rows.i2t[worst]
+        return self.finding(
+            f"about {share:.0%} of the pairs are wrong",
+            f"{share:.0%} of the positives stand anywhere among their candidates, as by guessing, and the others near "
+            "the top: pairs that do not belong together.",
+            (
+                Evidence("share of positives at chance", share, self.share, (0, 0.04), low, high),
+                Evidence("flatness of their density", self._flatness(lowest.place), self.flatness, (None, None)),
+            ),
+            (
+                Advice("Look at the pairs with the lowest similarity and drop those that are wrong."),
+                Advice("Train with a loss that expects them.", "lossscope train --objective ncr"),
+            ),
+            examples=tuple(f"row {row}" for row in rows.tolist()),
+        )
+
+    @staticmethod
+    def _estimate(direction: DirectionAlignment) -> float:
+        return 2 * float((direction.place > 0.5).mean())
+
+    @staticmethod
+    def _interval(place: Floats) -> tuple[float, float, float]:
+        """Return the share of the uniform part with its 95 % interval (Wilson)."""
+        n, p = len(place), float((place > 0.5).mean())
+        z = 1.96
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+        return min(2 * p, 1.0), max(2 * (centre - half), 0.0), min(2 * (centre + half), 1.0)
+
+    @staticmethod
+    def _flatness(place: Floats) -> float:
+        third, last = float(((place > 0.5) & (place <= 0.75)).mean()), float((place > 0.75).mean())
+        return last / third if third else 0.0

@@ -1,0 +1,71 @@
+"""Does the bias of a sigmoid loss begin far from the prior of its batches?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lossscope.registry import build
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .logs.base import TrainingLog
+from .parts.learnt_scale import LearntScale
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class SiglipStart(Check):
+    """Is the initial bias far from log(p / (1 − p)), p = 1 / B the share of positives?
+
+    Source: Zhai et al. 2023 (SigLIP), section 3.2, whose −10 is that of B = 22,000; open_clip issue 650.
+    """
+
+    apart: float = 3.0  # of the bias, in logits: the first loss is then off by more than a factor of 20 per pair
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 34
+    explains: ClassVar[tuple[str, ...]] = ("loss-spike",)
+
+    def examine(self, patient: Patient) -> Finding | None:
+        bias, size = self._bias(patient), self._batch_size(patient)
+        prior = -math.log(size - 1)
+        patient.signals[self.id()] = abs(bias - prior)
+        if abs(bias - prior) <= self.apart:
+            return None
+        return self.finding(
+            f"the bias begins at {bias:g}, and the prior of batches of {size:,} is {prior:.1f}",
+            f"Of the pairs of a batch 1 in {size:,} is positive, whose logit is {prior:.2f}; from {bias:g} the first "
+            f"steps only learn the bias.",
+            (Evidence("initial bias", bias, prior + math.copysign(self.apart, bias - prior),
+                      (prior - self.apart, prior + self.apart)),),
+            (Advice(f"Begin at the prior: bias = −log(B − 1) = {prior:.2f}.",
+                    f"lossscope train --objective siglip:bias={prior:.2f}"),),
+        )  # fmt: skip
+
+    @staticmethod
+    def _bias(patient: Patient) -> float:
+        """Return the bias at the start of training."""
+        spec = patient.recipe.get("objective") or patient.objective_spec
+        if (
+            patient.has(LearntScale)
+            and len(bias := patient.part(LearntScale).bias)
+            and patient.part(LearntScale).is_start
+        ):
+            return float(bias[0])
+        if spec is None:
+            raise NotChecked("it is not known what it was trained with, and its log has no bias")
+        objective = build("objectives", str(spec))
+        if "bias" not in objective.learnable:
+            raise NotChecked(f"{spec} has no learnt bias")
+        if not patient.recipe and patient.epoch:
+            raise NotChecked("the bias at the start is not known")
+        return float(objective.learnable["bias"])
+
+    @staticmethod
+    def _batch_size(patient: Patient) -> int:
+        size = patient.stated_batch_size
+        if size is None and patient.has(TrainingLog):
+            size = patient.part(TrainingLog).batch_size
+        if size is None or size < 2:
+            raise NotChecked("the batch size is not known; --batch-size says it")
+        return size

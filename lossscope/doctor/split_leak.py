@@ -1,0 +1,66 @@
+"""Are held-out items in the training data?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .parts.patient import Patient
+from .parts.splits import SharedItems, Splits
+from .parts.texts import Texts
+
+
+@dataclass(frozen=True)
+class SplitLeak(Check):
+    """Is an item of held-out data, by its input or by a nearly identical embedding, in the training data?
+
+    Source: equal inputs have equal embeddings; Barz & Denzler 2020 found 10 % of CIFAR-100's test images in its
+    training data.
+    """
+
+    share: float = 0.005  # of the held-out items
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 14
+    explains: ClassVar[tuple[str, ...]] = ("duplicates", "other-positive-as-negative")
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Splits):
+            return self._of_items(patient, patient.part(Splits))
+        if patient.has(Texts):
+            return self._of_texts(patient.part(Texts))
+        raise NotChecked("it has no held-out data beside the training data; --against names it")
+
+    def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
+        worst = max(splits.shared, key=lambda one: len(_shared(one)) / max(one.total, 1))
+        share = len(_shared(worst)) / max(worst.total, 1)
+        patient.signals[self.id()] = share
+        if share <= self.share:
+            return None
+        what = "the same input" if len(worst.equal) else "nearly the same embedding"
+        return self.finding(
+            f"{share:.1%} of the {worst.held_out} {worst.name} are in the training data",
+            f"{len(_shared(worst)):,} of {worst.total:,} {worst.name} of {worst.held_out} have {what} as one of "
+            f"{worst.train}: what is measured on them was trained on.",
+            (Evidence(f"share of {worst.name} that are in both", share, self.share, (0, self.share)),),
+            (Advice("Take them out of one of the splits."),),
+            examples=tuple(f"row {row}" for row in _shared(worst)[:5]),
+        )
+
+    def _of_texts(self, texts: Texts) -> Finding | None:
+        if self.id() not in texts.report.checked:
+            raise NotChecked("it is one split; --against names the training data")
+        found = next((one for one in texts.report.findings if one.id == self.id()), None)
+        if found is None or found.share <= self.share:
+            return None
+        return self.finding(
+            f"{found.share:.1%} of the rows share a text with an earlier split",
+            f"{found.count:,} rows have a query or a positive of an earlier split, which was trained on.",
+            (Evidence("share of rows that are in both", found.share, self.share, (0, self.share)),),
+            (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
+            examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+        )
+
+
+def _shared(one: SharedItems) -> list[int]:
+    return sorted({*one.equal.tolist(), *one.near.tolist()})

@@ -1,0 +1,65 @@
+"""Do all negatives of a query weigh the same?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .parts.batches import Batches
+from .parts.patient import Patient
+
+
+@dataclass(frozen=True)
+class TemperatureTooHigh(Check):
+    """Does the softmax weigh all negatives alike, and would it even if every positive had cosine 1?
+
+    The loss of perfect embeddings (cosine 1 with the positive, 0 with all others) is log(1 + (B − 1) e^(−1 / tau)).
+    Source: Wang & Liu 2021, the temperature as a choice between uniformity and tolerance.
+    """
+
+    effective: float = 0.5  # N_eff over the number of negatives
+    floor: float = 0.5  # loss of perfect embeddings over log B
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 32
+    explains: ClassVar[tuple[str, ...]] = ("not-finished",)
+
+    def examine(self, patient: Patient) -> Finding | None:
+        batches = patient.part(Batches)
+        if not batches.is_softmax:
+            raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
+        if patient.epoch == 0:
+            raise NotChecked("it was not trained yet")
+        share, floor = batches.effective_share, self._floor(batches)
+        patient.signals[self.id()] = min(share, floor)
+        if share <= self.effective or floor <= self.floor:
+            return None
+        return self.finding(
+            "the temperature is too high: all negatives weigh the same",
+            f"{share:.0%} of the negatives carry the weight of a query, and even perfect embeddings would have "
+            f"{floor:.0%} of the loss of guessing: hard negatives are not told from easy ones.",
+            (
+                Evidence("N_eff / number of negatives", share, self.effective, (0, 0.5)),
+                Evidence("loss of perfect embeddings / log B", floor, self.floor, (0, 0.5)),
+            ),
+            (
+                Advice(
+                    "See N_eff for other temperatures.",
+                    f"lossscope cocos {patient.name} --objective ntxent:tau=0.02..0.5/6",
+                ),
+                Advice("Train at tau 0.05 to 0.1, or learn it.", "lossscope train --objective infonce"),
+            ),
+        )
+
+    @staticmethod
+    def _floor(batches: Batches) -> float:
+        from lossscope.core.similarity import pair_mask
+
+        pairs = max(min(batches.batch_size, 2048), 2)
+        mask = pair_mask(torch.arange(pairs))
+        perfect, guess = (batches.objective(S, mask).values for S in (torch.eye(pairs), torch.zeros(pairs, pairs)))
+        assert perfect is not None
+        assert guess is not None
+        return float(perfect.mean() / guess.mean())

@@ -1,0 +1,64 @@
+"""What a finding is: a fault with its id, the numbers that prove it, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error")  # the mildest first
+Bound = float | None  # None: without a limit
+
+
+class NotChecked(Exception):
+    """A finding cannot be looked for in what there is.
+
+    Args:
+        reason: why not, as part of a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A number that proves a finding, its threshold, and where it lies in healthy trainings."""
+
+    statistic: str  # what it is, in the reader's words
+    value: float
+    threshold: float | None  # beyond which it is a finding
+    healthy: tuple[Bound, Bound]  # of trainings that work
+    low: float | None = None  # of its 95 % interval, where it is an estimate
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do: a sentence, and a command where there is one."""
+
+    text: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, why, the proof, and what to do."""
+
+    id: str
+    severity: Severity
+    title: str  # a few words
+    why: str  # one sentence
+    evidence: tuple[Evidence, ...]
+    advice: tuple[Advice, ...]
+    reference: str
+    can_explain: tuple[str, ...] = ()  # ids of its symptoms
+    explains: tuple[str, ...] = ()  # those of them that there are, and that are not listed beside it
+    source: str | None = None  # where several were examined
+    examples: tuple[str, ...] = field(default=())  # rows or items that show it
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is an error or a warning."""
+        return self.severity != "note"
