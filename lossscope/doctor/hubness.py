@@ -8,6 +8,7 @@ from typing import ClassVar
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.alignment import Alignment
 from .parts.hubs import DirectionHubs, Hubs
+from .parts.items import Items
 from .parts.patient import Patient
 
 
@@ -19,8 +20,9 @@ class Hubness(Check):
     Source: Radovanović et al. 2010; openai/CLIP issue 99 (one image for every query).
     """
 
-    skewness: float = 3.0  # of the k-occurrences, above the 99th percentile of their null
-    largest: float = 0.2  # share of the queries that have the largest hub among their nearest
+    skewness: float = 1.0  # of the k-occurrences, above the 99th percentile of their null
+    largest: float = 0.05  # share of the queries whose nearest is one and the same candidate
+    beyond: float = 2.0  # times the 99th percentile of that share where the nearest is drawn by lot
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 45
 
@@ -28,25 +30,25 @@ class Hubness(Check):
         hubs, alignment = patient.part(Hubs), patient.part(Alignment)
         worst = max(hubs.directions, key=self._strength)
         patient.signals[self.id()] = worst.largest_share
-        if worst.skewness < worst.null + self.skewness or worst.largest_share < self.largest:
+        largest = max(self.largest, self.beyond * worst.null_first)
+        if worst.skewness < worst.null + self.skewness or worst.largest_share < largest:
             return None
-        hub = int(worst.counts.argmax())
-        side = alignment.rows.t2i if worst is hubs.directions[0] else alignment.rows.i2t
+        hub = int(worst.firsts.argmax())
+        split, forth = patient.part(Items).split, worst is hubs.directions[0]
+        rows, ids = (alignment.rows.t2i, split.caption_ids) if forth else (alignment.rows.i2t, split.image_ids)
         return self.finding(
-            f"one candidate is among the {worst.k} nearest of {worst.largest_share:.0%} of the queries",
+            f"one candidate is the nearest of {worst.largest_share:.0%} of the queries",
             f"In {worst.label}, neighbours gather on few candidates: the skewness of the {worst.k}-occurrences is "
             f"{worst.skewness:.1f}, by lot it would be at most {worst.null:.1f}.",
             (
-                Evidence(
-                    f"share of queries near the largest hub, {worst.label}", worst.largest_share, self.largest, (0, 0.2)
-                ),
+                Evidence(f"share of queries with one nearest, {worst.label}", worst.largest_share, largest, (0, 0.05)),
                 Evidence(f"skewness of N_{worst.k}, {worst.label}", worst.skewness, worst.null + self.skewness, (0, 4)),
             ),
             (
                 Advice("Normalise scores by the queries of a bank (QB-Norm, inverted softmax) at retrieval."),
                 Advice("Train both directions, with a larger width or a lower temperature."),
             ),
-            examples=(f"candidate {side[hub]}",),
+            examples=(f"candidate {ids[rows[hub]]}",),
         )
 
     @staticmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
@@ -19,7 +21,7 @@ class OneDirection(Check):
     Source: a loss of one direction leaves the other without a gradient (Radford et al. 2021 add both).
     """
 
-    ratio: float = 0.1  # recall of the lower direction over that of the higher one, in a log
+    ratio: float = 0.15  # recall of the lower direction over that of the higher one
     higher: float = 10.0  # times chance, or per cent in a log, that the higher one is at least
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 25
@@ -27,17 +29,19 @@ class OneDirection(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Alignment):
-            return self._of_alignment(patient.part(Alignment))
+            return self._of_alignment(patient, patient.part(Alignment))
         if not patient.has(TrainingLog):
             raise NotChecked("it has neither pairs nor a log")
         return self._of_log(patient.part(Curve))
 
-    def _of_alignment(self, alignment: Alignment) -> Finding | None:
+    def _of_alignment(self, patient: Patient, alignment: Alignment) -> Finding | None:
         if len(alignment.directions) < 2:
             raise NotChecked("one set has one direction")
         low, high = sorted(alignment.directions, key=lambda one: one.recall)
-        at_chance = low.recall <= max(3 * low.chance, low.chance + 2 / len(low.place))
-        if not at_chance or high.recall < self.higher * max(high.chance, low.recall) or high.auc < 0.7:
+        at_chance = low.recall <= low.chance + 3 * np.sqrt(low.chance / len(low.place))
+        patient.signals[self.id()] = low.recall / high.recall if high.recall else 1.0
+        fails = at_chance or low.recall < self.ratio * high.recall
+        if not fails or high.recall < self.higher * high.chance or high.auc < 0.7 or high.recall < 0.05:
             return None
         return self._found(low.label, low.recall, high.label, high.recall, f"chance is {low.chance:.3g}")
 

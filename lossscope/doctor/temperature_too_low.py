@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
-from .parts.batches import Batches
+from .parts.batches import Batches, finite_mean
 from .parts.patient import Patient
 
 
@@ -30,9 +30,11 @@ class TemperatureTooLow(Check):
         batches = patient.part(Batches)
         if not batches.is_softmax:
             raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
-        effective, top = float(np.nanmedian(batches.queries.effective)), float(np.nanmean(batches.queries.top))
+        weighed = batches.queries.effective[np.isfinite(batches.queries.effective)]
+        effective = float(np.median(weighed)) if len(weighed) else float("nan")
+        top = finite_mean(batches.queries.top)
         patient.signals[self.id()] = top if batches.recall < self.recall else 0.0
-        if effective >= self.effective or top <= self.top or batches.recall >= self.recall:
+        if not effective < self.effective or not top > self.top or batches.recall >= self.recall:
             return None
         return self.finding(
             "the temperature is too low: one negative carries the weight of a query",

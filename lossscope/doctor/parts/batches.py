@@ -118,7 +118,13 @@ class Batches:
     @cached_property
     def effective_share(self) -> float:
         """Mean share of the negatives that carry the weight, N_eff over their number."""
-        return float(np.nanmean(self.queries.effective / (self.queries.candidates - 1).clip(min=1)))
+        return finite_mean(self.queries.effective / (self.queries.candidates - 1).clip(min=1))
+
+
+def finite_mean(values: Floats) -> float:
+    """Return the mean of the finite values; NaN without any."""
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else math.nan
 
 
 def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: Any) -> Iterator[tuple[DenseRows, ...]]:

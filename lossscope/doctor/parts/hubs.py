@@ -26,12 +26,13 @@ class DirectionHubs:
     counts: npt.NDArray[np.int64]  # (m,) how many queries have a candidate among their k nearest
     skewness: float
     null: float  # 99th percentile of the skewness where neighbours are drawn by lot
-    first_share: float  # share of the queries whose nearest is one and the same candidate, at most
+    firsts: npt.NDArray[np.int64]  # (m,) for how many queries a candidate is the nearest
+    null_first: float  # 99th percentile of the largest of these, as a share, where the nearest is drawn by lot
 
     @property
     def largest_share(self) -> float:
-        """Share of the queries that have the largest hub among their k nearest."""
-        return float(self.counts.max() / len(self.counts))
+        """Share of the queries whose nearest is one and the same candidate."""
+        return float(self.firsts.max() / len(self.firsts))
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,13 @@ class Hubs:
         """Count neighbours in the sample of pairs."""
         alignment = patient.part(Alignment)
         k = max(1, min(_NEIGHBOURS, alignment.pairs // 20))
-        null = null_skewness(alignment.pairs, k)
+        null, first = null_skewness(alignment.pairs, k), null_first(alignment.pairs)
         found = []
         for label, S, valid in zip(alignment.labels, alignment.S, (alignment.valid, alignment.valid.T), strict=False):
             near = S.masked_fill(~valid, -np.inf).topk(k, dim=1).indices
             counts = near.flatten().bincount(minlength=len(S)).numpy()
             nearest = near[:, 0].bincount(minlength=len(S)).numpy()
-            found.append(DirectionHubs(label, k, counts, skewness(counts), null, float(nearest.max() / len(S))))
+            found.append(DirectionHubs(label, k, counts, skewness(counts), null, nearest, first))
         return cls(tuple(found))
 
 
@@ -66,3 +67,9 @@ def null_skewness(m: int, k: int) -> float:
     """Return the 99th percentile of the skewness where each of m queries draws k of m candidates by lot."""
     rng = np.random.default_rng(0)
     return float(np.quantile([skewness(rng.binomial(m, k / m, m)) for _ in range(_DRAWS)], 0.99))
+
+
+def null_first(m: int) -> float:
+    """Return the 99th percentile of the share of queries with one nearest where it is drawn by lot."""
+    rng = np.random.default_rng(0)
+    return float(np.quantile([rng.multinomial(m, np.full(m, 1 / m)).max() for _ in range(_DRAWS)], 0.99) / m)

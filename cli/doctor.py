@@ -1,0 +1,247 @@
+"""`lossscope doctor`: what is wrong with a training, with proof, and what to do?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ._options import (
+    OUTPUT,
+    SOURCE,
+    AcceptOptions,
+    CaptionImage,
+    DataSpec,
+    Debug,
+    Device,
+    EncoderOptions,
+    NoCache,
+    Quiet,
+    SidesOption,
+    SplitName,
+    TrustCode,
+    Verbose,
+    VocabularyFile,
+    complete_names,
+    resolve_device,
+    usage,
+)
+from ._output import fold, notice
+from ._progress import progress
+from .app import command
+
+if TYPE_CHECKING:
+    from lossscope.doctor.examination.checks import Examination
+    from lossscope.doctor.examination.examine import Diagnosis
+    from lossscope.doctor.types import Evidence, Finding
+
+FOUND = 3  # exit code where --fail-on is met
+_COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
+_INDENT = 9
+_SCREEN = 40  # lines of a pipe, and of terminals that have fewer
+
+
+@command()
+def doctor(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SOURCE]...",
+            help="Checkpoint, run folder, dump, any source of cocos, or text data (file or spec).",
+            show_default=False,
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="What it was trained with, where it does not say so.", autocompletion=complete_names("objectives")
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            help="Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder.",
+            rich_help_panel=SOURCE,
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=NAME of a column of the log: loss=train/loss; repeat.", rich_help_panel=SOURCE),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(help="Pairs of a batch.", min=1, show_default="that of the training, else 128"),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Training data, or a dump of it, that may not share an item with a source; repeat."),
+    ] = None,
+    data: DataSpec = None,
+    split: SplitName = "train",
+    sides: SidesOption = None,
+    caption_image: CaptionImage = None,
+    vocabulary: VocabularyFile = None,
+    encoder_option: EncoderOptions = None,
+    accept_option: AcceptOptions = None,
+    trust_code: TrustCode = False,
+    fail_on: Annotated[
+        Literal["error", "warning"] | None, typer.Option(help="Exit with 3 for findings of this severity or above.")
+    ] = None,
+    format: Annotated[
+        Literal["table", "json", "markdown"], typer.Option(help="Of the result.", rich_help_panel=OUTPUT)
+    ] = "table",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for a page with the pictures that prove it.", rich_help_panel=OUTPUT)
+    ] = None,
+    device: Device = "auto",
+    no_cache: NoCache = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """What is wrong with this training, with proof, and what to do.
+
+    **Examples**
+
+    `lossscope doctor checkpoints/tiny.pt`
+
+    `lossscope doctor runs/scenes-ntxent-seed0 --out sick`
+
+    `lossscope doctor embeddings.npz --objective ntxent:tau=0.05 --batch-size 256`
+
+    `lossscope doctor --log train.csv --batch-size 128 --column loss=train/contrastive`
+
+    `lossscope doctor train.jsonl --fail-on error`
+
+    The likeliest cause comes first; what it explains is folded under it. Modality gap, cone and a pinned scale are
+    notes: they are normal in good models. docs/doctor.md has every finding, its thresholds, and how often it is wrong.
+    """
+    from lossscope.doctor.examination.examine import examine
+
+    if not targets and log is None:
+        raise usage("doctor needs a SOURCE or --log, e.g. lossscope doctor checkpoints/tiny.pt")
+    with progress(quiet) as report:
+        result = examine(
+            *(targets or ()), objective=objective, data=data, log=log, batch_size=batch_size, against=against or (),
+            columns=_columns(column or ()), trust_code=trust_code, split=split, sides=sides,
+            caption_image=caption_image, vocabulary=vocabulary, encoder=tuple(encoder_option or ()),
+            accepted_options=tuple(accept_option or ()), device=resolve_device(device), cache=not no_cache,
+            progress=report,
+        )  # fmt: skip
+    for one in result.examinations:
+        for text in one.notices:
+            notice(f"Note: {text}.", quiet)
+    if format == "json":
+        typer.echo(json.dumps(result.document(), indent=1))
+    else:
+        typer.echo("\n".join(_markdown(result) if format == "markdown" else _lines(result, verbose)))
+    if out is not None:
+        from lossscope.doctor.examination.page import write
+
+        notice(f"Wrote {write(result, out)}.", quiet)
+    if fail_on and result.reaches(fail_on):
+        raise typer.Exit(FOUND)
+
+
+def _columns(typed: Any) -> dict[str, str]:
+    """Return FIELD=NAME as a mapping. Raises a usage error for anything else."""
+    parts = [text.partition("=") for text in typed]
+    wrong = next((text for text, (field, _, name) in zip(typed, parts, strict=True) if not (field and name)), None)
+    if wrong is not None:
+        raise usage(f"--column must be FIELD=NAME, such as loss=train/loss; got {wrong!r}")
+    return {field.strip(): name.strip() for field, _, name in parts}
+
+
+def _lines(result: Diagnosis, verbose: bool) -> list[str]:
+    """Return at most one screen: findings in full as far as it lasts, then a line each."""
+    height = max(shutil.get_terminal_size((80, _SCREEN)).lines if sys.stdout.isatty() else _SCREEN, _SCREEN)
+    lines: list[str] = []
+    for one in result.examinations:
+        lines.append(fold(_summary(one)))
+        for finding in one.findings:
+            full = _full(finding)
+            fits = len(lines) + sum(line.count("\n") + 1 for line in full) <= height - 2
+            lines += full if fits or verbose else full[:1]
+        lines += _rest(one, verbose)
+    return lines
+
+
+def _summary(one: Examination) -> str:
+    counts = [
+        (severity, sum(f.severity == severity for f in one.findings)) for severity in ("error", "warning", "note")
+    ]
+    each = ", ".join(f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in counts if n)
+    return f"{one.source}: {each or 'nothing wrong was found'}; {len(one.checked)} of {_total(one)} looked for."
+
+
+def _total(one: Examination) -> int:
+    return len(one.checked) + len(one.not_checked)
+
+
+def _full(one: Finding) -> list[str]:
+    mark = typer.style(f"{one.severity:<7}", fg=_COLOURS[one.severity], bold=one.severity == "error")
+    lines = [mark + fold(f"{'':<7}  {one.id}: {one.title}", _INDENT)[7:], _indented(one.why)]
+    lines += [_indented(f"{evidence.statistic}: {_evidence(evidence)}") for evidence in one.evidence[:3]]
+    if one.explains:
+        lines.append(_indented(f"explains: {', '.join(one.explains)}"))
+    if one.examples:
+        lines.append(_indented(f"such as: {one.examples[0]}"))
+    for advice in one.advice[:2]:
+        lines.append(_indented(f"do: {advice.text}{f' `{advice.command}`' if advice.command else ''}"))
+    return lines
+
+
+def _indented(text: str) -> str:
+    return fold(f"{'':<{_INDENT}}{text}", _INDENT + 2)
+
+
+def _evidence(one: Evidence) -> str:
+    interval = f" ({one.low:.3g} to {one.high:.3g})" if one.low is not None and one.high is not None else ""
+    threshold = "" if one.threshold is None else f"; threshold {one.threshold:.3g}"
+    low, high = one.healthy
+    healthy = "" if low is None and high is None else f"; healthy {_range(low, high)}"
+    return f"{one.value:.4g}{interval}{threshold}{healthy}"
+
+
+def _range(low: float | None, high: float | None) -> str:
+    if low is None:
+        return f"up to {high:.3g}"
+    if high is None:
+        return f"from {low:.3g}"
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def _rest(one: Examination, verbose: bool) -> list[str]:
+    """Return what was not looked for, and with -v every number that was compared with a threshold."""
+    if not one.not_checked:
+        return []
+    if not verbose:
+        reasons: dict[str, list[str]] = {}
+        for id, reason in one.not_checked:
+            reasons.setdefault(reason, []).append(id)
+        most = sorted(reasons.items(), key=lambda item: -len(item[1]))[:3]
+        each = "; ".join(f"{len(ids)} as {reason}" for reason, ids in most)
+        return [fold(f"Not looked for: {each}{'; ...' if len(reasons) > len(most) else ''} (-v lists them).")]
+    lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(one.signals.items())]
+    return [*lines, *(fold(f"  {id}: not looked for, {reason}", 4) for id, reason in one.not_checked)]
+
+
+def _markdown(result: Diagnosis) -> list[str]:
+    lines = []
+    for one in result.examinations:
+        lines += [f"# {_summary(one)}", ""]
+        for finding in one.findings:
+            lines += [f"## {finding.severity}: {finding.id}", "", f"**{finding.title}.** {finding.why}", ""]
+            lines += [f"- {evidence.statistic}: {_evidence(evidence)}" for evidence in finding.evidence]
+            lines += [f"- explains: {', '.join(finding.explains)}"] if finding.explains else []
+            lines += ["", *(_advice(advice.text, advice.command) for advice in finding.advice)]
+            lines += ["", f"Source: {finding.reference}.", ""]
+    return lines
+
+
+def _advice(text: str, command: str | None) -> str:
+    return f"1. {text}" + (f" `{command}`" if command else "")

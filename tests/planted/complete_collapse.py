@@ -1,0 +1,42 @@
+"""All items have one embedding, but for noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .base import Case, Floats, Size, aligned, pairs, unit
+
+
+def _collapsed(size: Size, noise: float) -> tuple[Floats, Floats]:
+    centre = unit(size.rng.normal(size=(1, size.d)))
+    rngs = np.random.default_rng(size.seed + 7), np.random.default_rng(size.seed + 8)
+    return tuple(unit(centre + noise / np.sqrt(size.d) * rng.normal(size=(size.n, size.d))) for rng in rngs)  # type: ignore[return-value]
+
+
+def slightly(size: Size, folder: Path) -> Case:
+    return Case((pairs(folder, *_collapsed(size, 0.1)),))
+
+
+def hard(size: Size, folder: Path) -> Case:
+    return Case((pairs(folder, *_collapsed(size, 1e-3)),))
+
+
+def exactly(size: Size, folder: Path) -> Case:
+    return Case((pairs(folder, *_collapsed(size, 0.0)),))
+
+
+def with_objective(size: Size, folder: Path) -> Case:
+    options = {"objective": "ntxent:tau=0.07", "batch_size": size.batch}
+    return Case((pairs(folder, *_collapsed(size, 0.05)),), options)
+
+
+def healthy(size: Size, folder: Path) -> Case:
+    """A cone of mean cosine 0.97 that tells its items apart, as an untrained network does."""
+    first, second = aligned(size)
+    centre = unit(size.rng.normal(size=(1, size.d)))
+    return Case((pairs(folder, unit(first + 6 * centre), unit(second + 6 * centre), "healthy.npz"),))
+
+
+SICK = (slightly, hard, exactly, with_objective)

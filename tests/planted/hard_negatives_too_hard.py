@@ -1,0 +1,33 @@
+"""Mined negatives nearer to the query than its positive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .base import Case, Floats, Size, aligned, dump, unit
+
+
+def _dump(size: Size, folder: Path, hard: Floats, name: str) -> Case:
+    first, second = aligned(size)
+    positives = np.stack([np.arange(size.n)] * 2, 1)
+    negatives = np.arange(size.n, 2 * size.n)[:, None]
+    documents = np.concatenate([second, hard])
+    path = dump(folder, name, queries=first, documents=documents, positives=positives, negatives=negatives)
+    return Case((path,), {"batch_size": size.batch, "objective": "ntxent:tau=0.07"})
+
+
+def nearer(size: Size, folder: Path) -> Case:
+    first, _ = aligned(size)
+    hard = unit(first + 0.2 / np.sqrt(size.d) * size.rng.normal(size=first.shape))
+    return _dump(size, folder, hard, "dump.npz")
+
+
+SICK = (nearer,)
+
+
+def healthy(size: Size, folder: Path) -> Case:
+    """Negatives that are near, and below the positive."""
+    first, second = aligned(size)
+    return _dump(size, folder, unit(0.5 * np.roll(second, 1, 0) + 0.3 * first), "healthy.npz")

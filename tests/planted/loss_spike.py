@@ -1,0 +1,28 @@
+"""A loss that jumps up and returns, once and often."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from .base import Case, Floats, Size, curve, healthy_log, log
+
+
+def _spiked(size: Size, steps: tuple[int, ...], length: int) -> Floats:
+    start = math.log(size.batch)
+    loss = curve(size, start, 0.3 * start)
+    for step in steps:
+        loss[step : step + length] += 0.8 * start
+    return loss
+
+
+def one(size: Size, folder: Path) -> Case:
+    return Case((), {"log": log(folder, loss=_spiked(size, (220,), 2)), "batch_size": size.batch})
+
+
+def many(size: Size, folder: Path) -> Case:
+    return Case((), {"log": log(folder, loss=_spiked(size, (120, 200, 280, 330), 4)), "batch_size": size.batch})
+
+
+SICK = (one, many)
+healthy = healthy_log

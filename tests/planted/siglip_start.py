@@ -1,0 +1,30 @@
+"""A sigmoid loss whose bias begins at the paper's -10 in small batches, or at 0."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from .base import Case, Size, aligned, curve, log, pairs
+
+
+def zero(size: Size, folder: Path) -> Case:
+    bias = np.linspace(0, -math.log(size.batch), 400)
+    path = log(folder, loss=curve(size, 3.0, 0.5), logit_bias=bias)
+    return Case((), {"log": path, "batch_size": max(size.batch, 128)})
+
+
+def minus_ten(size: Size, folder: Path) -> Case:
+    path = pairs(folder, *aligned(size))
+    return Case((path,), {"objective": "siglip:bias=-10", "batch_size": min(size.batch, 256)})
+
+
+SICK = (zero, minus_ten)
+
+
+def healthy(size: Size, folder: Path) -> Case:
+    """A bias at the prior."""
+    path = log(folder, "healthy.csv", loss=curve(size, 3.0, 0.5), logit_bias=np.full(400, -math.log(size.batch - 1)))
+    return Case((), {"log": path, "batch_size": size.batch})
