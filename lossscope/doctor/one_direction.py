@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
 
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
-from .parts.alignment import Alignment
+from .parts.alignment import Alignment, DirectionAlignment, align
 from .parts.curve import Curve
+from .parts.hubs import Hubs
 from .parts.patient import Patient
 
 
@@ -43,7 +45,20 @@ class OneDirection(Check):
         fails = at_chance or low.recall < self.ratio * high.recall
         if not fails or high.recall < self.higher * high.chance or high.auc < 0.7 or high.recall < 0.05:
             return None
+        if self._recall_without_hubs(patient, alignment, low) > 0.5 * high.recall:
+            return None  # a few candidates are the reason, which is hubness
         return self._found(low.label, low.recall, high.label, high.recall, f"chance is {low.chance:.3g}")
+
+    @staticmethod
+    def _recall_without_hubs(patient: Patient, alignment: Alignment, low: DirectionAlignment) -> float:
+        """Return recall of a direction without the 1 % of the candidates that are the nearest most often."""
+        place = alignment.labels.index(low.label)
+        hubs = patient.part(Hubs).directions[place].candidates
+        S, valid = (alignment.S.i2t, alignment.valid) if place == 0 else (alignment.S.t2i, alignment.valid.T)
+        kept = valid.clone()
+        kept[:, torch.from_numpy(hubs.copy())] = False
+        kept |= torch.eye(len(S), dtype=torch.bool)
+        return align(S, kept, low.label).recall
 
     def _of_log(self, curve: Curve) -> Finding | None:
         first, second = curve.evaluations("val_recall_first"), curve.evaluations("val_recall_second")

@@ -23,8 +23,8 @@ class ShuffledShare(Check):
     """
 
     share: float = 0.06  # of the positives, lower end of its 95 % interval
-    flatness: float = 0.7  # density of the last quarter over that of the one before; 1 of uniform places
-    auc: float = 0.6  # of all pairs, above which the rest is fine
+    flatness: float = 0.6  # density of places beyond 0.6 over that from 0.2 to 0.6; 1 of uniform, 0.5 of weak models
+    auc: float = 0.7  # of all pairs, above which the rest is fine
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 20
     explains: ClassVar[tuple[str, ...]] = ("temperature-too-low", "overfitting", "hard-negatives-too-hard")
@@ -70,5 +70,5 @@ class ShuffledShare(Check):
 
     @staticmethod
     def _flatness(place: Floats) -> float:
-        third, last = float(((place > 0.5) & (place <= 0.75)).mean()), float((place > 0.75).mean())
-        return last / third if third else 0.0
+        middle, tail = float(((place > 0.2) & (place <= 0.6)).mean()), float((place > 0.6).mean())
+        return tail / middle if middle else 0.0

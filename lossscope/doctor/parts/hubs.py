@@ -30,6 +30,11 @@ class DirectionHubs:
     null_first: float  # 99th percentile of the largest of these, as a share, where the nearest is drawn by lot
 
     @property
+    def candidates(self) -> npt.NDArray[np.int64]:
+        """The 1 % of the candidates that are the nearest most often, at least one."""
+        return np.argsort(self.firsts)[::-1][: max(len(self.firsts) // 100, 1)]
+
+    @property
     def largest_share(self) -> float:
         """Share of the queries whose nearest is one and the same candidate."""
         return float(self.firsts.max() / len(self.firsts))
