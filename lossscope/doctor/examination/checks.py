@@ -25,6 +25,7 @@ class Examination:
     not_checked: tuple[tuple[str, str], ...]  # ids, with the reason
     notices: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)  # id -> the number that is compared with a threshold
+    patient: Patient | None = field(default=None, repr=False)  # what was examined, for pictures
 
     def reaches(self, severity: str) -> bool:
         """Return whether a finding is at least that severe."""
@@ -66,4 +67,5 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
         tuple(not_checked),
         tuple(patient.notices),
         patient.signals,
+        patient,
     )

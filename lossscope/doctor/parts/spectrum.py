@@ -104,9 +104,14 @@ def effective_rank(values: npt.NDArray[np.float64]) -> float:
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
-@lru_cache(maxsize=64)
 def null_rank(n: int, d: int) -> float:
     """Return the effective rank of centred isotropic vectors (n, d), from one draw."""
+    return effective_rank(null_values(n, d))
+
+
+@lru_cache(maxsize=16)
+def null_values(n: int, d: int) -> npt.NDArray[np.float64]:
+    """Return the singular values of centred isotropic unit vectors (n, d), from one draw."""
     X = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     X = torch.nn.functional.normalize(X, dim=1)
-    return effective_rank(singular_values(X - X.mean(0)))
+    return singular_values(X - X.mean(0))

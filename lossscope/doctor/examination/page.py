@@ -1,0 +1,97 @@
+"""A page of findings, each with the numbers and the picture that prove it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lossscope.io.versions import versions
+from lossscope.plots import style
+from lossscope.report.page import write_page
+from lossscope.report.sections import Answer, Item, Section
+from lossscope.report.sections import Finding as Sentence
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
+
+from ..types import Finding
+from .checks import Examination
+from .examine import Diagnosis
+from .pictures import draw
+
+
+def write(result: Diagnosis, out: Path) -> Path:
+    """Write the page; return its path.
+
+    Args:
+        result: of an examination.
+        out: folder, new or that of an earlier page.
+    """
+    with style.screen():
+        sections = [
+            _section(finding, one, _title(finding, one, result))
+            for one in result.examinations
+            for finding in one.findings
+        ]
+    sections.append(_looked_for(result))
+    names = ", ".join(one.source for one in result.examinations)
+    answer = Answer(
+        tuple(
+            Sentence(f"{finding.severity.capitalize()}: {finding.title}.", _title(finding, one, result))
+            for one in result.examinations
+            for finding in one.findings
+        )
+    )
+    if not result.findings:
+        answer = Answer((Sentence("Nothing wrong was found.", ""),))
+    lead = "What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under it."
+    provenance = {"lossscope": versions()["lossscope"], "sources": names}
+    return write_page(out, f"Doctor: {names}", lead, sections, provenance, answer)
+
+
+def _title(finding: Finding, examination: Examination, result: Diagnosis) -> str:
+    where = f" ({examination.source})" if len(result.examinations) > 1 else ""
+    return f"{finding.severity.capitalize()}: {finding.id}{where}"
+
+
+def _section(finding: Finding, examination: Examination, title: str) -> Section:
+    paragraphs = [f"{finding.title[0].upper()}{finding.title[1:]}. {finding.why}"]
+    if finding.explains:
+        paragraphs.append(f"It explains: {', '.join(finding.explains)}.")
+    if finding.examples:
+        paragraphs.append(f"Such as: {'; '.join(finding.examples)}.")
+    advice = (f"{one.text}{f' {one.command}' if one.command else ''}" for one in finding.advice)
+    paragraphs += [f"What to do: {text}" for text in advice]
+    paragraphs.append(f"Source: {finding.reference}.")
+    picture = draw(finding, examination.patient) if examination.patient is not None else None
+    items: tuple[Item, ...] = (_evidence(finding),) if picture is None else (picture, _evidence(finding))
+    return Section(title, "\n\n".join(paragraphs), items)
+
+
+def _evidence(finding: Finding) -> Table:
+    rows = tuple(
+        (
+            Cell(text=one.statistic),
+            Cell(text=f"{one.value:.4g}"),
+            Cell(text="" if one.threshold is None else f"{one.threshold:.4g}"),
+            Cell(text=_healthy(one.healthy)),
+        )
+        for one in finding.evidence
+    )
+    columns = (("", "number"), ("", "value"), ("", "threshold"), ("", "healthy"))
+    return Table(f"evidence-{finding.id}", f"The numbers that prove {finding.id}.", columns, rows)
+
+
+def _healthy(bounds: tuple[float | None, float | None]) -> str:
+    low, high = ("" if bound is None else f"{bound:.3g}" for bound in bounds)
+    return f"{low} to {high}".strip() if low or high else ""
+
+
+def _looked_for(result: Diagnosis) -> Section:
+    rows = [
+        (Cell(text=one.source), Cell(text=id), Cell(text=reason or "looked for"))
+        for one in result.examinations
+        for id, reason in [*((id, "") for id in one.checked), *one.not_checked]
+    ]
+    columns = (("", "source"), ("", "id"), ("", "what was done"))
+    table = Table("looked-for", "What was looked for, and what could not be.", columns, tuple(rows))
+    number = sum(len(one.checked) for one in result.examinations)
+    return Section("What was looked for", f"{number} findings were looked for.", (), (table,))
