@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import typer
 from lossscope.io.shipped import find_shipped, shipped_files
 
 from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
-from ._output import notice, print_csv, print_path, print_results, print_tables
+from ._output import fold, notice, print_csv, print_path, print_results, print_tables
 from ._progress import progress
 from .app import app, command
 
@@ -127,17 +128,47 @@ def status(
     """
     import json
 
-    statuses = _open(file, out).statuses()
-    rows = [_row(one) for one in statuses]
+    work = _open(file, out)
+    statuses = work.statuses()
+    alarms = {one.run.key: _alarms(work, one) for one in statuses}
+    rows = [_row(one) | {"findings": alarms[one.run.key]} for one in statuses]
     if format == "json":
         typer.echo(json.dumps({"schema": "lossscope.status/2", "runs": rows}, indent=1))
         return
     import pandas as pd
 
     if format == "csv":
-        print_csv(pd.DataFrame(rows))
+        print_csv(pd.DataFrame([{**row, "findings": " ".join(alarms[str(row["run"])] or ())} for row in rows]))
         return
+    _print_ill(alarms)
     print_tables([_status_table(statuses)], "table")
+
+
+def _alarms(work: Study, one: RunStatus) -> list[str] | None:
+    """Return the errors and warnings of the doctor in a run, `error:no-learning`; None where it was not examined."""
+    from lossscope.io.evaluation_folder import read_findings
+
+    document = read_findings(work.folder(one.run) / "run")
+    if document is None:
+        return None
+    return [f"{own['severity']}:{own['id']}" for own in document["findings"] if own["severity"] != "note"]
+
+
+def _print_ill(alarms: Mapping[str, list[str] | None]) -> None:
+    """Print which runs are ill, of what, above the table."""
+    examined = {run: own for run, own in alarms.items() if own is not None}
+    if not examined:
+        return
+    ill: dict[str, list[str]] = {}
+    for run, own in examined.items():
+        for what in own:
+            ill.setdefault(what, []).append(run)
+    number = f"{len(examined)} examined run{'s' if len(examined) > 1 else ''}"
+    if not ill:
+        typer.echo(fold(f"Doctor: nothing wrong in {number}."))
+    for what, runs in sorted(ill.items()):
+        severity, _, id = what.partition(":")
+        typer.echo(fold(f"Doctor: {severity} {id} in {len(runs)} of {number}: {', '.join(runs)}."))
 
 
 @command(group=study)

@@ -79,7 +79,7 @@ class NonFinite(Check):
             return None
         return self._found(
             f"weights of the model are not finite, first {parameters.not_finite[0]}",
-            f"{len(parameters.not_finite)} tensors of {parameters.path} have NaN or infinity: all that the model "
+            f"{len(parameters.not_finite)} tensors of {parameters.path.name} have NaN or infinity: all that the model "
             "computes is NaN.",
             Evidence("tensors that are not finite", float(len(parameters.not_finite)), 0.0, (0, 0)),
         )

@@ -65,18 +65,26 @@ def evaluated_checkpoint(run: Path) -> str:
     return str(read_manifest(_manifest_file(run)).get("checkpoint", ""))
 
 
-def write_evaluation(run: Path, frames: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> None:
+def write_evaluation(
+    run: Path,
+    frames: Mapping[str, pd.DataFrame],
+    manifest: Mapping[str, Any],
+    findings: Mapping[str, Any] | None = None,
+) -> None:
     """Write frames in place of those of an earlier evaluation; the manifest goes first and is written last.
 
     Args:
         run: its folder.
         frames: by name.
         manifest: its entries besides the digests of the frames.
+        findings: the doctor's document; None: none is written.
     """
     folder = run / "evaluation"
-    for file in (_manifest_file(run), *folder.glob("*.parquet")):
+    for file in (_manifest_file(run), findings_file(run), *folder.glob("*.parquet")):
         file.unlink(missing_ok=True)
     files = {name: write_parquet(folder / f"{name}.parquet", rows) for name, rows in frames.items()}
+    if findings is not None:
+        write_manifest(findings_file(run), findings)
     write_manifest(_manifest_file(run), {**manifest, "files": files})
 
 
@@ -104,6 +112,30 @@ def read_frame(run: Path, name: str) -> pd.DataFrame | None:
     texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image"}
     require_types(rows, types_of(rows, texts | {"query"} if name == "retrieval" else texts), show_path(file))
     return rows
+
+
+def findings_file(run: Path) -> Path:
+    """Return the file of what the doctor found in a run."""
+    return run / "evaluation" / "findings.json"
+
+
+def read_findings(run: Path) -> dict[str, Any] | None:
+    """Return the doctor's document of a run, `lossscope.doctor/1`; None where it was not examined by this version.
+
+    Raises InputError for a damaged file.
+    """
+    file = findings_file(run)
+    if not file.is_file():
+        return None
+    document = read_manifest(file)
+    found = expect(document.get("findings"), list, f"'findings' of {file}")
+    for one in found:
+        entry = expect(one, dict, f"'findings' of {file}")
+        for key in ("id", "severity", "title", "why"):
+            member(entry, key, str, str(file))
+        member(entry, "explains", list, str(file))
+        member(entry, "advice", list, str(file))
+    return document
 
 
 def _manifest_file(run: Path) -> Path:

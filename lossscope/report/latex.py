@@ -55,9 +55,10 @@ def latex(title: str, lead: str, answer: Answer, sections: Sequence[Section], pr
 
 
 def _findings(answer: Answer) -> list[str]:
-    if not answer.findings:
+    texts = [*answer.doctor, *(finding.text for finding in answer.findings)]
+    if not texts:
         return []
-    items = [rf"\item {formats.latex_text(finding.text)}" for finding in answer.findings]
+    items = [rf"\item {formats.latex_text(text)}" for text in texts]
     notes = [formats.latex_text(note) + "\n" for note in answer.notes]
     return [r"\begin{itemize}", *items, r"\end{itemize}", *notes]
 

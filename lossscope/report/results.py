@@ -11,13 +11,14 @@ import pandas as pd
 
 from lossscope.core.sides import IMAGE_TEXT
 from lossscope.errors import InputError
-from lossscope.io.evaluation_folder import frames_of, read_frame
+from lossscope.io.evaluation_folder import frames_of, read_findings, read_frame
 from lossscope.io.frames import SIDES, SUMMARY
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
 from lossscope.visible_text import show_text
 
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
+FINDINGS = ("run", "severity", "id", "title", "why", "explains", "advice", "command")
 FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")
 
 
@@ -55,6 +56,8 @@ class Results:
     recipes: Mapping[str, Mapping[str, Any]]  # run -> every choice of its training
     name: str  # of the study, or the number of runs
     paper: str | None = None  # whose tables are wanted
+    findings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FINDINGS)))  # of the doctor
+    examined: frozenset[str] = frozenset()  # runs that the doctor has examined
 
     @property
     def gaps(self) -> pd.DataFrame:
@@ -96,7 +99,24 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         recipes={record.run: record.recipe for record in records},
         name=name or ("1 run" if len(done) == 1 else f"{len(done)} runs"),
         paper=paper,
+        findings=pd.DataFrame(_findings(done), columns=list(FINDINGS)),
+        examined=frozenset(record.run for record in done if read_findings(record.path) is not None),
     )
+
+
+def _findings(done: Sequence[RunRecord]) -> list[dict[str, str]]:
+    """Return a row for each finding of the doctor in a run, in its order."""
+    rows = []
+    for record in done:
+        for one in (read_findings(record.path) or {}).get("findings", ()):
+            advice = one["advice"][0] if one["advice"] else {}
+            texts = {name: show_text(str(one[name])) for name in ("severity", "id", "title", "why")}
+            rows.append({
+                "run": record.run, **texts, "explains": show_text(", ".join(map(str, one["explains"]))),
+                "advice": show_text(str(advice.get("text") or "")),
+                "command": show_text(str(advice.get("command") or "")),
+            })  # fmt: skip
+    return rows
 
 
 def _printable(record: RunRecord) -> RunRecord:

@@ -17,6 +17,8 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import Sides
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
+from lossscope.doctor.examination.examine import examine_run
+from lossscope.doctor.examination.options import Options
 from lossscope.engine.eps_curves import eps_curves
 from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
@@ -54,8 +56,8 @@ def examine(
     Writes `rows.parquet` (summary rows), `retrieval.parquet` (rank of every test query), `curves.parquet` (C(eps)),
     `what_if.parquet` (summary rows under other objectives), `per_query.parquet` (numbers of single training queries),
     `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, where the probe hubness is
-    wanted) and `manifest.json`, which is written last. A sweep that was stopped is resumed. Of many processes each
-    must call this.
+    wanted), `findings.json` (what the doctor finds in the run) and `manifest.json`, which is written last. A sweep that
+    was stopped is resumed. Of many processes each must call this.
 
     Args:
         run: a trained run.
@@ -131,7 +133,14 @@ def _evaluate(
         if train.pair_scorer is None and any(spec.partition(":")[0] == "hubness" for spec in config.probes):
             frames["hardest_negative_counts"] = _counts(train, config.batch_size or _BATCH, recipe.seed)
         of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
-        write_evaluation(run.path, of_run, {**manifest, "versions": versions()})
+        found = _findings(run, options)
+        write_evaluation(run.path, of_run, {**manifest, "versions": versions()}, found)
+
+
+def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the doctor finds in the run, as its document."""
+    request = {name: options[name] for name in ("device", "cache", "progress", "data") if name in options}
+    return examine_run(run.path, run.path.name, Options(**request)).document()
 
 
 def is_current(run: Run) -> bool:

@@ -47,6 +47,19 @@ class Diagnosis:
         return "\n".join(lines) or "nothing found"
 
 
+def examine_run(path: Path, name: str, options: Options) -> Diagnosis:
+    """Examine a run folder under a name, whatever its path: its files say the same wherever it stands.
+
+    Args:
+        path: of the run folder.
+        name: of the run.
+        options: how its checkpoint and data are read.
+    """
+    patient = open_patient(path, options)
+    patient.name = name
+    return Diagnosis((run_checks(patient),))
+
+
 def examine(
     *sources: Any,
     objective: str | None = None,

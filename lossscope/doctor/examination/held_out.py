@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -19,7 +17,6 @@ from ..parts.splits import SharedItems, Splits, near_rows
 from ..types import NotChecked
 from .options import Options
 
-NEAR = 1 - 1e-5  # cosine of embeddings of one input, computed twice
 _MOST = 8192  # held-out items that are compared
 _MOST_PAIRS = 1000
 
@@ -42,18 +39,20 @@ def shared_with(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], ...
 
 
 def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name: str) -> list[SharedItems]:
-    """Return, of each side, which held-out items have nearly the embedding of a training item."""
-    sides, found = held_out.relations.sides, []
-    pairs = [(held_out.images, train.images, sides.first)]
-    if held_out.captions is not held_out.images:
-        pairs.append((held_out.captions, train.captions, str(sides.second)))
-    for own, theirs, side in pairs:
-        if own is None or theirs is None or own.shape[1] != theirs.shape[1]:
-            continue
-        first, second = _unit(own, _MOST), _unit(theirs, None)
-        near = near_rows(first, second, NEAR)
-        found.append(SharedItems(plural(side), name, held_out.split or held_out.name, len(first), _none(), near))
-    return found
+    """Return which held-out items of the first side have nearly the embedding of a training item.
+
+    The second side is left out: equal captions of different images, and documents that answer several queries, are in
+    both splits of sound data.
+    """
+    first, second = held_out.images, train.images
+    if first is None or second is None or first.shape[1] != second.shape[1]:
+        return []
+    own, theirs = _unit(first, _MOST), _unit(second, None)
+    if min(len(own), len(theirs)) < LEAST:
+        return []
+    near = near_rows(own, theirs)
+    name_of_side = plural(held_out.relations.sides.first)
+    return [SharedItems(name_of_side, name, held_out.split or held_out.name, len(own), _none(), near)]
 
 
 def mean_recall(split: SplitEmbeddings, pairs: int) -> float:
@@ -83,9 +82,3 @@ def _unit(rows: Tensor, most: int | None) -> Tensor:
 
 def _none() -> Rows:
     return np.zeros(0, np.int64)
-
-
-def equal_inputs(train: Any, held_out: Any) -> Rows:
-    """Return the rows of held-out inputs whose digest is that of a training input."""
-    rows: Rows = np.flatnonzero(np.isin(np.array(held_out), np.array(train))).astype(np.int64)
-    return rows

@@ -79,7 +79,7 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
     other = _held_out(checkpoint, options)
     if other is not None and not options.against:
         held_out = cache(lambda: load(file, **options.request(other)))
-        patient.given[Splits] = lambda: Splits(tuple(shared_by_embedding(train, held_out(), options.split)))
+        patient.given[Splits] = lambda: _splits(train, held_out(), options)
         patient.given[Generalisation] = lambda: _generalisation(train, held_out(), path, options)
     patient.given[TrainMode] = lambda: _train_mode(checkpoint, options, patient.batch_size)
     of_split(replace(train, name=patient.name), options, patient)
@@ -131,6 +131,13 @@ def _held_out(checkpoint: Checkpoint, options: Options) -> str | None:
         return None
     splits = build("datasets", complete_data(spec, checkpoint.reading)[0]).splits()
     return next((name for name in _HELD_OUT if name in splits and name != options.split), None)
+
+
+def _splits(train: SplitEmbeddings, held_out: SplitEmbeddings, options: Options) -> Splits:
+    shared = shared_by_embedding(train, held_out, options.split)
+    if not shared:
+        raise NotChecked("a split has too few embeddings to compare")
+    return Splits(tuple(shared))
 
 
 def _generalisation(train: SplitEmbeddings, held_out: SplitEmbeddings, path: Path, options: Options) -> Generalisation:

@@ -9,6 +9,9 @@ from torch import Tensor
 
 from lossscope.core.types import Rows
 
+NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
+_TILE, _WITHIN = 1 << 14, 2048
+
 
 @dataclass(frozen=True)
 class SharedItems:
@@ -29,14 +32,41 @@ class Splits:
     shared: tuple[SharedItems, ...]
 
 
-def near_rows(held_out: Tensor, train: Tensor, cosine: float) -> Rows:
-    """Return the rows (n, d) whose nearest row of (m, d) has at least a cosine; unit rows."""
-    near = []
-    for start in range(0, len(held_out), 1024):
-        block = held_out[start : start + 1024].float()
-        best = torch.full((len(block),), -torch.inf)
-        for part in torch.split(train, 1 << 14):
-            best = torch.maximum(best, (block @ part.float().T).amax(1))
-        near.append((best >= cosine).nonzero()[:, 0] + start)
-    rows: Rows = torch.cat(near).numpy() if near else torch.zeros(0, dtype=torch.int64).numpy()
+def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> Rows:
+    """Return the rows (n, d) whose distance to the nearest row of (m, d) is a small share of that within (m, d).
+
+    Of a model that has collapsed all distances are small, so they are compared with those of its own items.
+
+    Args:
+        held_out: unit rows.
+        train: unit rows.
+        share: of the median distance of a training item to its nearest other one.
+    """
+    nearest, _ = _nearest(held_out, train)
+    distances = (held_out.double() - train[nearest].double()).norm(dim=1)
+    some = train[:_WITHIN]
+    _, cosines = _nearest(some, train, skip_self=True)
+    within = float((2 - 2 * cosines.double()).clamp(min=0).sqrt().median())
+    rows: Rows = (distances <= share * within).nonzero()[:, 0].numpy()
     return rows
+
+
+def _nearest(rows: Tensor, among: Tensor, skip_self: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the nearest row of each, and its cosine; not itself where `rows` are the first rows of `among`."""
+    places, best = [], []
+    for start in range(0, len(rows), 1024):
+        block = rows[start : start + 1024].float()
+        top = torch.full((len(block),), -torch.inf)
+        place = torch.zeros(len(block), dtype=torch.int64)
+        for offset in range(0, len(among), _TILE):
+            S = block @ among[offset : offset + _TILE].float().T
+            if skip_self:
+                own = torch.arange(start, start + len(block)) - offset
+                inside = (own >= 0) & (own < S.shape[1])
+                S[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+            values, columns = S.max(1)
+            place = torch.where(values > top, columns + offset, place)
+            top = torch.maximum(top, values)
+        places.append(place)
+        best.append(top)
+    return torch.cat(places), torch.cat(best)

@@ -9,6 +9,7 @@ from ..chapters.base import ReportData
 from ..sections import Answer, Finding, Picture, Section
 from . import best_loss, doubts, fewer_better, gradient_share
 from .base import floor_note
+from .ill_runs import ill_runs
 
 _QUESTIONS = (best_loss, gradient_share, fewer_better, doubts)
 _FIGURES = ("count_recall", "retrieval_bars", "weight_mass-1", "training-1")  # the first that there is stands beside
@@ -22,7 +23,7 @@ def answer(data: ReportData, sections: Sequence[Section]) -> Answer:
         sections: what the chapters have; the main figure is one of theirs.
     """
     findings = [finding for question in _QUESTIONS for finding in question.build(data)]
-    return Answer(tuple(findings), _figure(data, sections), _notes(data, findings))
+    return Answer(tuple(findings), _figure(data, sections), _notes(data, findings), tuple(ill_runs(data)))
 
 
 def _figure(data: ReportData, sections: Sequence[Section]) -> str:

@@ -1,0 +1,34 @@
+"""What does the doctor find in the runs?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lossscope.tables.base import Table
+from lossscope.tables.cells import Cell
+
+from ..sections import Section
+from .base import ReportData
+
+ORDER = 85
+TITLE = "What is wrong with the runs?"
+_TEXT = (
+    "What `lossscope doctor` finds in the last checkpoint, the log and the data of every run, each "
+    "with what it explains and what to do. Notes are normal in good models. `lossscope doctor RUN --out DIR` draws the "
+    "proof."
+)
+
+
+def build(data: ReportData) -> Sequence[Section]:
+    """Return a table of findings; nothing where no run was examined."""
+    if not data.results.examined:
+        return []
+    names = ("run", "severity", "id", "title", "explains", "advice")
+    rows = tuple(tuple(Cell(text=str(row[name])) for name in names) for row in data.results.findings.to_dict("records"))
+    columns = tuple(("", name) for name in ("run", "severity", "finding", "what", "explains", "do"))
+    alarms = data.results.findings["severity"].isin(["error", "warning"])
+    look = "A run is ill." if alarms.any() else ""
+    if not rows:
+        text = f"Nothing wrong was found in {len(data.results.examined)} runs."
+        return [Section(TITLE, text, ())]
+    return [Section(TITLE, _TEXT, (Table("doctor", f"{len(rows)} findings.", columns, rows),), look=look)]
