@@ -33,6 +33,10 @@ class Interrupted(Exception):
     """Work was interrupted by a signal; everything finished so far has been saved."""
 
 
+class Stopped(Interrupted):
+    """Work was stopped because of what was found in it; everything finished so far has been saved."""
+
+
 class UnsupportedLoss(InputError):
     """A user's loss computes something that W of images against captions does not describe."""
 

@@ -49,10 +49,15 @@ class CompleteCollapse(Check):
                 Evidence(f"recall@1 {best.label} (by chance {best.chance:.3g})", best.recall, None, (None, None)),
             ),
             (
-                Advice("Begin again with a tenth of the learning rate and a warm-up of it."),
+                Advice("Begin again with a tenth of the learning rate, and a warm-up of it.", patient.lower_rate()),
                 Advice(
-                    "With the hardest negative of a batch, train first with all negatives (triplet), then switch: "
-                    "`lossscope train --warmup 1` does it."
+                    "With the hardest negative of a batch, train first with all negatives, then switch.",
+                    patient.train_command("--warmup", 1) if _mines_hardest(patient) else None,
                 ),
             ),
         )
+
+
+def _mines_hardest(patient: Patient) -> bool:
+    """Return whether it was trained with a loss of the hardest negative, which needs a warm-up."""
+    return patient.objective_spec is not None and patient.objective.needs_warmup

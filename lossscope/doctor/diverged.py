@@ -49,8 +49,11 @@ class Diverged(Check):
                 Evidence("loss above its best level, in deviations", float(above), self.noise, (0, 4)),
             ),
             (
-                Advice("Begin again from the last checkpoint before it with a third of the learning rate."),
-                Advice("Clip the gradient (1.0), use beta2 = 0.95, a longer warm-up, and float32 in the softmax."),
+                Advice(
+                    "Train with a tenth of the learning rate and a clipped gradient.",
+                    patient.lower_rate("--clip", 1),
+                ),
+                Advice("Use beta2 = 0.95, a longer warm-up, and float32 in the softmax."),
             ),
         )
 

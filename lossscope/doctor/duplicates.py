@@ -45,7 +45,7 @@ class Duplicates(Check):
             ),
             (
                 Advice("Keep one of each, with the positives of all."),
-                Advice("Leave copies out of the negatives of a batch.", "lossscope train --mask copies"),
+                Advice("Leave copies out of the negatives of a batch.", patient.train_command("--mask", "same-text")),
             ),
             examples=worst.examples,
         )

@@ -51,7 +51,9 @@ class FalseNegatives(Check):
                 Evidence("share of the negatives that match", matching / pairs, None, (None, None)),
             ),
             (
-                Advice("Mask negatives that are nearly as close as the positive.", "lossscope train --mask above"),
+                Advice(
+                    "Mask negatives that are nearly as close as the positive.", patient.train_command("--mask", "above")
+                ),
                 Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
             ),
         )

@@ -44,7 +44,9 @@ class HardNegativesTooHard(Check):
             "query, or the model cannot tell them yet.",
             (Evidence("share of queries with a mined negative above the positive", share, self.share, (0, 0.5)),),
             (
-                Advice("Drop negatives near the positive's score.", "lossscope train --mask above:margin=0.05"),
+                Advice(
+                    "Drop negatives near the positive's score.", patient.train_command("--mask", "above:margin=0.05")
+                ),
                 Advice("Mine from rank 30 to 100 instead of the top, and mix them with those of the batch."),
             ),
         )

@@ -13,11 +13,6 @@ from .parts.batches import Batches
 from .parts.curve import Curve
 from .parts.patient import Patient
 
-_ADVICE = (
-    Advice("Train the first epochs with all negatives, then with the hardest.", "lossscope train --warmup 1"),
-    Advice("Mine semi-hard negatives, use smaller batches, or a tenth of the learning rate."),
-)
-
 
 @dataclass(frozen=True)
 class MarginPlateau(Check):
@@ -38,24 +33,25 @@ class MarginPlateau(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Batches):
-            found = self._of_batches(patient.part(Batches))
+            found = self._of_batches(patient, patient.part(Batches))
             if found is not None or not patient.has(Curve):
                 return found
         if not patient.has(TrainingLog):
             raise NotChecked("it has neither an objective with its batches nor a log")
-        return self.of_curve(patient.part(Curve))
+        return self._of_curve(patient, patient.part(Curve))
 
-    def _of_batches(self, batches: Batches) -> Finding | None:
+    def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
         margin = getattr(batches.objective, "margin", None)
         if not isinstance(margin, float) or not margin > 0 or not batches.guess > 0:
             return None
         positive, hardest = (float(np.mean(x)) for x in (batches.queries.positive, batches.queries.hardest))
         if abs(batches.loss / batches.guess - 1) > self.near or abs(positive - hardest) > self.apart:
             return None
-        return self._found(batches.loss, batches.guess, f"the margin {margin:g} per negative", positive, hardest)
+        return self._found(
+            patient, batches.loss, batches.guess, f"the margin {margin:g} per negative", positive, hardest
+        )
 
-    def of_curve(self, curve: Curve) -> Finding | None:
-        """Return the finding of a log."""
+    def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
         margin = getattr(curve.objective, "margin", None)
         positive, hardest = (self._last(curve, name) for name in ("positive", "hardest_negative"))
         equal = positive is not None and hardest is not None and abs(positive - hardest) <= self.apart
@@ -64,11 +60,11 @@ class MarginPlateau(Check):
         if curve.objective is None:
             if not equal or not curve.level > 0:
                 return None
-            return self._found(curve.level, curve.level, "the value of equal similarities", positive, hardest)
+            return self._found(patient, curve.level, curve.level, "the value of equal similarities", positive, hardest)
         guess = curve.nearest_guess(self.near)
         if not isinstance(margin, float) or guess is None:
             return None
-        return self._found(curve.level, guess.value, guess.name, positive, hardest)
+        return self._found(patient, curve.level, guess.value, guess.name, positive, hardest)
 
     @staticmethod
     def _last(curve: Curve, name: str) -> float | None:
@@ -76,7 +72,10 @@ class MarginPlateau(Check):
         values = values[np.isfinite(values)]
         return float(np.median(values[-max(len(values) // 4, 1) :])) if len(values) else None
 
-    def _found(self, loss: float, plateau: float, name: str, positive: float | None, hardest: float | None) -> Finding:
+    def _found(
+        self, patient: Patient, loss: float, plateau: float, name: str, positive: float | None, hardest: float | None
+    ) -> Finding:
+        rate = patient.recipe.get("lr")
         pair: tuple[Evidence, ...] = ()
         if positive is not None and hardest is not None:
             pair = (Evidence("positive − hardest negative similarity", positive - hardest, self.apart, (0.05, None)),)
@@ -85,5 +84,11 @@ class MarginPlateau(Check):
             f"The loss is {loss:.4g}, {loss / plateau:.2f} times {name}: positives and hardest negatives are equally "
             "similar, from where the hardest negative's gradient pulls everything together.",
             (Evidence(f"loss / {name}", loss / plateau, 1 + self.near, (0, 0.95)), *pair),
-            _ADVICE,
+            (
+                Advice(
+                    "Train the first epochs with all negatives, then with the hardest.",
+                    patient.train_command("--warmup", 1, "--lr", f"{rate / 10:g}") if rate else None,
+                ),
+                Advice("Mine semi-hard negatives, use smaller batches, or a tenth of the learning rate."),
+            ),
         )

@@ -40,7 +40,7 @@ class NoGradient(Check):
                 Evidence(f"recall@1 {best.label} among {alignment.pairs}", best.recall, self.recall, (0.3, 1)),
             ),
             (
-                Advice("Train with larger batches.", f"lossscope train --batch-size {4 * batches.batch_size}"),
+                Advice("Train with larger batches.", patient.train_command("--batch-size", 4 * batches.batch_size)),
                 Advice("Mine harder negatives: `lossscope mine`, or a memory of earlier batches."),
             ),
         )

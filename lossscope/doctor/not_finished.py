@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,5 +37,13 @@ class NotFinished(Check):
             f"validation recall is still rising, by {gain:.0%} in the last quarter",
             f"It was {before:.4g} at best before the last quarter, and is {last:.4g}.",
             (Evidence("gain of the last quarter", gain, self.gain, (0, self.gain)),),
-            (Advice("Train for more epochs.", "lossscope train --resume RUN --epochs N"),),
+            (Advice("Train for more epochs.", _more_epochs(patient)),),
         )
+
+
+def _more_epochs(patient: Patient) -> str | None:
+    """Return the command that goes on with a run, for half as many epochs again."""
+    epochs = patient.recipe.get("epochs")
+    if patient.run is None or not isinstance(epochs, int):
+        return None
+    return f"lossscope train --resume {shlex.quote(str(patient.run))} --epochs {epochs + (epochs + 1) // 2}"

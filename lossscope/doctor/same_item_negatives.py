@@ -44,5 +44,5 @@ class SameItemNegatives(Check):
             f"Pairs are shuffled one by one, so that further {second} of the {first} of a batch are negatives of each "
             "other, as in every published loader.",
             (Evidence("expected in a batch", expected, self.expected, (None, None)),),
-            (Advice("Mask them, to see whether it matters.", "lossscope train --same-image mask"),),
+            (Advice("Mask them, to see whether it matters.", patient.train_command("--same-image", "mask")),),
         )

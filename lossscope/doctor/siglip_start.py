@@ -39,7 +39,7 @@ class SiglipStart(Check):
             (Evidence("initial bias", bias, prior + math.copysign(self.apart, bias - prior),
                       (prior - self.apart, prior + self.apart)),),
             (Advice(f"Begin at the prior: bias = −log(B − 1) = {prior:.2f}.",
-                    f"lossscope train --objective siglip:bias={prior:.2f}"),),
+                    patient.train_command("--objective", f"siglip:bias={prior:.2f}")),),
         )  # fmt: skip
 
     @staticmethod

@@ -63,9 +63,10 @@ class BatchInputs:
         if any(x is not None for x in others):
             raise InputError("one set of items is watched as S, or embeddings, with labels or a mask; got two sides")
         E = as_tensor(self.embeddings, "embeddings")
+        given = None if E is None else (E.detach(), E.detach())
         E, cosines = (None, None) if E is None else cosines_of(E, E)[1:]
         S = self._similarities(cosines, "embeddings")
-        return Observed(DirectionRows(S, self._mask_of_one_set(S), E, E), sides, ("i2t",))
+        return Observed(DirectionRows(S, self._mask_of_one_set(S), E, E), sides, ("i2t",), embeddings=given)
 
     def _mask_of_one_set(self, S: Tensor) -> Mask:
         """Items of one label match; an item is no candidate of itself."""
@@ -92,14 +93,15 @@ class BatchInputs:
         if has_mined and (named or self.negatives is not None):
             offset = _require_mined(S)
         rows = DirectionRows(S, i2t_mask(S, self.mask, offset, sides), V, T)
+        observed = Observed(rows, sides, embeddings=None if V is None else _detached(first, second))
         if self.S_second is not None:
-            back = self._second_rows(offset, sides)
-            return Observed(rows, sides, second=back)
+            return replace(observed, second=self._second_rows(offset, sides))
         if offset is None or len(S) == S.shape[1]:
-            return Observed(rows, sides)
+            return observed
         if self.offset is not None:  # of one process of several, whose columns have only its own rows
-            return Observed(rows, sides, ("i2t",))
-        return Observed(rows, sides, second=_positives_first(rows))
+            return replace(observed, directions=("i2t",))
+        mined = 0 if self.negatives is None else S.shape[1] // len(S) - 1
+        return replace(observed, second=_positives_first(rows), mined=mined)
 
     def _both_sides(self, sides: Sides, named: bool) -> tuple[Tensor | None, Tensor | None, str]:
         """Return the embeddings of both sides, mined negatives behind the second's, and what they are called."""
@@ -135,6 +137,12 @@ class BatchInputs:
         if self.mask is not None:
             raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
         return DirectionRows(S, replace(i2t_mask(S, None, offset, sides), direction="t2i"))
+
+
+def _detached(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor]:
+    assert first is not None
+    assert second is not None
+    return first.detach(), second.detach()
 
 
 def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
+from .crash_hook import INTENDED
 from .monitor import LossScope
-from .row_log import PREFIX, RowLog, with_prefix
+from .row_log import PREFIX, RowLog, known_numbers, with_prefix
 from .sentence_trainer import SentenceTransformersHooks
 
 # names in outputs -> arguments of `watch`, the first that are all there
@@ -49,9 +50,18 @@ class LightningHooks:
         if arguments is None:
             names = _required_names(self.name)
             raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
-        row = self.scope.watch(**arguments, step=step)
+        row = self.scope.watch(**arguments, step=step, log=_rate_of(trainer))
         if row is not None:
             pl_module.log_dict(with_prefix(row, self.prefix))
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """Write the flight recorder where training died."""
+        if not isinstance(exception, INTENDED):
+            self.scope.write_recorder("exception", exception)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Let the flight recorder know that what fails later is not the training."""
+        self.scope.close()
 
 
 class TrainerHooks:
@@ -73,7 +83,7 @@ class TrainerHooks:
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
         """Register a forward hook on the model."""
-        self.on_train_end(args, state, control)
+        self._remove()
         self._hook = model.register_forward_hook(self._on_forward)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -84,11 +94,16 @@ class TrainerHooks:
         self._arguments = None
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Add the newest row that is not logged yet to the logs of training."""
+        """Add the newest row that is not logged yet to the logs of training; tell the doctor what is in them."""
+        self.scope.log(**known_numbers(logs))
         self._log.write(state, logs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Remove the forward hook."""
+        self.scope.close()
+        self._remove()
+
+    def _remove(self) -> None:
         if self._hook is not None:
             self._hook.remove()
         self._hook = self._arguments = None
@@ -178,6 +193,12 @@ def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | N
         if all(x is not None for x in values):
             return dict(zip(arguments, values, strict=True))
     return None
+
+
+def _rate_of(trainer: Any) -> dict[str, float]:
+    """Return the learning rate of the first optimiser of a Lightning trainer, where it has any."""
+    optimisers = getattr(trainer, "optimizers", None) or ()
+    return {"lr": float(optimisers[0].param_groups[0]["lr"])} if optimisers else {}
 
 
 def _required_names(name: str | None) -> str:

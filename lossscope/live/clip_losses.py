@@ -56,8 +56,10 @@ class ClipLoss:
         value = value.get("contrastive_loss") if isinstance(value, Mapping) else value
         value = value.detach() if self.own and isinstance(value, Tensor) and self._is_plain else None
         if isinstance(result, tuple):
-            return self._of_softmax(result[0], result[1], scale, bias or 0.0, value).limited()
-        return self._of_sigmoids([block for block, _ in logits], scale, bias or 0.0, value).limited()
+            seen = self._of_softmax(result[0], result[1], scale, bias or 0.0, value)
+        else:
+            seen = self._of_sigmoids([block for block, _ in logits], scale, bias or 0.0, value)
+        return replace(seen, embeddings=_features(seen, arguments)).limited()
 
     def _of_softmax(self, images: Tensor, texts: Tensor, scale: float, bias: float, value: Tensor | None) -> Observed:
         rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias)
@@ -93,6 +95,15 @@ class ClipLoss:
 def is_clip_loss(loss: Any) -> bool:
     """Return whether a loss has the parts of open_clip's that are read."""
     return callable(getattr(loss, "get_logits", None)) and isinstance(loss, torch.nn.Module)
+
+
+def _features(seen: Observed, arguments: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:
+    """Return the features of both sides; None where rows and columns are not these, as those of several processes."""
+    assert seen.rows is not None
+    images, texts = (arguments.get(name) for name in _PARAMETERS[:2])
+    if not isinstance(images, Tensor) or not isinstance(texts, Tensor):
+        return None
+    return (images.detach(), texts.detach()) if (len(images), len(texts)) == seen.rows.S.shape else None
 
 
 def _number(x: Any) -> float | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from torch import Tensor
@@ -22,8 +23,18 @@ from lossscope.registry import build
 
 from .batch_inputs import BatchInputs
 from .batch_statistics import BatchStatistics
+from .crash_hook import INTENDED, CrashHook
+from .doctor_options import DoctorOptions
+from .events import Event
+from .flight_recorder import FlightRecorder
+from .live_doctor import LiveDoctor
 from .observed import Observed, Row
+from .recorded_step import Ids
+from .step_history import checked_numbers
 from .wrap import WatchedLoss
+
+if TYPE_CHECKING:
+    from lossscope.doctor.types import Finding
 
 Sink = Callable[[int, Row], None]  # (step, row)
 _NAN = float("nan")
@@ -53,6 +64,13 @@ class LossScope:
     # names of the sides that directions are named after: ("query", "document"), or "item" of one set; None: they follow
     # from what is watched, images and captions where that is S alone
     sides: Sides | Sequence[str] | str | None = None
+    # look for what is wrong: findings are `events`, columns `doctor/ID` of rows (1 where one begins, 0 where it ends)
+    # and lines of the logger `lossscope`: an error that begins is a warning there. The loop is never interrupted
+    doctor: bool | DoctorOptions = False
+    on_event: Callable[[Event], None] | None = None  # called with each event, which is then not logged
+    recorder: int = 0  # newest steps that are written as dumps when a finding begins or the loop dies; 0: none
+    recorder_folder: Path | str = "recorder"  # which dumps are written below
+    recorder_bytes: int = 256_000_000  # of the tensors of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
 
@@ -73,6 +91,23 @@ class LossScope:
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         self.history = deque(maxlen=self.keep)
+        self._begin_doctor()
+
+    def _begin_doctor(self) -> None:
+        if not isinstance(self.doctor, bool | DoctorOptions):
+            raise InputError(f"doctor must be True, False or DoctorOptions(...); got {self.doctor!r}")
+        for name in ("recorder", "recorder_bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"{name} must be a whole number of at least 0; got {value!r}")
+        if self.doctor is False and self.on_event is not None:
+            raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
+        options = DoctorOptions() if self.doctor is True else self.doctor
+        self._doctor = LiveDoctor(options, self.on_event) if options else None
+        self._recorder: FlightRecorder | None = None
+        self._hook: CrashHook | None = None
+        if self.recorder:
+            self._recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
 
     def watch(
         self,
@@ -89,6 +124,9 @@ class LossScope:
         offset: int | None = None,
         S_second: Tensor | None = None,
         step: int | None = None,
+        ids: Ids | None = None,
+        second_ids: Ids | None = None,
+        log: Mapping[str, float] | None = None,
     ) -> Row | None:
         """Return the statistics of this step and append them to `history`; None on steps that `every` skips.
 
@@ -109,6 +147,9 @@ class LossScope:
             offset: row i of S matches column offset + i: S of one process (b, B) with the candidates of all.
             S_second: (b, B) similarities of the second side's rows, which are then not S transposed.
             step: its number; None: the number of earlier calls.
+            ids: of the items of the first side, for the flight recorder.
+            second_ids: of those of the second side.
+            log: further numbers of the step, see `log`.
 
         Raises:
             InputError: shapes that do not fit, arguments that do not go together, or a mask of t2i.
@@ -124,7 +165,7 @@ class LossScope:
         inputs = BatchInputs(
             S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset
         )
-        return self.record([inputs.observed(self._sides)], number)
+        return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
         """Return the loss as a module that computes the same, bit for bit, and is watched in every training call.
@@ -155,18 +196,115 @@ class LossScope:
         self.calls += 1
         return None if number % self.every else number
 
-    def record(self, observed: Sequence[Observed], step: int) -> Row:
-        """Return the statistics of what losses saw in a step, and append them to `history`."""
+    def record(
+        self,
+        observed: Sequence[Observed],
+        step: int,
+        ids: tuple[Ids | None, Ids | None] = (None, None),
+        log: Mapping[str, float] | None = None,
+    ) -> Row:
+        """Return the statistics of what losses saw in a step, and append them to `history`.
+
+        Args:
+            observed: of each loss.
+            step: its number.
+            ids: of the items of both sides.
+            log: further numbers of the step, see `log`.
+        """
+        said = checked_numbers(log or {})
         row: Row = {"finite": 1.0}
         for one in observed:
             finite, statistics = self._statistics.of(one, self._objective)
             row["finite"] = min(row["finite"], float(finite))
             row |= {one.column(name): value if finite else _NAN for name, value in statistics.items()}
+        if self._doctor is not None or self._recorder is not None:
+            row |= self._look(observed, step, row, ids, said)
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         if self.sink is not None:
             self.sink(step, row)
         return row
+
+    def log(self, **numbers: float) -> None:
+        """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
+
+        The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
+        computes. Raises InputError for other names, and for what is no number.
+        """
+        said = checked_numbers(numbers)
+        if self._doctor is not None:
+            self._doctor.say(said)
+        if self._recorder is not None:
+            self._recorder.say(said)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What began and what ended, the newest thousand, with doctor=True."""
+        return () if self._doctor is None else tuple(self._doctor.events)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong at present, with doctor=True."""
+        return () if self._doctor is None else self._doctor.findings
+
+    @property
+    def recordings(self) -> tuple[Path, ...]:
+        """The folders that the flight recorder wrote."""
+        return () if self._recorder is None else self._recorder.written
+
+    def write_recorder(self, reason: str, error: BaseException | None = None) -> Path | None:
+        """Write the newest steps as dumps, once for each reason; return the folder, None where nothing is kept.
+
+        Args:
+            reason: a word for the name of the folder.
+            error: that ended the loop, for the manifest.
+        """
+        if self._recorder is None:
+            return None
+        return self._recorder.write(reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"})
+
+    def close(self) -> None:
+        """The loop has ended: an exception that comes later is none of it."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def __enter__(self) -> LossScope:
+        """Watch over a block: an exception that leaves it is one of the loop."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write the flight recorder where the block died."""
+        if value is not None and not isinstance(value, INTENDED):
+            self.write_recorder("exception", value)
+        self.close()
+
+    def _look(
+        self, observed: Sequence[Observed], step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row
+    ) -> Row:
+        """Examine the batch of the first loss, and record it; return the columns of what begins and ends."""
+        whole = next((one for one in observed if one.rows is not None), None)
+        if whole is None:  # a loss of single pairs, which has no S
+            return {}
+        objective = self._objective or whole.objective
+        finite = bool(row["finite"])
+        if self._recorder is not None:
+            if self._hook is None:
+                self._hook = CrashHook(self, _write_after)
+            self._recorder.add(whole, objective, step, ids, {"step": step, **row, **said})
+        events = []
+        if self._doctor is not None:
+            scale = {} if self._objective is not None else _scale_of(whole)
+            events = self._doctor.see(whole, objective, step, finite, {**scale, **said})
+        if self._recorder is not None:
+            for event in events:
+                if event.kind == "begins" and event.finding.is_alarm:
+                    self._recorder.write(event.id, event.details())
+            if not finite:
+                self._recorder.write("non-finite")
+        return dict(event.column for event in events)
 
     def frame(self) -> pd.DataFrame:
         """Return `history` as a frame: step, finite (1 or 0), and a column for each statistic and direction."""
@@ -186,6 +324,19 @@ class LossScope:
             else:
                 frame.to_parquet(part, index=False, write_page_checksum=True)
         return path
+
+
+def _write_after(scope: LossScope, error: BaseException) -> None:
+    scope.write_recorder("exception", error)
+
+
+def _scale_of(observed: Observed) -> Row:
+    """Return the scale and bias that a watched loss is called with, where it is the loss itself that is watched."""
+    tau, own = getattr(observed.objective, "tau", None), observed.objective
+    scale = 1 / tau if isinstance(tau, float) else getattr(own, "scale", getattr(own, "logit_scale", None))
+    bias = getattr(own, "bias", getattr(own, "logit_bias", None))
+    given = {"logit_scale": scale, "logit_bias": bias}
+    return {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:

@@ -31,6 +31,14 @@ class Observed:
     name: str = ""  # stands before the names of its statistics, such as `dim64`
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # further statistics, () each
     has_unit_vectors: bool = True  # whether the embeddings of the rows are of unit length
+    # of both sides as they were given, before anything normalises them; None: those of the rows, if any
+    embeddings: tuple[Tensor, Tensor] | None = None
+    mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of S; of single pairs (0, 0)."""
+        return (0, 0) if self.rows is None else (self.rows.S.shape[0], self.rows.S.shape[1])
 
     def limited(self) -> Observed:
         """Return the first rows of a batch of more than MOST_ENTRIES similarities, and as it is any other."""
@@ -39,7 +47,7 @@ class Observed:
         second = self.second
         if len(self.directions) > 1:
             second = _first_rows(self.rows.t() if second is None else second)
-        return replace(self, rows=_first_rows(self.rows), second=second).of_first_rows()
+        return replace(self, rows=_first_rows(self.rows), second=second, embeddings=None).of_first_rows()
 
     def of_first_rows(self) -> Observed:
         """Return the same as part of a batch: with the number of its rows, without the value, which is of all rows."""

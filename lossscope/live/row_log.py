@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .observed import Row
 
 PREFIX = "lossscope/"
+_NAMES = {"learning_rate": "lr", "grad_norm": "grad_norm"}  # in the logs of a Trainer -> of the field
 
 
 class RowLog:
@@ -33,6 +35,12 @@ class RowLog:
         logs.update(values)
         if state.log_history:
             state.log_history[-1].update(values)
+
+
+def known_numbers(logs: Mapping[str, Any] | None) -> Row:
+    """Return what a Trainer logs of a step that the doctor reads: its learning rate and the norm of its gradient."""
+    found = {name: (logs or {}).get(key) for key, name in _NAMES.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
 def with_prefix(row: Row, prefix: str) -> Row:

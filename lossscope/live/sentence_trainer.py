@@ -15,7 +15,7 @@ from lossscope.errors import InputError
 from .monitor import LossScope
 from .observed import Observed
 from .recording import replace_function
-from .row_log import PREFIX, RowLog
+from .row_log import PREFIX, RowLog, known_numbers
 from .sentence_losses.record import SentenceLoss
 
 
@@ -40,7 +40,7 @@ class SentenceTransformersHooks:
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin to look at each loss. Raises InputError for one that cannot be watched."""
-        self.on_train_end(args, state, control)
+        self._leave()
         losses = self._loss() if callable(self._loss) and not isinstance(self._loss, nn.Module) else self._loss
         for name, loss in _by_name(losses):
             self._register(name, loss)
@@ -61,11 +61,16 @@ class SentenceTransformersHooks:
         self._step, self._observed = None, ()
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Add the newest statistics that are not logged yet to the logs of training."""
+        """Add the newest statistics that are not logged yet to the logs of training; the doctor reads these."""
+        self.scope.log(**known_numbers(logs))
         self._log.write(state, logs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Leave the losses alone again."""
+        self.scope.close()
+        self._leave()
+
+    def _leave(self) -> None:
         self._stack.close()
         self._step, self._observed = None, ()
 

@@ -23,9 +23,7 @@ from ._relations import SideKeys, keys_of_sides, read_relations
 from .checkpoints.input_keys import caption_keys, number_values
 
 
-def read_any_sides(
-    arrays: dict[str, Any], sides: Sides, path: Path, origin: str, raw: bool = False
-) -> SplitEmbeddings:
+def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str, raw: bool = False) -> SplitEmbeddings:
     """Return the split that a dump of any sides holds.
 
     Args:

@@ -83,7 +83,8 @@ class Dump:
         images = captions = similarity = None
         if has_vectors:
             images, captions = (
-                unit_matrix(arrays[name], f"{name} of {self.path}", notices, request.raw) for name in ("images", "captions")
+                unit_matrix(arrays[name], f"{name} of {self.path}", notices, request.raw)
+                for name in ("images", "captions")
             )
             dtype = torch.promote_types(images.dtype, captions.dtype)
             images, captions = images.to(dtype), captions.to(dtype)

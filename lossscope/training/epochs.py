@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from lossscope.core.interrupts import stop_on_signals
 from lossscope.core.types import Progress
-from lossscope.errors import Interrupted
+from lossscope.errors import Interrupted, Stopped
 from lossscope.io.run_folder import Run
 from lossscope.registry import spec_of
 from lossscope.sources.checkpoints.checkpoint import stored_tokens
@@ -24,6 +24,7 @@ from .optimisers import loss_factor, set_rates
 from .state import TrainState, shared_values, snapshot
 from .step import train_step
 from .task import Task
+from .trained_batch import OnBatch, TrainedBatch
 from .validation import validate_and_save
 
 OnEpoch = Callable[[dict[str, Any]], None]  # called with each row of metrics.csv
@@ -38,10 +39,15 @@ class Outputs:
     progress: Progress | None
     on_epoch: OnEpoch | None
     monitor: BatchMonitor | None = None
+    on_batch: OnBatch | None = None
+    reasons: list[str] = field(default_factory=list)  # why `on_batch` wants training to stop
 
 
 def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
-    """Train the epochs that are left. Raises InputError when it diverges, and Interrupted after SIGINT or SIGTERM."""
+    """Train the epochs that are left.
+
+    Raises InputError when it diverges, Interrupted after SIGINT or SIGTERM, and Stopped where `on_batch` wants it.
+    """
     run, processes = outputs.run, task.processes
     with deterministic_kernels(True), stop_on_signals() as stop:
         if state.epoch == 0 and state.step == 0:
@@ -53,11 +59,20 @@ def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
             require_same_state(task, state, run)
             _validate(task, state, outputs)
             run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
-            if processes.any(bool(stop)) and state.epoch < task.recipe.epochs:
-                run.event("interrupted", epoch=state.epoch, step=0)
-                raise Interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}")
+            if processes.any(bool(stop or outputs.reasons)) and state.epoch < task.recipe.epochs:
+                run.event("interrupted", epoch=state.epoch, step=0, **_why(outputs))
+                raise _interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}", outputs)
     run.event("finished", epochs=state.epoch)
     return run
+
+
+def _why(outputs: Outputs) -> dict[str, str]:
+    return {"reason": outputs.reasons[0]} if outputs.reasons else {}
+
+
+def _interrupted(place: str, outputs: Outputs) -> Interrupted:
+    """Return what ends a training that was stopped: by a signal, or because `on_batch` wants it."""
+    return Stopped(f"{place}: {outputs.reasons[0]}") if outputs.reasons else Interrupted(place)
 
 
 def _validate(task: Task, state: TrainState, outputs: Outputs) -> None:
@@ -82,22 +97,39 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
     for batch in epoch_batches(task.sampling, relations, state.epoch, state.step, recipe.steps):
         set_rates(state.optimiser, recipe, state.epoch, state.step, total)
         factor = loss_factor(recipe, state.epoch, state.step, total)
-        row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor)
+        number = state.epoch * total + state.step
+        on_batch = _listener(outputs)
+        row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor, number, on_batch)
         state.step += 1
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
         if outputs.progress:
             outputs.progress(f"epoch {state.epoch + 1}/{recipe.epochs}", state.step, total)
-        unfinished, stopping = state.step < total, task.processes.any(bool(stop))
+        unfinished, stopping = state.step < total, task.processes.any(bool(stop or outputs.reasons))
         if unfinished and run.writes and (stopping or state.step % outputs.save_every == 0):
             run.append(run.trajectory, rows)
             rows = []
             run.sync()
             snapshot(task, state, {}).save(run.last)
         if unfinished and stopping:
-            run.event("interrupted", epoch=state.epoch, step=state.step)
+            run.event("interrupted", epoch=state.epoch, step=state.step, **_why(outputs))
             task.processes.barrier()  # none leaves before the state is kept
-            raise Interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}")
+            raise _interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}", outputs)
     run.append(run.trajectory, rows)
+
+
+def _listener(outputs: Outputs) -> Callable[[TrainedBatch], None] | None:
+    """Return what tells `on_batch` of a batch and keeps why it wants to stop; None where nobody listens."""
+    on_batch = outputs.on_batch
+    if on_batch is None or not outputs.run.writes:
+        return None
+
+    def listen(batch: TrainedBatch) -> None:
+        with deterministic_kernels(False):
+            reason = on_batch(batch)
+        if reason is not None:
+            outputs.reasons.append(reason)
+
+    return listen
 
 
 def require_same_state(task: Task, state: TrainState, run: Run) -> None:

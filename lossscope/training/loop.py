@@ -25,6 +25,7 @@ from .recipe import Recipe
 from .recipe_files import read_recipe, write_recipe
 from .state import TrainState, new_state, restore_state
 from .task import Task, prepare_task, require_same_choices
+from .trained_batch import OnBatch
 
 
 def train(
@@ -37,6 +38,7 @@ def train(
     probe_schedule: ProbeSchedule | None = None,
     on_notice: Callable[[str], None] | None = None,
     on_warning: Callable[[str], None] | None = None,
+    on_batch: OnBatch | None = None,
 ) -> Run:
     """Train from the start into a new folder.
 
@@ -53,10 +55,12 @@ def train(
         probe_schedule: which probes run on which batches.
         on_notice: called with what the user should know before it begins.
         on_warning: called with what may make the run another than the user means.
+        on_batch: called with each batch; training stops where it returns a reason.
 
     Raises:
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
+        Stopped: `on_batch` wants it; the run can be resumed.
     """
     recipe, notices = read_as_authors(recipe)
     components = resolve(recipe)
@@ -66,7 +70,7 @@ def train(
     warning = warmup_warning(components.recipe)
     if warning is not None and on_warning is not None:
         on_warning(warning)
-    outputs = Outputs(Run(out, process_group().main), save_every, progress, on_epoch)
+    outputs = Outputs(Run(out, process_group().main), save_every, progress, on_epoch, on_batch=on_batch)
     with outputs.run.lock():
         texts = [*notices, *([warning] if warning else [])]
         return _start(recipe, components, device, outputs, probe_schedule, texts, on_warning)
@@ -109,6 +113,7 @@ def resume(
     progress: Progress | None = None,
     on_epoch: OnEpoch | None = None,
     trust_code: bool = False,
+    on_batch: OnBatch | None = None,
 ) -> Run:
     """Resume a run, to more epochs if given.
 
@@ -120,16 +125,18 @@ def resume(
         progress: called with (label, done, of).
         on_epoch: called with each row of metrics.csv.
         trust_code: import Python files that the recipe names.
+        on_batch: called with each batch; training stops where it returns a reason.
 
     Raises:
         InputError: the data or a choice in config.toml are no longer those the run began with.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
+        Stopped: `on_batch` wants it; the run can be resumed.
     """
     run = Run(out, process_group().main)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
     with trust(every=trust_code, more=remembered_trust(out)), run.lock():
-        return _resume(epochs, device, Outputs(run, save_every, progress, on_epoch))
+        return _resume(epochs, device, Outputs(run, save_every, progress, on_epoch, on_batch=on_batch))
 
 
 def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import BatchLoss, backward
 from lossscope.errors import InputError
@@ -23,6 +25,7 @@ from .optimisers import learning_rate
 from .recipe import Recipe
 from .state import TrainState
 from .task import Task
+from .trained_batch import TrainedBatch
 
 
 def train_step(
@@ -33,6 +36,8 @@ def train_step(
     saved: Path,
     factor: float = 1.0,
     monitor: BatchMonitor | None = None,
+    number: int = 0,
+    on_batch: Callable[[TrainedBatch], None] | None = None,
 ) -> dict[str, float]:
     """Update the model once; return the row of trajectory.csv.
 
@@ -46,6 +51,8 @@ def train_step(
         saved: where the last good state is, for the message when this one is not.
         factor: on the loss that goes backwards.
         monitor: runs probes on the batch before the update.
+        number: of the step in the whole run, which `on_batch` is told.
+        on_batch: called with the batch after the update, and where its similarities are not finite.
 
     Raises:
         InputError: similarities are not finite.
@@ -59,8 +66,17 @@ def train_step(
         assert task.candidates is not None
         batch = task.candidates.extend(batch, task.train.relations.caption_image, task.recipe.seed, state.epoch)
     embeddings = objective.needs_embeddings or (monitor is not None and monitor.needs_embeddings)
+    embeddings |= on_batch is not None and not state.model.pairwise
     S, mask, extra_loss = forward.run(BatchInputs(task.captions, batch, mask), seed, embeddings)
-    _require_finite(S, task.recipe, state, saved)
+
+    def tell(masks: Mask | Pair[Mask], row: dict[str, float]) -> None:
+        if on_batch is not None:
+            place = state.epoch, state.step, number
+            on_batch(TrainedBatch(*place, objective, S.detach(), masks, row, batch, task.train))
+
+    if not bool(torch.isfinite(S).all()):
+        tell(mask, {})
+        raise _not_finite(task.recipe, state, saved)
     learnt = state.learnt_scale if objective.learnable else None
     if learnt is not None:
         objective = learnt.with_learnt(objective)
@@ -81,7 +97,9 @@ def train_step(
     if not task.processes.main:
         return row
     q, c = mask.match.shape
-    return {**row, **similarity_summary(S.detach()[:q, :c], masks)}
+    row |= similarity_summary(S.detach()[:q, :c], masks)
+    tell(masks, row)
+    return row
 
 
 def _outer_step(
@@ -104,12 +122,11 @@ def _outer_step(
     meta_step(objective, state.network_optimiser, forward, train, S, gradient, validation, rate, recipe.clip, seed)
 
 
-def _require_finite(S: Tensor, recipe: Recipe, state: TrainState, saved: Path) -> None:
-    if not bool(torch.isfinite(S).all()):
-        raise InputError(
-            f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
-            f"Use a lower --lr (it is {learning_rate(recipe, state.epoch):g}); the last good state is {saved}"
-        )
+def _not_finite(recipe: Recipe, state: TrainState, saved: Path) -> InputError:
+    return InputError(
+        f"training diverged: similarities are not finite in epoch {state.epoch + 1}, step {state.step + 1}. "
+        f"Use a lower --lr (it is {learning_rate(recipe, state.epoch):g}); the last good state is {saved}"
+    )
 
 
 def _sum(value: Tensor | None, extra_loss: Tensor | None) -> Tensor | None:

@@ -56,7 +56,7 @@ def examine_run(path: Path, name: str, options: Options) -> Diagnosis:
         options: how its checkpoint and data are read.
     """
     patient = open_patient(path, options)
-    patient.name = name
+    patient.name, patient.run = name, Path(name)
     return Diagnosis((run_checks(patient),))
 
 

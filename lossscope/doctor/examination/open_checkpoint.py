@@ -98,6 +98,7 @@ def _file_of_run(path: Path) -> Path | None:
 def _add_run(patient: Patient, path: Path) -> None:
     run = Run(path)
     recipe = read_recipe(run.config)
+    patient.run = path
     patient.stated_batch_size = recipe.batch_size
     patient.given[TrainingLog] = lambda: read_log(path)
     if not run.trajectory.is_file():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
@@ -31,6 +33,7 @@ class Patient:
     stated_batch_size: int | None = None
     sides: Sides = IMAGE_TEXT
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, of an own checkpoint or run
+    run: Path | None = None  # folder of an own run, whose recipe a command can train again
     epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
     notices: list[str] = field(default_factory=list)  # what was assumed
     signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
@@ -68,6 +71,22 @@ class Patient:
     def batch_size(self) -> int:
         """Pairs of a batch."""
         return self.stated_batch_size or BATCH_SIZE
+
+    def train_command(self, *changes: object) -> str | None:
+        """Return the command that trains the run again with other choices; None where it is no run of lossscope.
+
+        Args:
+            changes: options and their values, `"--lr", 1e-4`.
+        """
+        if self.run is None:
+            return None
+        own = ("--config", self.run / "config.toml", *changes, "--out", f"{self.run}-again")
+        return "lossscope train " + shlex.join(str(part) for part in own)
+
+    def lower_rate(self, *changes: object) -> str | None:
+        """Return the command that trains the run again with a tenth of its learning rate, and other choices."""
+        rate = self.recipe.get("lr")
+        return self.train_command("--lr", f"{rate / 10:g}", *changes) if isinstance(rate, float | int) else None
 
     def _compute(self, kind: type[Any]) -> Any:
         if kind in self.given:

@@ -1,0 +1,78 @@
+"""What the doctor keeps of every watched step: loss, recall and similarities, of some rows and without waiting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask
+from lossscope.objectives.base import Gradient, Loss, Objective
+
+from .observed import Observed
+
+MOST = 128  # rows of a batch that are looked at: queries stand in it in random order
+EVERY = 10  # a loss whose rows influence each other is computed on the whole of every so many batches
+
+
+@dataclass
+class BatchNumbers:
+    """(loss, recall, positive, hardest negative, chance): means over queries of the first direction, (5,).
+
+    The loss is NaN where it is not computed; recall is that of the batch, ties by lot; chance is that of
+    guessing. Nothing waits for the device.
+    """
+
+    _calls: int = field(default=0, init=False)
+    _mask: Mask | None = field(default=None, init=False)  # of the last batch, whole
+    _rows: tuple[Mask, Tensor] | None = field(default=None, init=False)  # of the rows that are looked at, with chance
+
+    def of(self, observed: Observed, objective: Objective | None) -> Tensor:
+        """Return the numbers of a batch whose similarities are finite.
+
+        Args:
+            observed: with rows.
+            objective: whose loss is meant; None: the value that was observed, if any.
+        """
+        assert observed.rows is not None
+        with torch.inference_mode(False), torch.no_grad(), torch.autocast(observed.rows.S.device.type, enabled=False):
+            rows = observed.rows.detach()
+            mask, chance = self._first_rows(rows.mask)
+            S = rows.S[: len(mask.match)]
+            if not mask.all_usable:
+                S, mask = S[mask.usable], mask.rows(mask.usable)
+            positive = S.masked_fill(~mask.positives, -torch.inf).amax(1)
+            negatives = S.masked_fill(~mask.negatives, -torch.inf)
+            hardest = negatives.amax(1)
+            ties = (negatives == positive[:, None]).sum(1)
+            first = (hardest <= positive) / (1 + ties)
+            self._calls += 1
+            loss = self._loss(observed, objective, S, mask)
+            loss = S.new_full((), torch.nan) if loss is None else loss.to(S.device)
+            return torch.stack([x.double() for x in (loss, first.mean(), positive.mean(), hardest.mean(), chance)])
+
+    def _first_rows(self, mask: Mask) -> tuple[Mask, Tensor]:
+        """Return the mask of the rows that are looked at, and chance; masks of pairs are the same in every batch."""
+        if self._rows is None or self._mask is not mask:
+            rows = mask.rows(torch.arange(min(len(mask.match), MOST), device=mask.match.device))
+            usable = rows.usable
+            candidates, positives = rows.valid.sum(1)[usable], rows.positives.sum(1)[usable]
+            self._mask, self._rows = mask, (rows, (positives / candidates).double().mean())
+        return self._rows
+
+    def _loss(self, observed: Observed, objective: Objective | None, S: Tensor, mask: Mask) -> Tensor | None:
+        """() mean loss of a query; None where it is not computed."""
+        if objective is None or isinstance(objective, Gradient):
+            return None if observed.value is None else observed.value.detach()
+        assert observed.rows is not None
+        if not (objective.coupled or objective.square or objective.needs_embeddings):
+            if "both" in objective.counted_directions or not isinstance(objective, Loss) or not len(S):
+                return None if observed.value is None else observed.value.detach()
+            return objective.values(S, mask).mean()
+        if (self._calls - 1) % EVERY:
+            return None
+        whole = observed.rows.detach()
+        values = whole.with_embeddings_in_mask() if objective.needs_embeddings else whole
+        losses = objective(values.S, values.mask).values
+        return None if losses is None else losses.mean()

@@ -1,0 +1,163 @@
+"""The newest batch of a running loop, and its log, as the doctor examines them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.doctor.examination.open_source import of_split
+from lossscope.doctor.examination.options import Options
+from lossscope.doctor.logs.base import TrainingLog
+from lossscope.doctor.parts.batches import Batches, QueryStatistics, query_statistics
+from lossscope.doctor.parts.matrix import Matrix
+from lossscope.doctor.parts.patient import Patient
+from lossscope.doctor.parts.vectors import Vectors
+from lossscope.doctor.types import NotChecked
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.errors import InputError
+from lossscope.objectives.base import Gradient, Objective
+from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.registry import spec_of
+
+from .batch_relations import relations_of
+from .observed import Observed
+
+_NEAR = 1e-3  # of similarities that are the same but for rounding, half precision included
+_OBJECTIVES = "lossscope.objectives"  # the package of the registry's entries
+_PRODUCTS = "its similarities are products of its rows"
+
+
+def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog) -> Patient:
+    """Return a batch and the log as what the doctor examines.
+
+    Args:
+        observed: the batch.
+        objective: that it trains with; None: it is not known as a function of S.
+        log: of the steps so far.
+    """
+    assert observed.rows is not None
+    rows = observed.rows.detach()
+    S = rows.S.cpu()
+    vectors = _embeddings(observed)
+    relations = relations_of(observed)
+    first, second = vectors if vectors is not None else (None, None)
+    split = SplitEmbeddings(
+        "the newest batch", first, second, None if vectors is not None else S, None,
+        [str(row) for row in range(relations.first)], [str(row) for row in range(relations.second)],
+        fingerprint="", relations=relations,
+    )  # fmt: skip
+    patient = of_split(split, Options(batch_size=len(S)))
+    patient.name, patient.stated_batch_size = split.name, len(S)
+    patient.notices, patient.given[TrainingLog] = [], log
+    missing = {kind: why for kind, why in patient.missing.items() if kind is not TrainingLog}
+    _add_similarities(patient, missing, S, vectors, objective)
+    if objective is None or isinstance(objective, Gradient):
+        missing[Batches] = "the loss is no objective of similarities alone"
+    else:
+        patient.objective = objective
+        patient.objective_spec = spec_of(objective) if is_known(objective) else None
+        patient.given[Batches] = lambda: _batches(observed, objective)
+    patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}
+    return patient
+
+
+def is_known(objective: Objective) -> bool:
+    """Return whether an objective is one of the registry, which takes cosines, and none of the user."""
+    package, _, name = type(objective).__module__.rpartition(".")
+    return package == _OBJECTIVES and name != "base"
+
+
+def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
+    """Return the embeddings of both sides as they were given; one tensor of one set."""
+    rows = observed.rows
+    assert rows is not None
+    vectors = observed.embeddings
+    if vectors is None and rows.queries is not None and rows.candidates is not None:
+        vectors = (rows.queries, rows.candidates)
+    if vectors is None or vectors[0].ndim != 2 or vectors[1].ndim != 2:
+        return None
+    first, second = (x.detach().cpu() for x in vectors)
+    if len(first) != len(rows.S) or len(second) != rows.S.shape[1] or first.shape[1] != second.shape[1]:
+        return None
+    first, second = (x.float() if x.dtype not in (torch.float32, torch.float64) else x for x in (first, second))
+    dtype = torch.promote_types(first.dtype, second.dtype)
+    first, second = first.to(dtype), second.to(dtype)
+    return (first, first) if observed.sides.is_one_set else (first, second)
+
+
+def _add_similarities(
+    patient: Patient,
+    missing: dict[type[Any], str],
+    S: Tensor,
+    vectors: tuple[Tensor, Tensor] | None,
+    objective: Objective | None,
+) -> None:
+    """Add S where it is neither the cosines nor the products of the rows, and leave Vectors as rows where it is not.
+
+    Losses of the user may take similarities of any scale, so S is looked at under objectives of the registry alone.
+    """
+    is_cosine_objective = objective is not None and is_known(objective)
+    if vectors is None:
+        if not is_cosine_objective:
+            patient.given.pop(Matrix, None)
+            missing[Matrix] = "its loss may take similarities of any scale"
+        return
+    if not is_cosine_objective or _is_near(S, *vectors):
+        missing[Matrix] = _PRODUCTS
+        return
+    unit = [torch.nn.functional.normalize(x, dim=1) for x in vectors]
+    if not _is_near(S, *unit):
+        patient.given[Matrix] = Matrix(S)
+
+
+def uses_lengths(patient: Patient, observed: Observed) -> bool:
+    """Return whether S of a batch is the product of its rows, so that their lengths matter."""
+    if not patient.has(Vectors):
+        return False
+    vectors = patient.part(Vectors)
+    assert observed.rows is not None
+    return _is_near(observed.rows.S.detach().float().cpu(), vectors.first, vectors.second)
+
+
+def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
+    """Return whether S is a product of rows, as far as a few of its rows tell."""
+    product, own = first[:16].float() @ second.float().T, S[:16].float()
+    return bool(((product - own).abs() <= _NEAR + 0.01 * own.abs()).all())
+
+
+def _batches(observed: Observed, objective: Objective) -> Batches:
+    """Return the statistics of the queries of this very batch. Raises NotChecked where they cannot be computed."""
+    assert observed.rows is not None
+    directions: list[DirectionRows] = [observed.rows.detach()]
+    if "t2i" in observed.directions:
+        directions.append(directions[0].t() if observed.second is None else observed.second.detach())
+    try:
+        parts = [
+            query_statistics(objective, _dense(one, way)) for one, way in zip(directions, DIRECTIONS, strict=False)
+        ]
+    except InputError as error:
+        raise NotChecked(f"the objective cannot be computed on the batch: {error}") from None
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in QueryStatistics.__dataclass_fields__
+    }
+    every = QueryStatistics(**columns)
+    if not len(every.positive):
+        raise NotChecked("no query of the batch has a positive and a negative")
+    return Batches(
+        objective, len(observed.rows.S), 1, every, tuple(parts),
+        float(np.nanmin(np.minimum(every.positive, every.hardest))),
+        float(np.nanmax(np.maximum(every.positive, every.hardest))),
+    )  # fmt: skip
+
+
+def _dense(rows: DirectionRows, direction: Direction) -> DenseRows:
+    cpu = torch.device("cpu")
+    q, c = rows.S.shape
+    shape = BatchShape(1, direction, torch.arange(q), torch.arange(c)[None])
+    rows = rows.with_embeddings_in_mask()
+    return DenseRows(shape, rows.S.to(cpu), rows.mask.to(cpu))

@@ -1,0 +1,86 @@
+"""When a finding of a running loop begins and when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lossscope.doctor.types import Finding
+
+PREFIX = "doctor/"  # of the columns of a row: 1 on the step on which a finding begins, 0 where it ends
+LASTING = 2  # examinations in a row that must agree before a finding begins or ends
+
+
+@dataclass(frozen=True)
+class Event:
+    """A finding begins, or it ends."""
+
+    step: int
+    id: str
+    kind: Literal["begins", "ends"]
+    finding: Finding  # as it was when it began
+
+    @property
+    def column(self) -> tuple[str, float]:
+        """Its column in the row of the step, and the number there."""
+        return f"{PREFIX}{self.id}", float(self.kind == "begins")
+
+    def __str__(self) -> str:
+        """Return a line: `step 150: error no-learning begins: nothing has been learnt`."""
+        return f"step {self.step}: {self.finding.severity} {self.id} {self.kind}: {self.finding.title}"
+
+    def details(self) -> dict[str, Any]:
+        """Return plain values by name, for a line of JSON."""
+        one = self.finding
+        return {
+            "step": self.step, "id": self.id, "kind": self.kind, "severity": one.severity, "title": one.title,
+            "why": one.why, "advice": [advice.text for advice in one.advice],
+        }  # fmt: skip
+
+
+@dataclass
+class OpenFindings:
+    """Which findings are open: one begins when it is found twice in a row, and ends when it is twice not found."""
+
+    _open: dict[str, Finding] = field(default_factory=dict, init=False)
+    _found: dict[str, int] = field(default_factory=dict, init=False)  # id -> examinations in a row that found it
+    _missed: dict[str, int] = field(default_factory=dict, init=False)  # id of an open one -> that did not
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The open findings, in the order in which they began."""
+        return tuple(self._open.values())
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._open
+
+    def update(
+        self, step: int, found: Mapping[str, Finding], checked: Iterable[str], at_once: frozenset[str]
+    ) -> list[Event]:
+        """Return what begins and what ends with an examination.
+
+        Args:
+            step: its number.
+            found: id -> finding.
+            checked: ids that were looked for; of any other nothing is known, and it stays as it is.
+            at_once: ids that begin when they are found once.
+        """
+        events = []
+        for id, finding in found.items():
+            self._missed.pop(id, None)
+            self._found[id] = self._found.get(id, 0) + 1
+            if id not in self._open and (id in at_once or self._found[id] >= LASTING):
+                self._open[id] = finding
+                events.append(Event(step, id, "begins", finding))
+        for id in checked:
+            if id in found:
+                continue
+            self._found.pop(id, None)
+            if id not in self._open:
+                continue
+            self._missed[id] = self._missed.get(id, 0) + 1
+            if self._missed[id] >= LASTING:
+                del self._missed[id]
+                events.append(Event(step, id, "ends", self._open.pop(id)))
+        return events

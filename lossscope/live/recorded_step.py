@@ -1,0 +1,178 @@
+"""What the flight recorder keeps of a step, and the arrays of the dump that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.sides import Sides, plural
+from lossscope.core.similarity import Mask, normalise
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
+from .batch_relations import labels_of, relations_of_mask
+from .observed import Observed, Row
+
+Array = npt.NDArray[Any]
+Ids = Sequence[object] | Tensor | Array
+
+
+@dataclass(frozen=True)
+class RecordedStep:
+    """A batch as it was, on the host: later changes of its tensors in place do not reach it."""
+
+    step: int
+    sides: Sides
+    objective: Objective | None
+    S: Tensor  # (n, m) float32 or wider
+    second: tuple[Tensor, Mask] | None  # rows of the second direction, where they are not S transposed
+    embeddings: tuple[Tensor, Tensor] | None  # as they were given
+    mask: Mask
+    mined: int
+    ids: tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # of both sides
+    row: Row  # its statistics, and numbers that the loop said
+    bytes: int  # of its tensors
+
+    @classmethod
+    def of(
+        cls,
+        observed: Observed,
+        objective: Objective | None,
+        step: int,
+        ids: tuple[Ids | None, Ids | None],
+        last: RecordedStep | None,
+        last_mask: Mask | None,
+    ) -> RecordedStep:
+        """Copy a batch to the host.
+
+        Args:
+            observed: the batch, with rows.
+            objective: whose W is written; None: it is not known.
+            step: its number.
+            ids: of the items of both sides; None: they are not known.
+            last: the step before it.
+            last_mask: its mask on the device: masks of pairs are the same in every batch, and kept once.
+        """
+        assert observed.rows is not None
+        rows, size = observed.rows.detach(), 0
+        S = _copy(rows.S)
+        size += S.nbytes
+        if last is not None and last_mask is observed.rows.mask:
+            mask = last.mask
+        else:
+            mask = _mask_on_host(rows.mask)
+            size += _mask_bytes(mask)
+        second = None
+        if observed.second is not None:
+            back = observed.second.detach()
+            second = _copy(back.S), _mask_on_host(back.mask)
+            size += second[0].nbytes + _mask_bytes(second[1])
+        vectors = observed.embeddings or _pair(rows.queries, rows.candidates)
+        kept = None
+        if vectors is not None:
+            first = _copy(vectors[0])
+            kept = (first, first) if observed.sides.is_one_set else (first, _copy(vectors[1]))
+            size += sum(x.nbytes for x in kept[: 1 if observed.sides.is_one_set else 2])
+        named = tuple(
+            _ids(one, n, plural(str(side)))
+            for one, n, side in zip(ids, S.shape, (observed.sides.first, observed.sides.second), strict=True)
+        )
+        return cls(
+            step, observed.sides, objective, S, second, kept, mask, observed.mined, (named[0], named[1]), {}, size
+        )  # fmt: skip
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, S, and W."""
+        sides = self.sides
+        arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": self.S.numpy()}
+        arrays |= self._vectors()
+        match = self.mask.match & self.mask.valid
+        if sides.is_one_set:
+            arrays["labels"] = labels_of(match)
+        else:
+            arrays |= self._pairs(match)
+        for ids, side in zip(self.ids, (sides.first, sides.second), strict=True):
+            if ids is not None and side is not None:
+                arrays[f"{side}_id"] = np.array(ids)
+        if not self.mask.all_valid:
+            arrays["valid"] = self.mask.valid.numpy()
+        return arrays | self._weights()
+
+    def _vectors(self) -> dict[str, Array]:
+        if self.embeddings is None:
+            return {}
+        if self.sides.is_one_set:
+            return {"embeddings": self.embeddings[0].numpy()}
+        names = ("images", "captions") if self.sides.is_image_text else ("queries", "documents")
+        return {name: x.numpy() for name, x in zip(names, self.embeddings, strict=True)}
+
+    def _pairs(self, match: Tensor) -> dict[str, Array]:
+        """Return the image of each caption where each has one, else the positives; and mined negatives."""
+        relations = relations_of_mask(match, self.sides, self.mined)
+        if self.sides.is_image_text:
+            by_caption = match.T.nonzero()
+            if torch.equal(by_caption[:, 0], torch.arange(match.shape[1])):
+                return {"caption_image": by_caption[:, 1].numpy()}
+        arrays: dict[str, Array] = {"positives": relations.positives}
+        if relations.negatives is not None:
+            arrays["negatives"] = relations.negatives
+        return arrays
+
+    def _weights(self) -> dict[str, Array]:
+        """Return W of each direction; nothing where it cannot be computed, as of NaN."""
+        if self.objective is None:
+            return {}
+        rows = [("W", self.S, self.mask)]
+        if self.second is not None:
+            rows.append(("W_second", *self.second))
+        elif not self.sides.is_one_set and "both" not in self.objective.counted_directions:
+            rows.append(("W_second", self.S.T.contiguous(), self.mask.t()))
+        weights: dict[str, Array] = {}
+        for name, S, mask in rows:
+            try:
+                with torch.inference_mode(False):
+                    weights[name] = self.objective(S, self._with_embeddings(mask)).W.detach().float().numpy()
+            except (InputError, RuntimeError):
+                continue
+        return weights
+
+    def _with_embeddings(self, mask: Mask) -> Mask:
+        if self.objective is None or not self.objective.needs_embeddings or self.embeddings is None:
+            return mask
+        first, second = (normalise(x.float()) for x in self.embeddings)
+        queries, candidates = (first, second) if mask.direction == "i2t" else (second, first)
+        return Mask(mask.match, mask.valid, {**mask.info, "queries": queries, "candidates": candidates}, mask.direction)
+
+
+def _copy(x: Tensor) -> Tensor:
+    wide = x.detach().float() if x.dtype not in (torch.float32, torch.float64) else x.detach()
+    return wide.to("cpu", copy=True).contiguous()
+
+
+def _mask_on_host(mask: Mask) -> Mask:
+    info = {name: x.detach().to("cpu", copy=True) for name, x in mask.info.items()}
+    return Mask(mask.match.to("cpu", copy=True), mask.valid.to("cpu", copy=True), info, mask.direction)
+
+
+def _mask_bytes(mask: Mask) -> int:
+    return mask.match.nbytes + mask.valid.nbytes + sum(x.nbytes for x in mask.info.values())
+
+
+def _pair(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    return None if first is None or second is None else (first, second)
+
+
+def _ids(ids: Ids | None, n: int, name: str) -> tuple[str, ...] | None:
+    """Return ids as texts. Raises InputError unless there is one an item."""
+    if ids is None:
+        return None
+    plain = ids.tolist() if hasattr(ids, "tolist") else list(ids)
+    if len(plain) != n:
+        raise InputError(f"ids of {name} must be one an item, {n}; got {len(plain)}")
+    return tuple(str(one) for one in plain)

@@ -1,0 +1,159 @@
+"""The numbers of past steps in bounded memory: the first ones, a thinned middle, and the newest; as a training log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lossscope.doctor.logs.base import EVALUATION_COLUMNS, STEP_COLUMNS, TrainingLog
+from lossscope.errors import InputError
+
+NAMES = (*STEP_COLUMNS, *EVALUATION_COLUMNS)  # of numbers that a loop may say
+_OF_BATCH = ("loss", "train_recall", "positive", "hardest_negative", "chance")  # see BatchNumbers
+_FIRST, _MIDDLE, _NEWEST = 50, 400, 500  # rows; of the middle half is dropped when it is full
+_SMOOTH = 25  # steps that a recall of the log is the mean of
+
+
+@dataclass
+class _Step:
+    step: int
+    of_batch: Tensor | tuple[float, ...] | None  # a tensor until the history is read
+    said: dict[str, float]  # by the loop itself
+
+
+@dataclass
+class StepHistory:
+    """What is known of past steps. A loss that the loop says itself is used in place of that of the batches."""
+
+    _first: list[_Step] = field(default_factory=list, init=False)
+    _middle: list[_Step] = field(default_factory=list, init=False)
+    _newest: deque[_Step] = field(default_factory=deque, init=False)
+    _evaluations: deque[dict[str, float]] = field(default_factory=lambda: deque(maxlen=_MIDDLE), init=False)
+    _stride: int = field(default=1, init=False)  # of the middle: every so many steps are kept
+    _left: int = field(default=0, init=False)  # steps that left the newest ones
+
+    def add(self, step: int, of_batch: Tensor | None, said: Mapping[str, float]) -> None:
+        """Append a step.
+
+        Args:
+            step: its number.
+            of_batch: numbers of its batch, see BatchNumbers; None: they are not finite.
+            said: by the loop itself, under the names of the field.
+        """
+        if len(self._first) < _FIRST:
+            self._first.append(_Step(step, of_batch, {}))
+            self._take(self._first[-1], said)
+            return
+        self._newest.append(_Step(step, of_batch, {}))
+        self._take(self._newest[-1], said)
+        if len(self._newest) <= _NEWEST:
+            return
+        oldest = self._newest.popleft()
+        if self._left % self._stride == 0:
+            self._middle.append(oldest)
+        self._left += 1
+        if len(self._middle) > _MIDDLE:
+            self._middle, self._stride = self._middle[::2], 2 * self._stride
+
+    def say(self, said: Mapping[str, float]) -> None:
+        """Add numbers to the newest step."""
+        steps = self._newest or self._first
+        if steps:
+            self._take(steps[-1], said)
+
+    def __len__(self) -> int:
+        return len(self._first) + len(self._middle) + len(self._newest)
+
+    def log(
+        self, objective: str | None, batch_size: int | None, with_broken: bool = False, with_middle: bool = True
+    ) -> TrainingLog:
+        """Return the steps as the log of a training.
+
+        Args:
+            objective: spec that it trains with.
+            batch_size: pairs of a step.
+            with_broken: keep steps whose numbers are not finite.
+            with_middle: keep those between the first and the newest ones.
+        """
+        steps = self._read()
+        if not with_middle:
+            steps = [*self._first, *self._newest]
+        columns = self._columns(steps)
+        said = {name for one in steps for name in one.said}
+        frame = {
+            "step": np.array([one.step for one in steps], float),
+            **{name: columns[name] for name in _OF_BATCH[:4]},
+        }
+        frame["train_recall"] = _running_mean(frame["train_recall"])
+        for name in said & set(STEP_COLUMNS):
+            frame[name] = np.array([one.said.get(name, np.nan) for one in steps])
+        broken = np.array([one.of_batch is None for one in steps])
+        if "loss" in said:
+            broken = np.array(["loss" in one.said and not np.isfinite(one.said["loss"]) for one in steps], bool)
+        loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them
+        frame["loss"] = loss.replace(np.inf, np.nan).to_numpy()
+        table = pd.DataFrame(frame)
+        table = table if with_broken else table[~broken & table["loss"].notna().to_numpy()]
+        evaluations = pd.DataFrame(list(self._evaluations)) if self._evaluations else pd.DataFrame({"step": []})
+        return TrainingLog("the running loop", table.reset_index(drop=True), evaluations, {}, objective, batch_size)
+
+    def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
+        """Return columns of the newest steps, NaN where one is not known: those of batches, and lr."""
+        steps = self._read()[-number:]
+        columns = self._columns(steps)
+        if any("loss" in one.said for one in steps):
+            columns["loss"] = np.array([one.said.get("loss", np.nan) for one in steps])
+        return {**columns, "lr": np.array([one.said.get("lr", np.nan) for one in steps])}
+
+    def _take(self, step: _Step, said: Mapping[str, float]) -> None:
+        for name, value in said.items():
+            if name in EVALUATION_COLUMNS:
+                if not self._evaluations or self._evaluations[-1]["step"] != step.step:
+                    self._evaluations.append({"step": float(step.step)})
+                self._evaluations[-1][name] = value
+            else:
+                step.said[name] = value
+
+    def _read(self) -> list[_Step]:
+        """Return all steps, their numbers on the host: one transfer for all new ones."""
+        steps = [*self._first, *self._middle, *self._newest]
+        new = [one for one in steps if isinstance(one.of_batch, Tensor)]
+        if new:
+            device = new[-1].of_batch.device  # type: ignore[union-attr]
+            rows = torch.stack([one.of_batch.to(device) for one in new]).tolist()  # type: ignore[union-attr]
+            for one, row in zip(new, rows, strict=True):
+                one.of_batch = tuple(row)
+        return steps
+
+    def _columns(self, steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
+        none = (np.nan,) * len(_OF_BATCH)
+        rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
+        return dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
+
+
+def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:
+    """Return numbers that a loop says of a step. Raises InputError for other names, and for what is no number."""
+    checked = {}
+    for name, value in numbers.items():
+        if name not in NAMES:
+            raise InputError(f"numbers of a step must be of {', '.join(NAMES)}; got {name!r}")
+        try:
+            checked[name] = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{name} of a step must be a number; got {type(value).__name__}") from error
+    return checked
+
+
+def _running_mean(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return means over the steps around, as a recall of one batch says little."""
+    smooth: npt.NDArray[np.float64] = (
+        pd.Series(values).rolling(_SMOOTH, center=True, min_periods=1).mean().to_numpy(dtype=np.float64)
+    )
+    return smooth

@@ -1,0 +1,86 @@
+"""The doctor beside lossscope's own training: `lossscope train --doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from lossscope.core.pair import Pair
+from lossscope.core.similarity import both_masks
+from lossscope.doctor.types import SEVERITIES
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.training.trained_batch import TrainedBatch
+
+from .doctor_options import DoctorOptions
+from .events import Event
+from .flight_recorder import FlightRecorder
+from .live_doctor import LiveDoctor
+from .observed import Observed, Row
+
+_NAMES = {"lr": "lr", "gradient_norm": "grad_norm"}  # column of trajectory.csv -> name of the field
+
+
+@dataclass
+class TrainingDoctor:
+    """Sees the batches of a training (`loop.train(..., on_batch=...)`), and says why it shall stop.
+
+    Numbers of the training are the same bit for bit with and without it. A resumed run is examined from there on.
+    """
+
+    on_event: Callable[[Event], None]
+    stop_on: Literal["error", "warning"] | None = None  # severity from which a finding stops the training
+    options: DoctorOptions = field(default_factory=DoctorOptions)
+    recorder: FlightRecorder | None = None  # keeps the newest batches
+    reason: Event | None = field(default=None, init=False)  # the finding that stops the training
+    _doctor: LiveDoctor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._doctor = LiveDoctor(self.options, self._hear)
+
+    def __call__(self, batch: TrainedBatch) -> str | None:
+        """Look at a batch; return why training shall stop, None to go on."""
+        observed, finite = observed_of(batch), bool(batch.row)
+        said: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
+        learnt = batch.objective.learnable
+        said |= {f"logit_{name}": value for name, value in learnt.items()}
+        if self.recorder is not None:
+            row = {"step": batch.number, "epoch": batch.epoch + 1, **batch.row, **said}
+            shape, (first, second) = observed.shape, batch.ids
+            self.recorder.add(observed, batch.objective, batch.number, (first[: shape[0]], second[: shape[1]]), row)
+        events = self._doctor.see(observed, batch.objective, batch.number, finite, said)
+        if self.recorder is not None:
+            for event in events:
+                if event.kind == "begins" and event.finding.is_alarm:
+                    self.recorder.write(event.id, event.details())
+        return None if self.reason is None else str(self.reason)
+
+    def _hear(self, event: Event) -> None:
+        self.on_event(event)
+        if self.stop_on is None or self.reason is not None or event.kind != "begins":
+            return
+        if SEVERITIES.index(event.finding.severity) >= SEVERITIES.index(self.stop_on):
+            self.reason = event
+
+
+def observed_of(batch: TrainedBatch) -> Observed:
+    """Return a batch of a training as what a loss saw; rows and columns behind those of the mask are left out."""
+    of_images, of_captions = both_masks(batch.mask)
+    q, c = of_images.match.shape
+    S = batch.S[:q, :c]
+    first, second = (of_images.info.get(name) for name in ("queries", "candidates"))
+    vectors = None
+    if first is not None and second is not None and first.ndim == second.ndim == 2:
+        vectors = first[:q], second[:c]
+    info = {name: x for name, x in of_images.info.items() if name not in ("queries", "candidates")}
+    rows = DirectionRows(S, replace(of_images, info=info), *(vectors or (None, None)))
+    observed = Observed(rows, batch.sides, embeddings=vectors)
+    if batch.sides.is_one_set:
+        return replace(observed, directions=("i2t",))
+    return replace(observed, second=DirectionRows(S.T, of_captions)) if isinstance(batch.mask, Pair) else observed
+
+
+def recorder_of(run: Path, steps: int, limit: int = 256_000_000) -> FlightRecorder | None:
+    """Return a recorder of a run's newest batches, `recorder/` in its folder; None of no steps."""
+    return FlightRecorder(steps, run / "recorder", limit) if steps else None
