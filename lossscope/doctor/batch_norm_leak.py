@@ -22,8 +22,11 @@ class BatchNormLeak(Check):
     gap: float = 0.2  # of recall@1
     ratio: float = 1.5  # of both
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 24
-    explains: ClassVar[tuple[str, ...]] = ("overfitting", "no-learning", "hubness")
+    place: ClassVar[int] = 6
+    explains: ClassVar[tuple[str, ...]] = (
+        "overfitting", "no-learning", "hubness", "complete-collapse", "dead-tower", "misaligned-pairs", "one-direction",
+        "dimensional-collapse", "shuffled-share", "temperature-too-low", "no-gradient", "cone", "modality-gap",
+    )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
         one = patient.part(TrainMode)

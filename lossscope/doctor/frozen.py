@@ -32,7 +32,8 @@ class Frozen(Check):
     place: ClassVar[int] = 3
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "temperature-too-high", "not-finished", "margin-plateau", "complete-collapse", "hubness",
-        "dimensional-collapse", "no-gradient", "scale-falling", "one-direction",
+        "dimensional-collapse", "no-gradient", "scale-falling", "one-direction", "misaligned-pairs", "dead-tower",
+        "shuffled-share", "duplicates",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -21,6 +21,7 @@ class LossSpike(Check):
 
     deviations: float = 10.0  # above the median of the steps around, in robust deviations
     rise: float = 0.25  # above it, as a share of the loss at the start
+    above: float = 0.6  # above it, as a share of itself
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 50
 
@@ -29,7 +30,8 @@ class LossSpike(Check):
         height, base = heights(curve.loss)
         noise = max(1.4826 * float(np.median(np.abs(height))), 1e-9)
         warm = len(curve.loss) // 10
-        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.start)) & (base < curve.start)
+        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.start))
+        is_spike &= (height > self.above * np.abs(base)) & (base < curve.start)
         is_spike[:warm] = False
         patient.signals[self.id()] = float((height / max(abs(curve.start), 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():

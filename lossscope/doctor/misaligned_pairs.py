@@ -21,7 +21,8 @@ class MisalignedPairs(Check):
     """
 
     restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
-    structure: float = 1.0  # of the best candidates, in deviations above those of rotated sides
+    structure: float = 0.5  # of the best candidates above those of rotated sides, in deviations over queries
+    rotations: float = 6.0  # in deviations over rotations
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 12
     explains: ClassVar[tuple[str, ...]] = (
@@ -39,7 +40,10 @@ class MisalignedPairs(Check):
         order = restoration.best
         if order is not None and order.place < self.restored:
             return self._found(alignment, restoration, order)
-        return self._found(alignment, restoration, None) if restoration.structure > self.structure else None
+        structure = restoration.structure
+        if structure.among_queries > self.structure and structure.among_rotations > self.rotations:
+            return self._found(alignment, restoration, None)
+        return None
 
     def _found(self, alignment: Alignment, restoration: Restoration, order: Order | None) -> Finding:
         best = alignment.best
@@ -53,8 +57,8 @@ class MisalignedPairs(Check):
                 "anything in common are: the right partners seem to be there, under other rows."
             )
             advice = Advice("Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.")
-            proof = Evidence("best candidates above those of rotated sides", restoration.structure, self.structure,
-                             (None, None))  # fmt: skip
+            above = restoration.structure.among_rotations
+            proof = Evidence("best candidates above rotated sides, in deviations", above, self.rotations, (None, None))
         return self.finding(
             "queries are paired with the wrong candidates",
             why,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
@@ -86,7 +87,7 @@ class NonFinite(Check):
 
     def _log(self, log: TrainingLog) -> Finding | None:
         loss = log.steps["loss"].to_numpy(dtype=np.float64) if "loss" in log.steps else np.zeros(0)
-        bad = np.flatnonzero(~np.isfinite(loss))
+        bad = np.flatnonzero(~np.isfinite(loss) & _expected(log, loss))
         if not len(bad):
             return None
         step = int(log.steps["step"].iloc[bad[0]])
@@ -100,3 +101,18 @@ class NonFinite(Check):
 
     def _found(self, title: str, why: str, evidence: Evidence) -> Finding:
         return self.finding(title, why, (evidence,), _ADVICE)
+
+
+def _expected(log: TrainingLog, loss: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Return which steps should have a loss: not those before the first one, nor those whose gradient is finite.
+
+    An objective whose gradient is stated directly has no value; the gradient of a loss that is NaN is NaN.
+    """
+    finite = np.isfinite(loss)
+    expected = np.ones(len(loss), dtype=bool)
+    if finite.any():
+        expected[: int(finite.argmax())] = False
+    norms = log.steps.get("grad_norm")
+    if norms is not None:
+        expected &= ~(np.isnan(loss) & np.isfinite(norms.to_numpy(dtype=np.float64)))
+    return expected

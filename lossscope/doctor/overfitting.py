@@ -48,10 +48,14 @@ class Overfitting(Check):
         return None
 
     def _of_recall(self, one: Generalisation, patient: Patient) -> Finding | None:
-        grown = one.earlier_gap is None or one.gap - one.earlier_gap >= self.growth
-        falls = one.earlier_held_out is None or one.held_out < one.earlier_held_out * (1 - self.fall)
         patient.signals[self.id()] = one.gap
-        if one.gap < self.gap or one.held_out > 0.5 * one.train or not grown or not falls:
+        if one.earlier_gap is None or one.earlier_held_out is None:
+            return None  # one model does not say whether held-out recall still rises
+        grown = one.gap - one.earlier_gap >= self.growth
+        falls = one.held_out < one.earlier_held_out * (1 - self.fall)
+        if one.gap < self.gap or one.held_out > 0.5 * one.train or not (grown or falls):
+            return None
+        if one.held_out > one.earlier_held_out:
             return None
         return self.finding(
             f"recall is {one.train:.0%} on the training data and {one.held_out:.0%} on held-out data",
@@ -88,7 +92,8 @@ class Overfitting(Check):
         best, last = float(recall.max()), float(np.median(recall[-max(len(recall) // 5, 1) :]))
         fall = 1 - last / best if best > 0 else 0.0
         training = float(train[-1]) if len(train) else None
-        if fall < 2 * self.fall or (training is None and curve.drift > -0.02):
+        is_late = int(recall.argmax()) >= 0.8 * (len(recall) - 1)
+        if is_late or fall < 2 * self.fall or (training is None and curve.drift > -0.02):
             return None
         if training is not None and training < 1.5 * last:
             return None

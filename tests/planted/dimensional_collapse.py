@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .base import Case, Size, aligned, healthy_dump, pairs, unit
+from .base import Case, Size, healthy_dump, pairs, unit
 
 
 def _flat(size: Size, rank: int, folder: Path) -> Case:

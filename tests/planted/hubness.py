@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from .base import Case, Size, aligned, healthy_dump, pairs, unit
 
 
@@ -13,7 +11,7 @@ def hubs(size: Size, folder: Path) -> Case:
     """Queries share a direction to which a few candidates point."""
     first, second = aligned(size)
     centre = unit(size.rng.normal(size=(1, size.d)))
-    first = unit(first + centre)
+    first = unit(first + 0.7 * centre)
     rows = size.rng.choice(size.n, max(size.n // 200, 3), replace=False)
     second[rows] = unit(second[rows] + 3 * centre)
     return Case((pairs(folder, first, second),))

@@ -41,6 +41,7 @@ from .train_mode import recall_in_modes
 
 _BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _BATCHES = 4
+_MOST_PAIRS = 10**8  # of items of both sides whose truth is computed
 _HELD_OUT = ("val", "test")
 OfSplit = Callable[[SplitEmbeddings, Options, Patient], Patient]
 
@@ -181,7 +182,9 @@ def _truth(checkpoint: Checkpoint, options: Options, train: SplitEmbeddings, pat
     split: Any = build("datasets", data).split(options.split)
     if not hasattr(split, "truth"):
         raise NotChecked("its data do not know the truth")
-    if patient.part(Items).is_sample:
+    relations, rows = split.relations, patient.part(Items).rows
+    if relations.first * relations.second > _MOST_PAIRS:
         raise NotChecked("there are too many items to compare all with all")
     truth = split.truth()
-    return Truth(truth.T if split.relations.sides.is_image_text else truth)
+    truth = truth.T if relations.sides.is_image_text else truth
+    return Truth(truth[np.ix_(rows.i2t, rows.t2i)])

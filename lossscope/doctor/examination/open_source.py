@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
-from lossscope.errors import InputError, SpecError
+from lossscope.errors import InputError
 from lossscope.io.locations import is_url, location_exists
 from lossscope.io.shipped import find_shipped
+from lossscope.registry import names
 from lossscope.sources.base import find_source, from_arrays, load
 
 from ..logs.base import TrainingLog
@@ -140,26 +142,27 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     if few:
         missing[Items] = "too few of its rows are finite"
     else:
-        patient.given[Items] = lambda: Items(
-            subset(split, sample_rows(relations, Pair(*usable))), (relations.first, relations.second)
-        )
+        patient.given[Items] = lambda: _sample(split, usable)
     if options.against and not few:
         patient.given[Splits] = lambda: shared_with(split, usable, options)
     patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}
     return patient
 
 
+def _sample(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], ...]) -> Items:
+    rows = sample_rows(split.relations, Pair(*usable))
+    return Items(subset(split, rows), (split.relations.first, split.relations.second), rows)
+
+
 def _open_texts(target: str, options: Options) -> Patient:
     """Return a patient of rows of text, which need no model."""
-    try:
-        sources = lint_sources(target)
-    except SpecError as error:
-        if location_exists(target) or "=" in target:
-            raise
+    is_named = ":" in target or target.replace("-", "_").lower() in names("datasets")
+    if not (location_exists(target) or is_url(target) or is_named):
         raise InputError(
-            f"source must be a checkpoint, run folder, dump, data file or data set; got {target!r}, and there is "
-            f"nothing of that name in {Path.cwd()}"
-        ) from error
+            f"source must be a checkpoint, run folder, dump, data file or data set; there is nothing at {target!r} "
+            f"(looked in {Path.cwd()})"
+        )
+    sources = lint_sources(target)
     known = {f"{name} of {one}": source for one in options.against for name, source in lint_sources(one).items()}
     texts = Texts(target, lint(sources, known, progress=options.progress))
     reason = "it has rows of text and no embeddings"

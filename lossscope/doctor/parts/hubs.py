@@ -35,6 +35,11 @@ class DirectionHubs:
         return np.argsort(self.firsts)[::-1][: max(len(self.firsts) // 100, 1)]
 
     @property
+    def share_of_hubs(self) -> float:
+        """Share of the queries whose nearest is one of these."""
+        return float(self.firsts[self.candidates].sum() / self.firsts.sum())
+
+    @property
     def largest_share(self) -> float:
         """Share of the queries whose nearest is one and the same candidate."""
         return float(self.firsts.max() / len(self.firsts))

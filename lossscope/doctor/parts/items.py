@@ -23,6 +23,7 @@ class Items:
 
     split: SplitEmbeddings  # the sample
     whole: tuple[int, int]  # items of each side in the source
+    rows: Pair[Rows]  # of the sample in the source
 
     @property
     def is_sample(self) -> bool:

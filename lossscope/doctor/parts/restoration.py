@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .patient import Patient
 
 _MOST = 4096  # pairs
+_STRUCTURED = 1024  # queries and candidates whose structure is looked at
+_ROTATIONS = 12
 _PROBES = 512  # queries that are compared with their would-be positives
 
 
@@ -31,11 +33,19 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Structure:
+    """How far the best candidates of queries stand above those of rotated sides."""
+
+    among_queries: float  # in deviations of the best candidates of single queries
+    among_rotations: float  # in deviations of their mean over rotations: sides of few dimensions meet by accident
+
+
+@dataclass(frozen=True)
 class Restoration:
     """The best of the other orders that were tried, and structure between the sides."""
 
     best: Order | None
-    structure: float  # how far the best candidate of a query stands above that of rotated candidates, in deviations
+    structure: Structure
 
     @classmethod
     def of(cls, patient: Patient) -> Restoration:
@@ -54,16 +64,20 @@ class Restoration:
         return cls(min([*tried, *shift], key=lambda one: one.place, default=None), structure)
 
 
-def cross_structure(first: Tensor, second: Tensor) -> float:
-    """Return how far above chance the best candidate of a query is, in deviations of that of rotated candidates.
+def cross_structure(first: Tensor, second: Tensor) -> Structure:
+    """Return how far above chance the best candidates of queries are, against rotated candidates.
 
     Both sides are centred. A rotation of one side keeps its own structure, and removes all between the sides.
     """
-    first, second = (_centred(x[:2048]) for x in (first, second))
+    first, second = (_centred(x[:_STRUCTURED]) for x in (first, second))
     best = (first @ second.T).amax(1)
-    rotation = torch.linalg.qr(torch.randn(first.shape[1], first.shape[1], generator=torch.Generator().manual_seed(0)))
-    rotated = (first @ rotation.Q @ second.T).amax(1)
-    return float((best.mean() - rotated.mean()) / rotated.std().clamp(min=1e-6))
+    generator, rotated = torch.Generator().manual_seed(0), []
+    for _ in range(_ROTATIONS):
+        rotation = torch.linalg.qr(torch.randn(first.shape[1], first.shape[1], generator=generator)).Q
+        rotated.append((first @ rotation @ second.T).amax(1))
+    means = torch.stack([x.mean() for x in rotated])
+    above = float(best.mean() - means.mean())
+    return Structure(above / max(float(rotated[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
 
 
 def best_shift(first: Tensor, second: Tensor, positives: Rows) -> Iterator[Order]:

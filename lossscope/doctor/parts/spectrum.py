@@ -38,6 +38,11 @@ class SideSpectrum:
     largest: int  # min(n − 1, d), and for labels the number of classes − 1 where that is less
 
     @property
+    def used(self) -> float:
+        """Share of the directions along which the rows spread by at least a thousandth of the widest one."""
+        return float((self.values > 1e-3 * self.values[0]).mean()) if self.values[0] > 0 else 0.0
+
+    @property
     def share(self) -> float:
         """Effective rank over its null; where there are fewer classes than directions, over their number."""
         return self.rank / min(self.null, self.largest)

@@ -1,0 +1,41 @@
+"""A model whose running statistics were never updated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training import loop
+from tests.tiny import RECIPE
+
+from .base import Case, Size
+
+_DATA = "scenes:train=200,val=40,test=20,size=16,ambiguity=0"
+_RECIPE = replace(
+    RECIPE, data=_DATA, encoder="vsepp:dim=32,words=16,width=8", epochs=25, batch_size=50, lr=0.006, min_count=1
+)
+
+
+def _trained(size: Size, folder: Path) -> Path:
+    return loop.train(replace(_RECIPE, seed=size.seed), folder / "run").path / "best.pt"
+
+
+def running_statistics(size: Size, folder: Path) -> Case:
+    """Mean 0 and variance 1, as at the start: in training mode they are not used."""
+    checkpoint = Checkpoint.load(_trained(size, folder))
+    start = {"running_mean": torch.zeros_like, "running_var": torch.ones_like}
+    weights = {name: start.get(name.rpartition(".")[2], torch.clone)(x) for name, x in checkpoint.weights.items()}
+    replace(checkpoint, weights=weights).save(folder / "sick.pt")
+    return Case((str(folder / "sick.pt"),))
+
+
+SICK = ()
+SICK_RUNS = (running_statistics,)
+
+
+def healthy_run(size: Size, folder: Path) -> Case:
+    """The same model as it was trained."""
+    return Case((str(_trained(size, folder)),))
