@@ -14,6 +14,8 @@ OF_BATCH = frozenset({"not-normalised", "positive-as-negative"})
 """Facts of a batch that may be those of an odd one."""
 OF_LOG = frozenset({"diverged", "frozen", "loss-spike", "overfitting", "scale-falling"})
 """Of the numbers of past steps."""
+OF_RISE = frozenset({"diverged"})
+"""Of a loss that has risen by more than its noise."""
 OF_NEWEST = frozenset({"loss-spike"})
 """Of the first and the newest steps, so that it ends."""
 OF_LEARNING = frozenset({"complete-collapse", "dead-tower", "margin-plateau", "misaligned-pairs", "no-learning"})

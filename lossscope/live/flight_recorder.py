@@ -23,7 +23,7 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import short_spec
 
 from .observed import Observed, Row
-from .recorded_step import Ids, RecordedStep
+from .recorded_step import Ids, RecordedStep, mask_bytes
 
 SCHEMA = "lossscope.recorder/1"
 LOGGER = logging.getLogger("lossscope")
@@ -45,6 +45,7 @@ class FlightRecorder:
     _steps: deque[RecordedStep] = field(default_factory=deque, init=False)
     _rows: deque[Row] = field(default_factory=deque, init=False)
     _bytes: int = field(default=0, init=False)
+    _masks: dict[int, int] = field(default_factory=dict, init=False)  # id of a mask -> steps that have it
     _mask: Mask | None = field(default=None, init=False)  # of the newest step, on its device
     _too_large: int = field(default=0, init=False)  # steps that alone exceed the limit
     _written: dict[str, Path] = field(default_factory=dict, init=False)  # reason -> folder
@@ -81,14 +82,23 @@ class FlightRecorder:
         self._rows.append(row)
         if len(self._rows) > self.keep:
             self._rows.popleft()
-        if one.bytes > self.limit:
+        if one.bytes + mask_bytes(one.mask) > self.limit:
             self._too_large += 1
             return
         self._mask = observed.rows.mask if observed.rows is not None else None
         self._steps.append(one)
-        self._bytes += one.bytes
-        while len(self._steps) > self.keep or (self._bytes > self.limit and len(self._steps) > 1):
-            self._bytes -= self._steps.popleft().bytes
+        self._bytes += one.bytes + self._mask_bytes(one, 1)
+        while len(self._steps) > self.keep or self._bytes > self.limit:
+            oldest = self._steps.popleft()
+            self._bytes -= oldest.bytes + self._mask_bytes(oldest, -1)
+
+    def _mask_bytes(self, one: RecordedStep, change: int) -> int:
+        """Count a step that has a mask, or that had it; return the bytes where it is the first or the last one."""
+        key = id(one.mask)
+        number = self._masks[key] = self._masks.get(key, 0) + change
+        if not number:
+            del self._masks[key]
+        return mask_bytes(one.mask) if number == (1 if change > 0 else 0) else 0
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers to the row of the newest step."""

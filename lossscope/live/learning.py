@@ -1,4 +1,4 @@
-"""Does a running loop learn? Falling loss, recall above chance, a learning rate that still warms up."""
+"""Does a running loop learn? Falling or rising loss, recall above chance, a learning rate that still warms up."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _FALL = 0.01  # of the median loss between both halves of the newest steps, as a
 _NOISE = 3.0  # standard errors of that fall
 _ABOVE = 1.5  # times the recall of guessing
 _DEVIATIONS = 4.0  # of guessing
+_RISE = 5.0  # standard errors of a median of steps above the lowest one: that of noise is up to 4 of 50
 Floats = npt.NDArray[np.float64]
 
 
@@ -40,12 +41,32 @@ def learning_state(newest: Mapping[str, Floats], batch_size: int) -> Literal["le
     return "guesses"
 
 
+def rises(loss: Floats, steps: int) -> bool:
+    """Return whether the newest losses are above what they had been, by more than their noise.
+
+    Args:
+        loss: of all steps that are known, in their order.
+        steps: that a median is taken of.
+    """
+    loss = loss[np.isfinite(loss)]
+    parts = [loss[max(end - steps, 0) : end] for end in range(len(loss), 0, -steps)]
+    parts = [part for part in parts if len(part) >= min(steps, len(loss))]
+    if len(parts) < 2:
+        return False
+    medians = [float(np.median(part)) for part in parts]
+    lowest = int(np.argmin(medians))
+    return medians[0] - medians[lowest] > _RISE * math.hypot(_error(parts[0]), _error(parts[lowest]))
+
+
+def _error(loss: Floats) -> float:
+    """Return the standard error of a median, from robust deviations."""
+    return 1.2533 * 1.4826 * float(np.median(np.abs(loss - np.median(loss)))) / math.sqrt(len(loss))
+
+
 def _falls(loss: Floats) -> bool:
     loss = loss[np.isfinite(loss)]
     if len(loss) < 10:
         return False
     early, late = loss[: len(loss) // 2], loss[len(loss) // 2 :]
     fall = float(np.median(early) - np.median(late))
-    deviation = 1.4826 * float(np.median(np.abs(late - np.median(late))))
-    error = 1.2533 * deviation * math.sqrt(1 / len(early) + 1 / len(late))
-    return fall > max(_FALL * abs(float(np.median(early))), _NOISE * error)
+    return fall > max(_FALL * abs(float(np.median(early))), _NOISE * math.sqrt(2) * _error(late))

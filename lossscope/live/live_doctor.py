@@ -14,9 +14,9 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import build, spec_of
 
 from .batch_numbers import BatchNumbers
-from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_NEWEST, DoctorOptions
+from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_NEWEST, OF_RISE, DoctorOptions
 from .events import Event, OpenFindings
-from .learning import learning_state
+from .learning import learning_state, rises
 from .observed import Observed
 from .step_history import StepHistory
 
@@ -109,21 +109,21 @@ class LiveDoctor:
         assert observed.rows is not None
         spec = None if objective is None or not is_known(objective) else spec_of(objective)
         size = len(observed.rows.S)
-        patient = patient_of(observed, objective, self._history.log(spec, size, with_broken=is_broken))
+        log = self._history.log(spec, size, with_broken=is_broken)
+        patient = patient_of(observed, objective, log)
         newest = Patient("the newest steps", {TrainingLog: self._history.log(spec, size, with_middle=False)})
         if _OF_LENGTHS in ids and not uses_lengths(patient, observed):
             ids -= {_OF_LENGTHS}
-        state = None
+        absent: frozenset[str] = frozenset()  # without an examination
         if ids & OF_LEARNING:
             state = learning_state(self._history.newest(self.options.window), size)
+            ids = ids if state == "guesses" else ids - OF_LEARNING
+            absent = OF_LEARNING if state == "learns" else absent
+        if ids & OF_RISE and not rises(log.steps["loss"].to_numpy(), self.options.every):
+            ids, absent = ids - OF_RISE, absent | OF_RISE
         checks = [_check(id) for id in sorted(ids)]
-        found, checked = [], set[str]()
+        found, checked = [], set(absent)
         for check in checks:
-            if state == "warms up" and check.id() in OF_LEARNING:
-                continue
-            if state == "learns" and check.id() in OF_LEARNING:
-                checked.add(check.id())
-                continue
             try:
                 finding = check.examine(newest if check.id() in OF_NEWEST else patient)
             except NotChecked:

@@ -37,7 +37,7 @@ class RecordedStep:
     mined: int
     ids: tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # of both sides
     row: Row  # its statistics, and numbers that the loop said
-    bytes: int  # of its tensors
+    bytes: int  # of its tensors, but for the mask, which other steps may have, too
 
     @classmethod
     def of(
@@ -67,12 +67,11 @@ class RecordedStep:
             mask = last.mask
         else:
             mask = _mask_on_host(rows.mask)
-            size += _mask_bytes(mask)
         second = None
         if observed.second is not None:
             back = observed.second.detach()
             second = _copy(back.S), _mask_on_host(back.mask)
-            size += second[0].nbytes + _mask_bytes(second[1])
+            size += second[0].nbytes + mask_bytes(second[1])
         vectors = observed.embeddings or _pair(rows.queries, rows.candidates)
         kept = None
         if vectors is not None:
@@ -160,7 +159,8 @@ def _mask_on_host(mask: Mask) -> Mask:
     return Mask(mask.match.to("cpu", copy=True), mask.valid.to("cpu", copy=True), info, mask.direction)
 
 
-def _mask_bytes(mask: Mask) -> int:
+def mask_bytes(mask: Mask) -> int:
+    """Return what the tensors of a mask need."""
     return mask.match.nbytes + mask.valid.nbytes + sum(x.nbytes for x in mask.info.values())
 
 

@@ -94,7 +94,7 @@ class StepHistory:
         frame["train_recall"] = _running_mean(frame["train_recall"])
         for name in said & set(STEP_COLUMNS):
             frame[name] = np.array([one.said.get(name, np.nan) for one in steps])
-        broken = np.array([one.of_batch is None for one in steps])
+        broken = np.array([one.of_batch is None for one in steps], bool)
         if "loss" in said:
             broken = np.array(["loss" in one.said and not np.isfinite(one.said["loss"]) for one in steps], bool)
         loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them

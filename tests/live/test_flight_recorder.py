@@ -1,0 +1,313 @@
+"""The flight recorder: bounded memory, dumps of the last steps when something is wrong, which every command opens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lossscope_cli import app
+from torch import nn
+from typer.testing import CliRunner
+
+import lossscope
+from lossscope.core.similarity import Mask
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.errors import InputError
+from lossscope.io.manifests import read_manifest
+from lossscope.live.callbacks import LightningHooks, TrainerHooks
+from lossscope.live.doctor_options import DoctorOptions
+from lossscope.live.flight_recorder import FlightRecorder
+from lossscope.live.monitor import LossScope
+from lossscope.live.observed import Observed
+
+from .planted_loops import Loop
+
+NTXENT = "ntxent:tau=0.1"
+SOON = DoctorOptions(every=20, first=60, learning_by=80, settled=140)
+
+
+def scope(folder: Path, keep: int = 3, objective: str = NTXENT, **options: Any) -> LossScope:
+    return LossScope(objective, ("similarity",), recorder=keep, recorder_folder=folder / "recorder", **options)
+
+
+def dumps(folder: Path) -> list[Path]:
+    return [folder / one["file"] for one in read_manifest(folder / "manifest.json")["dumps"]]
+
+
+def died(one: LossScope, error: BaseException | None = None) -> Path:
+    with pytest.raises(type(error or ValueError())), one:
+        raise error or ValueError("the loop is broken")
+    (folder,) = one.recordings
+    return folder
+
+
+def lossscope_says(*arguments: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_an_exception_leaves_the_last_batches(tmp_path: Path) -> None:
+    one = Loop().run(scope(tmp_path), 6)
+    one.log(lr=0.1)
+    folder = died(one)
+    assert folder.name == "step-000005-exception"
+    manifest = read_manifest(folder / "manifest.json")
+    assert manifest["details"]["error"] == "ValueError: the loop is broken"
+    assert [entry["step"] for entry in manifest["dumps"]] == [3, 4, 5]
+    assert manifest["dumps"][0]["objective"] == NTXENT.replace(":tau=0.1", "") and manifest["schema"]
+    log = pd.read_csv(folder / "log.csv")
+    assert log["step"].tolist() == [3, 4, 5] and log["lr"].iloc[-1] == 0.1 and "q2d/s_pos" in log
+
+
+def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
+    Q, D = torch.randn(2, 12, 8, generator=torch.Generator().manual_seed(0))
+    one = scope(tmp_path)
+    one.watch(queries=Q, documents=D, ids=[f"q{i}" for i in range(12)], second_ids=torch.arange(12))
+    kept = Q.clone()
+    Q.zero_()  # what the loop does later does not matter
+    (file,) = dumps(died(one))
+    arrays = np.load(file)
+    assert np.array_equal(arrays["queries"], kept.numpy()) and np.array_equal(arrays["documents"], D.numpy())
+    S = nn.functional.normalize(kept) @ nn.functional.normalize(D).T
+    assert np.allclose(arrays["similarity"], S.numpy(), atol=1e-6)
+    mask = Mask(torch.eye(12, dtype=torch.bool), torch.ones(12, 12, dtype=torch.bool))
+    W = lossscope.objective(NTXENT)(S, mask).W
+    assert np.allclose(arrays["W"], W.numpy(), atol=1e-5)
+    assert arrays["W_second"].shape == (12, 12)
+    opened = lossscope.load(file)
+    assert opened.image_ids == [f"q{i}" for i in range(12)] and opened.caption_ids == [str(i) for i in range(12)]
+    assert opened.sides.text == "query/document"
+
+
+@pytest.mark.parametrize("by_S", [False, True])
+def test_commands_open_a_recorded_batch(tmp_path: Path, by_S: bool) -> None:
+    one = Loop("triplet-sh", lr=1e4, takes_similarities=by_S).run(
+        scope(tmp_path, doctor=SOON, objective="triplet-sh"), 160
+    )
+    folder = one.recordings[0]
+    file = dumps(folder)[-1]
+    assert '"C_0"' in lossscope_says("cocos", file, "--objective", "triplet-sh", "--format", "json")
+    assert "s_pos" in lossscope_says("probe", file, "--probes", "similarity", "--format", "json")
+    assert "R@1" in lossscope_says("eval", file, "--format", "json")
+    assert one.events[0].id in lossscope_says("doctor", file, "--objective", "triplet-sh", "--format", "json") or by_S
+
+
+@pytest.mark.parametrize("by_S", [False, True])
+def test_the_doctor_opens_a_batch_with_nan(tmp_path: Path, by_S: bool) -> None:
+    one = Loop(zero_at=4, takes_similarities=by_S).run(scope(tmp_path), 7)
+    (folder,) = one.recordings
+    assert folder.name == "step-000004-non-finite"
+    files = dumps(folder)
+    assert [file.name for file in files] == ["step-000002.npz", "step-000003.npz", "step-000004.npz"]
+    document = json.loads(lossscope_says("doctor", files[-1], "--format", "json"))
+    assert document["findings"][0]["id"] == "non-finite"
+    healthy = json.loads(lossscope_says("doctor", files[0], "--objective", NTXENT, "--format", "json"))
+    assert "non-finite" not in {finding["id"] for finding in healthy["findings"]}
+
+
+def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp_path: Path) -> None:
+    random = torch.Generator().manual_seed(0)
+    V, T = torch.randn(2, 8, 6, generator=random)
+    labels = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2])
+    other = torch.eye(8, dtype=torch.bool).logical_not()
+    match = torch.arange(4)[:, None] == torch.arange(8)[None, :] // 2
+    shared = torch.zeros(4, 8, dtype=torch.bool)
+    shared[:, :6] = torch.rand(4, 6, generator=random) < 0.5
+    shared[torch.arange(4), torch.arange(4)] = True
+    calls: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "items": ({"sides": "product"}, {"embeddings": V, "labels": labels}),
+        "items-of-S": ({"sides": "product"}, {"S": V @ T.T, "mask": Mask((labels[:, None] == labels) & other, other)}),
+        "pairs": ({}, {"images": V, "captions": T}),
+        "pairs-of-S": ({}, {"S": V @ T.T}),
+        "captions": ({}, {"S": V[:4] @ T.T, "mask": Mask(match, torch.ones_like(match))}),
+        "many": ({}, {"S": V[:4] @ T.T, "mask": Mask(shared, torch.ones_like(shared))}),
+        "users": ({"sides": ("user", "item")}, {"queries": V, "documents": T}),
+        "mined": ({}, {"queries": V, "documents": T, "negatives": torch.randn(8, 2, 6, generator=random)}),
+        "offset": ({}, {"S": V[:4] @ T.T, "offset": 4, "S_second": T[:4] @ V.T}),
+    }
+    for name, (options, arguments) in calls.items():
+        has_many = name in ("items", "items-of-S", "captions", "many")
+        one = scope(tmp_path / name, objective="supcon" if has_many else NTXENT, **options)
+        one.watch(**arguments)
+        opened = lossscope.load(dumps(died(one))[0])
+        relations = opened.relations
+        arrays = np.load(dumps(one.recordings[0])[0])
+        assert arrays["W"].shape == arrays["similarity"].shape, name
+        assert ("W_second" in arrays) == (not relations.one_set)
+        if name.startswith("items"):
+            same = np.asarray(relations.labels)[:, None] == relations.labels
+            assert relations.one_set and np.array_equal(same, (labels[:, None] == labels).numpy())
+        elif name == "many":
+            assert relations.positives.tolist() == shared.nonzero().tolist()
+        elif name == "captions":
+            assert relations.caption_image.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+        elif name == "mined":
+            assert relations.negatives is not None and relations.negatives[3].tolist() == [8 + 6, 8 + 7]
+        elif name == "offset":
+            assert relations.positives.tolist() == [[i, 4 + i] for i in range(4)]
+        else:
+            assert relations.positives.tolist() == [[i, i] for i in range(8)]
+            assert relations.sides.text == {"users": "user/item"}.get(name, "image/caption")
+
+
+def test_a_finding_is_written_once(tmp_path: Path) -> None:
+    one = Loop(divides=True, takes_similarities=True, ends=30).run(scope(tmp_path, doctor=SOON), 160)
+    assert [event.kind for event in one.events] == ["begins", "ends"]
+    assert [folder.name for folder in one.recordings] == ["step-000000-temperature-twice"]
+    manifest = read_manifest(one.recordings[0] / "manifest.json")
+    assert manifest["details"]["id"] == "temperature-twice" and manifest["details"]["advice"]
+
+
+def test_an_earlier_recording_of_the_same_step_is_kept(tmp_path: Path) -> None:
+    for expected in ("step-000000-exception", "step-000000-exception-2", "step-000000-exception-3"):
+        one = scope(tmp_path)
+        one.watch(torch.eye(4))
+        assert died(one).name == expected
+
+
+def test_nothing_is_written_where_nothing_is_wrong(tmp_path: Path) -> None:
+    with Loop().run(scope(tmp_path, doctor=SOON), 90):
+        pass
+    for wanted in (KeyboardInterrupt(), SystemExit(0)):
+        one = scope(tmp_path)
+        one.watch(torch.eye(4))
+        with pytest.raises(type(wanted)), one:
+            raise wanted
+        assert not one.recordings
+    assert not (tmp_path / "recorder").exists()
+    assert LossScope(NTXENT).write_recorder("exception") is None
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(2, 60), min_size=1, max_size=40), st.integers(1, 12), st.integers(1_000, 100_000))
+def test_memory_is_bounded(sizes: list[int], keep: int, limit: int) -> None:
+    recorder = FlightRecorder(keep, Path("never"), limit)
+    masks = {n: Mask(torch.eye(n, dtype=torch.bool), torch.ones(n, n, dtype=torch.bool)) for n in sizes}
+    for step, n in enumerate(sizes):
+        observed = Observed(DirectionRows(torch.rand(n, n), masks[n]))
+        recorder.add(observed, None, step, (None, None), {"step": step})
+        kept = {id(one.mask): one.mask for one in recorder._steps}.values()
+        held = sum(one.S.nbytes for one in recorder._steps) + sum(2 * one.match.nbytes for one in kept)
+        assert held == recorder.bytes <= limit
+        assert len(recorder.steps) <= keep and list(recorder.steps) == sorted(recorder.steps)
+
+
+def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path: Path) -> None:
+    one = scope(tmp_path, keep=10, recorder_bytes=50_000)
+    for _ in range(10):
+        one.watch(torch.eye(60))
+    manifest = read_manifest(died(one) / "manifest.json")
+    assert manifest["asked"] == 10 and manifest["kept"] == len(manifest["dumps"]) == 2
+    assert manifest["bytes"] <= manifest["limit"] == 50_000
+    too_large = scope(tmp_path, keep=2, recorder_bytes=1_000)
+    too_large.watch(torch.eye(60))
+    assert read_manifest(died(too_large) / "manifest.json")["too_large"] == 1
+
+
+def test_ids_must_be_one_an_item(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="ids of captions must be one an item, 4; got 3"):
+        scope(tmp_path).watch(torch.eye(4), second_ids=["a", "b", "c"])
+
+
+def test_a_disk_that_cannot_be_written_never_stops_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "recorder").write_text("a file")
+    one = scope(tmp_path)
+    with caplog.at_level(logging.ERROR, "lossscope"):
+        one.watch(torch.full((4, 4), torch.nan))
+    assert not one.recordings and "could not write" in caplog.text
+
+
+SCRIPT = """
+import sys, torch, lossscope
+scope = lossscope.LossScope("ntxent", recorder=2)
+{before}
+for step in range(5):
+    scope.watch(torch.eye(8) + 0.01 * step)
+    if step == 3:
+        {fault}
+{after}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "fault", "after", "written"),
+    [
+        ("", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
+        ("sys.excepthook = lambda *e: print('mine')", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
+        ("", "sys.exit(3)", "", []),
+        ("", "raise KeyboardInterrupt", "", []),
+        ("", "pass", "", []),
+        ("", "pass", "scope.close(); raise RuntimeError('of the evaluation')", []),
+        ("", "pass", "del scope; raise RuntimeError('of something else')", []),
+    ],
+)
+def test_a_script_that_dies_leaves_its_last_batches(
+    tmp_path: Path, before: str, fault: str, after: str, written: list[str]
+) -> None:
+    code = SCRIPT.format(before=before, fault=fault, after=after)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    folder = tmp_path / "recorder"
+    assert sorted(one.name for one in folder.glob("step-*")) == written if written else not folder.exists()
+    assert ("mine" in done.stdout) == bool(before)
+    if "RuntimeError" in fault + after and not before:
+        assert "RuntimeError" in done.stderr and done.returncode == 1
+
+
+def test_the_hook_of_the_interpreter_is_given_back(tmp_path: Path) -> None:
+    before = sys.excepthook
+    one, two = scope(tmp_path), scope(tmp_path)
+    assert sys.excepthook is before  # nothing was watched yet
+    one.watch(torch.eye(4))
+    two.watch(torch.eye(4))
+    two.close()
+    one.close()
+    assert sys.excepthook is before
+    three = scope(tmp_path)
+    three.watch(torch.eye(4))
+    del three
+    assert sys.excepthook is before
+
+
+def test_trainers_write_it_where_training_dies(tmp_path: Path) -> None:
+    one = scope(tmp_path)
+    hooks, module = LightningHooks(one), SimpleNamespace(log_dict=lambda row: None)
+    trainer = SimpleNamespace(global_step=1, optimizers=[torch.optim.SGD([torch.zeros(1)], 0.25)])
+    hooks.on_train_batch_end(trainer, module, {"S": torch.eye(5)}, None, 0)
+    hooks.on_exception(trainer, module, KeyboardInterrupt())
+    assert not one.recordings
+    hooks.on_exception(trainer, module, ValueError("broken"))
+    assert pd.read_csv(one.recordings[0] / "log.csv")["lr"].tolist() == [0.25]
+    before = sys.excepthook
+    hooks.on_train_end(trainer, module)
+    assert sys.excepthook is not before
+
+
+def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
+    one = scope(tmp_path, doctor=SOON)
+    hooks, model, state = TrainerHooks(one), nn.Identity(), SimpleNamespace(global_step=0, log_history=[{}])
+    model.forward = lambda S: {"S": S}  # type: ignore[method-assign]
+    hooks.on_train_begin(None, state, None, model=model)
+    for step in range(90):
+        state.global_step = step
+        model(torch.eye(32) if step % 2 else 0.9 * torch.eye(32))
+        hooks.on_step_end(None, state, None)
+        logs = {"loss": 1.0, "grad_norm": 0.0, "learning_rate": 1e-4}
+        hooks.on_log(None, state, None, logs=logs)
+    assert [event.id for event in one.events] == ["frozen"]
+    assert state.log_history[-1]["lossscope/doctor/frozen"] == 1.0
+    before = sys.excepthook
+    hooks.on_train_end(None, state, None)
+    assert sys.excepthook is not before

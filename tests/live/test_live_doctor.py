@@ -1,0 +1,286 @@
+"""LossScope(doctor=True): findings of planted faults begin and end, and healthy loops have none."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lossscope.core.similarity import Mask
+from lossscope.doctor.types import Finding
+from lossscope.errors import InputError
+from lossscope.live.doctor_options import (
+    AT_ONCE,
+    AT_START,
+    OF_BATCH,
+    OF_LEARNING,
+    OF_LOG,
+    OF_NEWEST,
+    OF_STATE,
+    DoctorOptions,
+)
+from lossscope.live.live_doctor import LiveDoctor
+from lossscope.live.monitor import LossScope
+from lossscope.registry import build, names
+
+from .planted_loops import Loop
+
+SOON = DoctorOptions(every=20, first=60, learning_by=80, settled=140)
+GUESSES = {"no-learning", "complete-collapse", "margin-plateau", "dead-tower", "misaligned-pairs"}
+
+
+def scope(objective: str = "ntxent:tau=0.1", **options: Any) -> LossScope:
+    return LossScope(objective, ("similarity",), **{"doctor": SOON, **options})
+
+
+def changes(one: LossScope) -> list[tuple[int, str, str]]:
+    return [(event.step, event.id, event.kind) for event in one.events]
+
+
+@pytest.mark.parametrize("objective", ["ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4"])
+@pytest.mark.parametrize("takes_similarities", [False, True])
+def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool) -> None:
+    one = Loop(objective, takes_similarities=takes_similarities).run(scope(objective), 200)
+    assert not one.events and not one.findings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("lr", [0.0003, 0.003, 0.02])
+def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
+    one = Loop(lr=lr, seed=seed).run(scope(doctor=True), 1300)
+    assert not one.events
+
+
+@pytest.mark.parametrize(
+    ("loop", "id", "by"),
+    [
+        (Loop(divides=True, takes_similarities=True), "temperature-twice", 0),
+        (Loop(axis=0), "normalised-over-wrong-axis", 0),
+        (Loop(zero_at=70), "non-finite", 70),
+        (Loop(zero_at=70, takes_similarities=True), "non-finite", 70),
+        (Loop(lr=0.0), "no-learning", 99),
+        (Loop("siglip:bias=-12", takes_similarities=True), "siglip-start", 0),
+    ],
+    ids=lambda x: x if isinstance(x, str) else "",
+)
+def test_a_planted_fault_begins_once_at_a_sensible_step(loop: Loop, id: str, by: int) -> None:
+    one = loop.run(scope(loop.objective), 110 if by != 99 else 160)
+    begun = [(event.step, event.id) for event in one.events if event.kind == "begins"]
+    assert begun == [(by, id)]
+    assert one.history[by][f"doctor/{id}"] == 1.0
+
+
+def test_a_loop_that_collapses_by_a_huge_learning_rate() -> None:
+    one = Loop("triplet-sh", lr=1e4).run(scope("triplet-sh"), 200)
+    assert {event.id for event in one.events} & GUESSES
+    assert min(event.step for event in one.events) <= 140
+
+
+def test_a_constant_tower_is_a_collapse_until_it_learns_again() -> None:
+    one = Loop(detached=True, ends=160).run(scope(), 340)
+    begun, ended = changes(one)[0], next(change for change in changes(one) if change[2] == "ends")
+    assert begun[1:] in {("complete-collapse", "begins"), ("dead-tower", "begins")}
+    assert ended[1] == begun[1] and 160 <= ended[0] <= 300
+    assert begun[1] not in {finding.id for finding in one.findings}
+
+
+@pytest.mark.parametrize(
+    ("fault", "id"),
+    [(Loop(divides=True, takes_similarities=True, ends=70), "temperature-twice"), (Loop(axis=0, ends=70),
+     "normalised-over-wrong-axis"), (Loop(zero_at=70), "non-finite")],
+    ids=["temperature", "axis", "zero"],
+)  # fmt: skip
+def test_a_finding_ends_when_its_cause_is_gone(fault: Loop, id: str) -> None:
+    one = fault.run(scope(), 160)
+    assert [(name, kind) for _, name, kind in changes(one)] == [(id, "begins"), (id, "ends")]
+    step = changes(one)[1][0]
+    assert one.history[step][f"doctor/{id}"] == 0.0
+    assert not one.findings
+
+
+def test_at_most_one_event_of_a_kind_is_open() -> None:
+    one = Loop(zero_at=10, lr=1e4, objective="triplet-sh", ends=120).run(scope("triplet-sh"), 400)
+    balance: Counter[str] = Counter()
+    for _, id, kind in changes(one):
+        balance[id] += 1 if kind == "begins" else -1
+        assert balance[id] in (0, 1)
+
+
+def test_statistics_and_weights_are_the_same_with_and_without() -> None:
+    S = Loop(takes_similarities=True)
+    plain, watched = (S.run(scope(doctor=doctor, recorder=n), 70) for doctor, n in ((False, 0), (SOON, 3)))
+    for a, b in zip(plain.history, watched.history, strict=True):
+        assert a == {name: value for name, value in b.items() if not name.startswith("doctor/")}
+
+
+def test_random_numbers_are_not_drawn() -> None:
+    one = scope()
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    S = torch.eye(32)
+    for _ in range(81):
+        one.watch(S)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_events_reach_the_function_the_sink_and_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Any] = []
+    rows: dict[int, dict[str, float]] = {}
+    one = Loop(divides=True, takes_similarities=True).run(scope(on_event=seen.append, sink=rows.__setitem__), 3)
+    assert [event.id for event in seen] == ["temperature-twice"] and tuple(seen) == one.events
+    assert rows[0]["doctor/temperature-twice"] == 1.0 and "doctor/temperature-twice" not in rows[1]
+    assert "doctor/temperature-twice" in one.frame()
+    assert not caplog.records
+    with caplog.at_level(logging.INFO, "lossscope"):
+        Loop(divides=True, takes_similarities=True, ends=1).run(scope(), 100)
+    levels = [(record.levelname, record.getMessage().split(":")[0]) for record in caplog.records]
+    assert levels == [("WARNING", "step 0"), ("INFO", "step 79")]
+
+
+def test_a_loss_of_the_user_may_take_similarities_of_any_scale() -> None:
+    def loss(S: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(S, torch.arange(len(S)))
+
+    watched = LossScope(doctor=SOON)
+    wrapped = watched.wrap(loss)
+    for step in range(90):
+        x = nn.functional.normalize(torch.randn(32, 16, generator=torch.Generator().manual_seed(step)))
+        wrapped(20 * x @ x.T + 0.0 * torch.ones(1, requires_grad=True))
+    assert not watched.events
+
+
+def test_a_frozen_model_of_a_wrapped_loss_does_not_learn() -> None:
+    def loss(S: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(S, torch.arange(len(S)))
+
+    watched = LossScope(doctor=SOON)
+    wrapped = watched.wrap(loss)
+    for step in range(140):
+        random = torch.Generator().manual_seed(step)
+        first, second = (nn.functional.normalize(torch.randn(32, 16, generator=random)) for _ in range(2))
+        wrapped(first @ second.T + 0.0 * torch.ones(1, requires_grad=True))
+    assert "no-learning" in {event.id for event in watched.events}
+
+
+def test_labelled_items_and_mined_negatives_are_examined() -> None:
+    labels, random = torch.arange(8).repeat_interleave(4), torch.Generator().manual_seed(0)
+    items = LossScope("supcon", ("similarity",), sides="product", doctor=SOON)
+    pairs = scope("infonce:tau=0.1")
+    for _ in range(170):
+        E = torch.randn(32, 16, generator=random) + 4 * torch.eye(16)[labels]
+        items.watch(embeddings=E, labels=labels)
+        Q = torch.randn(32, 16, generator=random)
+        hard = Q[:, None] + 0.01 * torch.randn(32, 2, 16, generator=random)
+        pairs.watch(queries=Q, documents=Q + torch.randn(32, 16, generator=random), negatives=hard)
+    assert not items.events
+    assert {event.id for event in pairs.events} == {"hard-negatives-too-hard"}
+
+
+def test_lengths_matter_where_the_loss_takes_products() -> None:
+    class ClipLoss(nn.Module):
+        """As open_clip's."""
+
+        def get_logits(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Any:
+            logits = logit_scale * image_features @ text_features.T
+            return logits, logits.T
+
+        def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Tensor:
+            pairs = torch.arange(len(image_features))
+            both = self.get_logits(image_features, text_features, logit_scale)
+            return sum(nn.functional.cross_entropy(logits, pairs) for logits in both) / 2
+
+    for factor, expected in ((3.0, {"not-normalised"}), (1.0, set())):
+        watched = LossScope(doctor=SOON)
+        loss = watched.wrap(ClipLoss())
+        for step in range(90):
+            random = torch.Generator().manual_seed(step)
+            first = nn.functional.normalize(torch.randn(32, 16, generator=random))
+            second = nn.functional.normalize(first + 0.3 * torch.randn(32, 16, generator=random))
+            loss(factor * first.requires_grad_(), factor * second, torch.tensor(10.0))
+        assert {event.id for event in watched.events} == expected
+
+
+def test_a_zero_gradient_that_the_loop_says_is_frozen() -> None:
+    one = scope()
+    random = torch.Generator().manual_seed(0)
+    for step in range(100):
+        Q = torch.randn(32, 16, generator=random)
+        one.watch(queries=Q, documents=Q + torch.randn(32, 16, generator=random), log={"grad_norm": 0.0, "lr": 0.1})
+        one.log(val_recall=0.1 * step)
+    assert [event.id for event in one.events] == ["frozen"]
+
+
+def test_a_loss_that_the_loop_says_is_not_finite() -> None:
+    one = scope()
+    one.watch(torch.eye(32), log={"loss": 1.0})
+    one.watch(torch.eye(32), log={"loss": float("nan")})
+    assert changes(one) == [(1, "non-finite", "begins")]
+
+
+def test_a_warm_up_of_the_learning_rate_is_waited_for() -> None:
+    def ids(rates: list[float]) -> set[str]:
+        one = scope()
+        for step, lr in enumerate(rates):
+            random = torch.Generator().manual_seed(step)
+            Q, D = torch.randn(2, 32, 16, generator=random)
+            one.watch(queries=Q, documents=D, log={"lr": lr})
+        return {event.id for event in one.events}
+
+    assert not ids([step * 1e-6 for step in range(130)])
+    assert ids([1e-4] * 130) == {"no-learning"}
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    for options, says in (
+        ({"doctor": 3}, "doctor must be True"),
+        ({"doctor": False, "on_event": print}, "write LossScope"),
+        ({"recorder": -1}, "recorder must be"),
+        ({"recorder_bytes": 1.5}, "recorder_bytes must be"),
+    ):
+        with pytest.raises(InputError, match=says):
+            scope(**options)
+    with pytest.raises(InputError, match="every of DoctorOptions"):
+        DoctorOptions(every=0)
+    for numbers, says in (({"gradnorm": 1.0}, "got 'gradnorm'"), ({"lr": "fast"}, "lr of a step must be a number")):
+        with pytest.raises(InputError, match=says):
+            scope().log(**numbers)  # type: ignore[arg-type]
+
+
+def test_a_fault_of_the_examination_never_stops_the_loop(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(LiveDoctor, "_examine", fail)
+    one = scope()
+    assert one.watch(torch.eye(8)) is not None
+    assert "could not examine step 0" in caplog.text
+
+
+def test_findings_that_are_looked_for_are_files_of_the_doctor() -> None:
+    known = {name.replace("_", "-") for name in names("findings")}
+    chosen = (AT_ONCE, AT_START, OF_BATCH, OF_LOG, OF_LEARNING, OF_STATE)
+    assert set().union(*chosen) <= known and len(set().union(*chosen)) == sum(map(len, chosen))
+    assert OF_NEWEST <= OF_LOG
+    checks = [build("findings", id) for id in set().union(*chosen)]
+    assert all(check.severity != "note" for check in checks)
+
+
+def test_a_finding_says_what_to_do() -> None:
+    (event,) = Loop(divides=True, takes_similarities=True).run(scope(), 1).events
+    assert isinstance(event.finding, Finding) and event.finding.advice and event.finding.evidence
+    assert str(event).startswith("step 0: error temperature-twice begins: similarities reach")
+
+
+def test_similarities_of_several_captions_and_of_many_rows() -> None:
+    match = torch.arange(40)[:, None] == torch.arange(200)[None, :] // 5
+    one, random = scope("smoothap"), torch.Generator().manual_seed(0)
+    for _ in range(81):
+        one.watch((0.3 * match + 0.2 * torch.rand(40, 200, generator=random)), Mask(match, torch.ones_like(match)))
+    assert not one.events
