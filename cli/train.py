@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,24 @@ import typer
 
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
-from ._options import Debug, Device, Quiet, TrustCode, complete_names, resolve_device, usage, with_choices
+from ._options import (
+    Debug,
+    Device,
+    Quiet,
+    TrustCode,
+    complete_names,
+    require_choice,
+    resolve_device,
+    usage,
+    with_choices,
+)
 from ._output import notice, print_path
 from ._processes import writes_results
 from ._progress import progress
 from .app import command
 
-_PROBES, _OUTPUT = "Probes", "Output"
+_PROBES, _DOCTOR, _OUTPUT = "Probes", "Doctor", "Output"
+_STOPPED = 3  # exit code where --stop-on ends a run, as that of `doctor --fail-on`
 _NAMED = ("data", "encoder", "objective")
 
 
@@ -66,6 +77,30 @@ def train(
             show_default="100",
         ),
     ] = None,
+    doctor: Annotated[
+        bool,
+        typer.Option(
+            "--doctor",
+            help="Look for what goes wrong while it trains: on stderr, in events.jsonl and in TensorBoard.",
+            rich_help_panel=_DOCTOR,
+        ),
+    ] = False,
+    stop_on: Annotated[
+        str | None,
+        typer.Option(
+            help="Stop at the first finding of --doctor that is at least so severe, error or warning: the state is "
+            "saved, as after Ctrl-C, and the exit code is 3.",
+            rich_help_panel=_DOCTOR,
+        ),
+    ] = None,
+    recorder: Annotated[
+        int,
+        typer.Option(
+            help="Newest batches that --doctor writes to recorder/ of the run when a finding begins; 0: none.",
+            min=0,
+            rich_help_panel=_DOCTOR,
+        ),
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Run folder; default runs/DATA-OBJECTIVE-seedN.", rich_help_panel=_OUTPUT)
     ] = None,
@@ -98,15 +133,19 @@ def train(
 
     `lossscope train --data scenes --encoder vsepp --objective ntxent --probe cocos --probe similarity --probe-every 50`
 
+    `lossscope train --data scenes --encoder vsepp --objective ntxent --doctor --stop-on error --recorder 5`
+
     `lossscope train --resume runs/scenes-ntxent-seed0`
 
     `torchrun --nproc-per-node 4 -m lossscope_cli train --data ... --encoder ... --objective ...`
 
     A run that was stopped, even by kill -9, is resumed with --resume to the same bits as an unbroken one.
     """
+    from lossscope.errors import InputError, Stopped
     from lossscope.training import loop
     from lossscope.training.monitor import ProbeSchedule
 
+    _require_doctor(doctor, stop_on, recorder)
     if probe_every is not None and not probe and resume is None:
         raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
     if resume is not None:
@@ -120,16 +159,54 @@ def train(
     else:
         recipe = _recipe(choices, config, preset, encoder_option or [])
         folder = out or Path("runs") / _name(recipe)
-    with progress(quiet) as report, _epoch_lines(folder, tensorboard and writes_results(), quiet) as on_epoch:
-        place = resolve_device(device)
-        if resume is not None:
-            loop.resume(folder, choices.get("epochs"), place, save_every, report, on_epoch, trust_code)
-        else:
-            schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
-            loop.train(
-                recipe, folder, place, save_every, report, on_epoch, schedule, partial(_note, quiet=quiet), _warn
-            )
+    with progress(quiet) as report, _tensorboard(folder, tensorboard and writes_results()) as writer:
+        place, on_epoch = resolve_device(device), partial(_epoch_line, writer=writer, quiet=quiet)
+        watcher = _watcher(folder, writer, stop_on, recorder) if doctor and writes_results() else None
+        try:
+            if resume is not None:
+                epochs = choices.get("epochs")
+                loop.resume(folder, epochs, place, save_every, report, on_epoch, trust_code, watcher)
+            else:
+                schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
+                notes = partial(_note, quiet=quiet), _warn
+                loop.train(recipe, folder, place, save_every, report, on_epoch, schedule, *notes, watcher)
+        except Stopped as stopped:
+            notice(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
+            raise typer.Exit(_STOPPED) from stopped
+        except InputError as error:  # NaN ends a training by itself
+            if watcher is None or watcher.reason is None:
+                raise
+            notice(f"Stopped: {watcher.reason}. {error}")
+            raise typer.Exit(_STOPPED) from error
     print_path(folder)
+    if watcher is not None and watcher.reason is not None:  # in the last step
+        raise typer.Exit(_STOPPED)
+
+
+def _require_doctor(doctor: bool, stop_on: str | None, recorder: int) -> None:
+    """Refuse options of --doctor without it."""
+    if stop_on is not None:
+        require_choice(stop_on, ("error", "warning"), "--stop-on")
+    if doctor:
+        return
+    if stop_on is not None:
+        raise usage(f"--stop-on says which findings of --doctor stop the run; write --doctor --stop-on {stop_on}")
+    if recorder:
+        raise usage(f"--recorder keeps batches for when --doctor finds something; write --doctor --recorder {recorder}")
+
+
+def _watcher(folder: Path, writer: Any, stop_on: str | None, recorder: int) -> Any:
+    """What looks at each batch, and writes each event: a line on stderr, events.jsonl, and TensorBoard."""
+    from lossscope.io.run_folder import Run
+    from lossscope.live.training_doctor import TrainingDoctor, recorder_of
+
+    def on_event(event: Any) -> None:
+        notice(f"Doctor: {event}.")
+        Run(folder).event("finding", **event.details())
+        if writer is not None:
+            writer.add_scalar(*event.column, event.step)
+
+    return TrainingDoctor(on_event, stop_on, recorder=recorder_of(folder, recorder))  # type: ignore[arg-type]
 
 
 def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, changes: Sequence[str]) -> Recipe:
@@ -161,23 +238,24 @@ def _name(recipe: Recipe) -> str:
 
 
 @contextlib.contextmanager
-def _epoch_lines(folder: Path, tensorboard: bool, quiet: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function of each row of metrics.csv: a line on stderr, and TensorBoard events where they are wanted."""
-    writer = _tensorboard_writer(folder) if tensorboard else None
-
-    def on_epoch(row: dict[str, Any]) -> None:
-        notice(_line(row), quiet)
-        if writer is None:
-            return
-        for name, value in row.items():
-            if name != "epoch" and value == value:
-                writer.add_scalar(f"val/{name}", value, row["epoch"])
-
+def _tensorboard(folder: Path, wanted: bool) -> Iterator[Any]:
+    """A writer of TensorBoard events beside a run; None where none are wanted."""
+    writer = _tensorboard_writer(folder) if wanted else None
     try:
-        yield on_epoch
+        yield writer
     finally:
         if writer:
             writer.close()
+
+
+def _epoch_line(row: dict[str, Any], writer: Any, quiet: bool) -> None:
+    """Write a row of metrics.csv: a line on stderr, and TensorBoard events where they are wanted."""
+    notice(_line(row), quiet)
+    if writer is None:
+        return
+    for name, value in row.items():
+        if name != "epoch" and value == value:
+            writer.add_scalar(f"val/{name}", value, row["epoch"])
 
 
 def _note(text: str, quiet: bool) -> None:

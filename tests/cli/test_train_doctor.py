@@ -1,0 +1,80 @@
+"""`lossscope train --doctor`: events on stderr, in events.jsonl and TensorBoard; --stop-on ends a run that resumes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.io.run_folder import Run
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+
+TINY = ("--data", "scenes:train=60,val=10,test=10,size=16", "--encoder", "vsepp:dim=16,words=8,width=4")
+SHORT = ("--batch-size", "32", "--min-count", "1")
+COLLAPSES = ("--objective", "triplet-sh", "--warmup", "0", "--lr", "0.5", "--epochs", "40")
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["train", *map(str, arguments)])
+
+
+def test_options_of_the_doctor_need_it() -> None:
+    for options, says in (
+        (("--stop-on", "error"), "--doctor --stop-on error"),
+        (("--recorder", "3"), "--doctor --recorder 3"),
+        (("--doctor", "--stop-on", "note"), "--stop-on must be one of error, warning"),
+    ):
+        result = run(*TINY, "--objective", "ntxent", *options)
+        assert result.exit_code == 2 and says in result.output
+
+
+def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> None:
+    pytest.importorskip("tensorboard")
+    choices = (*TINY, *SHORT, "--objective", "siglip:bias=-12", "--epochs", "1")
+    plain = run(*choices, "--out", "plain")
+    assert plain.exit_code == 0
+    watched = run(*choices, "--out", "watched", "--doctor", "--stop-on", "error", "--recorder", "2", "--tensorboard")
+    assert watched.exit_code == 0
+    assert "Doctor: step 0: warning siglip-start begins" in watched.stderr
+    (event,) = [one for one in Run(Path("watched")).events() if one["event"] == "finding"]
+    assert event["id"] == "siglip-start" and event["kind"] == "begins" and event["severity"] == "warning"
+    assert Path("watched/trajectory.csv").read_bytes() == Path("plain/trajectory.csv").read_bytes()
+    (folder,) = Path("watched/recorder").iterdir()
+    arrays = np.load(folder / "step-000000.npz")
+    assert arrays["images"].shape == (32, 16) and arrays["image_id"].shape == (32,)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    accumulator = EventAccumulator("watched.tb")
+    accumulator.Reload()
+    assert [one.value for one in accumulator.Scalars("doctor/siglip-start")] == [1.0]
+
+    stopped = run(*choices, "--out", "stopped", "--doctor", "--stop-on", "warning")
+    assert stopped.exit_code == 3
+    assert "siglip-start begins" in stopped.stderr and "resume with --resume stopped" in stopped.stderr
+    assert run("--resume", "stopped").exit_code == 0
+    weights = [Checkpoint.load(Run(Path(name)).last).weights for name in ("plain", "stopped")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+@pytest.mark.slow
+def test_a_collapse_stops_the_run_and_its_batches_can_be_opened() -> None:
+    healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "30",
+                  "--doctor", "--stop-on", "error", "--out", "healthy")  # fmt: skip
+    assert healthy.exit_code == 0 and "Doctor: " not in healthy.stderr
+    ill = run(*TINY, *SHORT, *COLLAPSES, "--doctor", "--stop-on", "error", "--recorder", "3", "--out", "ill")
+    assert ill.exit_code == 3, ill.output
+    (folder,) = Path("ill/recorder").iterdir()
+    id = folder.name.partition("-")[2].partition("-")[2]
+    assert id in {"margin-plateau", "complete-collapse", "no-learning"}
+    dump = max(folder.glob("*.npz"))
+    result = CliRunner().invoke(app, ["doctor", str(dump), "--objective", "triplet-sh", "--format", "json"])
+    found = json.loads(result.stdout)["findings"]
+    assert found and found[0]["id"] in {"margin-plateau", "complete-collapse", "no-learning"}
+    resumed = run("--resume", "ill", "--doctor", "--epochs", "1")
+    assert resumed.exit_code in (0, 1)
