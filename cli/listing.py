@@ -25,6 +25,7 @@ KINDS = {
     "features": "features of pictures: lossscope data features --backbone",
     "masks": "rules that leave out negatives which are probably relevant: --mask",
     "launchers": "what starts the runs of a study: --launcher",
+    "findings": "what lossscope doctor looks for",
     "presets": "recipes of papers: lossscope train --preset",
 }
 

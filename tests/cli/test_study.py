@@ -77,7 +77,7 @@ def test_status_is_json_csv_or_a_table() -> None:
     report = json.loads(lossscope("study status tiny.toml --format json").stdout)
     assert report["schema"] == "lossscope.status/2" and len(report["runs"]) == 4
     assert set(report["runs"][0]) == {
-        "run", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason",
+        "run", "data", "encoder", "objective_label", "seed", "status", "rsum", "seconds", "reason", "findings",
     }  # fmt: skip
     rsum = read_runs([Path("runs/tiny")]).rows.query("statistic == 'rsum'").set_index("run")["mean"]
     rsums = {one["run"]: one["rsum"] for one in report["runs"] if one["status"] == "done"}

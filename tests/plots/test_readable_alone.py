@@ -15,13 +15,16 @@ from matplotlib.text import Text
 from lossscope.declarations import declarations
 from lossscope.engine.weight_fields import fields, goal_specs, pair_curves, weights_at
 from lossscope.plots import (
+    cosines,
     count_recall,
     direction_field,
     eps_curve,
     hubness,
+    loss_guess,
     overlay,
     pair_cloud,
     sensitivity,
+    spectrum,
     style,
     tangent,
     training,
@@ -99,17 +102,40 @@ def _norms() -> pd.DataFrame:
     return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": RNG.uniform(0, 2, 200)})
 
 
+def _cosines() -> pd.DataFrame:
+    kinds = {"positive": 0.6, "hardest negative": 0.4, "negative": 0.0}
+    rows = [(kind, value) for kind, mean in kinds.items() for value in RNG.normal(mean, 0.1, 300)]
+    return pd.DataFrame(rows, columns=list(cosines.COLUMNS))
+
+
+def _losses() -> pd.DataFrame:
+    rows = pd.DataFrame({"step": np.arange(1, 401), "loss": 4.85 * (1 + 0.01 * RNG.normal(size=400))})
+    return rows.assign(guess=4.85, guess_name="log B, of 128 candidates")
+
+
+def _spectrum() -> pd.DataFrame:
+    rows = [
+        (side, index, scale / (1 + index) ** power)
+        for side, scale, power in (("images", 1.0, 0.5), ("captions", 0.8, 2.0), ("isotropic", 0.4, 0.0))
+        for index in range(64)
+    ]
+    return pd.DataFrame(rows, columns=list(spectrum.COLUMNS))
+
+
 GOAL = fields(goal_specs(), points=21)
 ONE = GOAL[GOAL["objective"] == GOAL["objective"].iloc[-1]]
 MODULES: dict[ModuleType, tuple[pd.DataFrame, pd.DataFrame]] = {  # a frame of `draw`, and one of `draw_many`
+    cosines: (_cosines(), _cosines()),
     count_recall: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
     curves: (pair_curves(), pair_curves()),
     direction_field: (ONE, GOAL),
     eps_curve: (_curve(), _curve()),
     hubness: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
+    loss_guess: (_losses(), _losses()),
     overlay: (_cloud(), _cloud()),
     pair_cloud: (weights_at("ntxent", _cloud()),) * 2,
     sensitivity: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
+    spectrum: (_spectrum(), _spectrum()),
     tangent: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
     training: (_epochs(), _epochs()),
     trajectory: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),

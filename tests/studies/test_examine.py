@@ -31,9 +31,10 @@ CONFIG = ExamineConfig(
 )
 
 FILES = {
-    "rows.parquet", "retrieval.parquet", "curves.parquet", "what_if.parquet", "per_query.parquet", "manifest.json"
+    "rows.parquet", "retrieval.parquet", "curves.parquet", "what_if.parquet", "per_query.parquet", "findings.json",
+    "manifest.json",
 }  # fmt: skip
-RECALL_FILES = {"rows.parquet", "retrieval.parquet", "manifest.json"}
+RECALL_FILES = {"rows.parquet", "retrieval.parquet", "findings.json", "manifest.json"}
 COCOS = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 
 

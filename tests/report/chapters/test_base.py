@@ -27,6 +27,7 @@ TITLES = [
     "How the similarities moved",
     "Similarities and gradients of single queries",
     "How hard each loss pushes",
+    "What is wrong with the runs?",
     "The runs",
 ]
 
@@ -71,7 +72,7 @@ def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) 
     empty = {kind: getattr(report_data.results, kind)[:0] for kind in kinds}
     bare = replace(report_data, results=replace(report_data.results, rows=rows, **empty), diagrams=Diagrams())
     titles = [section.title for section in build_sections(bare)]
-    assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "The runs"]
+    assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "What is wrong with the runs?", "The runs"]
 
 
 @pytest.mark.slow
