@@ -38,9 +38,9 @@ bench: $(VENV)/.run ; $(call measured,^if __name__,,.txt)
 
 bench-gpu: $(VENV)/.run ; $(call measured,"--device",--device cuda,-$(GPU).txt)
 
-# every script that has a line like $(1) is run with $(2), and what it prints goes to results/NAME$(3)
+# every script that has a line like $(1), and needs no option, is run with $(2); what it prints goes to results/NAME$(3)
 define measured
-set -e; mkdir -p benchmarks/results; for script in `grep -l -e '$(1)' benchmarks/*.py`; do \
+set -e; mkdir -p benchmarks/results; for script in `grep -l -e '$(1)' benchmarks/*.py | xargs grep -L required=True`; do \
   to=benchmarks/results/`basename $$script .py`$(3); echo "$$script -> $$to"; \
   $(BIN)/python $$script $(2) > $$to.part || { rm -f $$to.part; exit 1; }; mv $$to.part $$to; \
 done; $(BIN)/python docs/make_performance.py

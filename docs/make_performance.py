@@ -21,6 +21,7 @@ NOTE = (
     "<!-- Made by docs/make_performance.py from docs/performance.in.md, the docstrings of benchmarks/ and what they "
     "printed (`make bench`). Change those, then `make docs`. -->\n\n"
 )
+REQUIRED = "required=True"  # in a script that cannot be run without an argument
 PLACE = re.compile(r"^<!-- (\w+) -->$", re.M)
 
 
@@ -36,9 +37,9 @@ def page(source: str) -> str:
 
 
 def scripts() -> list[str]:
-    """Return the names of the benchmarks that can be run."""
-    files = sorted(HOME.glob("*.py"))
-    return [file.stem for file in files if '\nif __name__ == "__main__":' in file.read_text(encoding="utf-8")]
+    """Return the names of the benchmarks that can be run without an argument, as `make bench` does."""
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted(HOME.glob("*.py"))}
+    return [name for name, text in texts.items() if '\nif __name__ == "__main__":' in text and REQUIRED not in text]
 
 
 def section(name: str) -> str:
