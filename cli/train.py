@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,7 +19,6 @@ from ._options import (
     Quiet,
     TrustCode,
     complete_names,
-    require_choice,
     resolve_device,
     usage,
     with_choices,
@@ -86,10 +85,10 @@ def train(
         ),
     ] = False,
     stop_on: Annotated[
-        str | None,
+        Literal["error", "warning"] | None,
         typer.Option(
-            help="Stop at the first finding of --doctor that is at least so severe, error or warning: the state is "
-            "saved, as after Ctrl-C, and the exit code is 3.",
+            help="Stop at the first finding of --doctor of this severity or above: the state is saved, as after "
+            "Ctrl-C, and the exit code is 3.",
             rich_help_panel=_DOCTOR,
         ),
     ] = None,
@@ -185,8 +184,6 @@ def train(
 
 def _require_doctor(doctor: bool, stop_on: str | None, recorder: int) -> None:
     """Refuse options of --doctor without it."""
-    if stop_on is not None:
-        require_choice(stop_on, ("error", "warning"), "--stop-on")
     if doctor:
         return
     if stop_on is not None:
@@ -195,7 +192,7 @@ def _require_doctor(doctor: bool, stop_on: str | None, recorder: int) -> None:
         raise usage(f"--recorder keeps batches for when --doctor finds something; write --doctor --recorder {recorder}")
 
 
-def _watcher(folder: Path, writer: Any, stop_on: str | None, recorder: int) -> Any:
+def _watcher(folder: Path, writer: Any, stop_on: Literal["error", "warning"] | None, recorder: int) -> Any:
     """What looks at each batch, and writes each event: a line on stderr, events.jsonl, and TensorBoard."""
     from lossscope.io.run_folder import Run
     from lossscope.live.training_doctor import TrainingDoctor, recorder_of
@@ -206,7 +203,7 @@ def _watcher(folder: Path, writer: Any, stop_on: str | None, recorder: int) -> A
         if writer is not None:
             writer.add_scalar(*event.column, event.step)
 
-    return TrainingDoctor(on_event, stop_on, recorder=recorder_of(folder, recorder))  # type: ignore[arg-type]
+    return TrainingDoctor(on_event, stop_on, recorder=recorder_of(folder, recorder))
 
 
 def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, changes: Sequence[str]) -> Recipe:

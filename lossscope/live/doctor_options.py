@@ -8,6 +8,8 @@ from lossscope.errors import InputError
 
 AT_ONCE = frozenset({"non-finite", "normalised-over-wrong-axis", "temperature-twice"})
 """Facts of one batch: they begin when they are found once, and are looked for on the first step, too."""
+OF_SCALE = frozenset({"normalised-over-wrong-axis", "temperature-twice"})
+"""Similarities are others than the objective means: while they are, its loss and what is learnt are not judged."""
 AT_START = frozenset({"siglip-start"})
 """Facts of the start, which are looked for on the first step alone."""
 OF_BATCH = frozenset({"not-normalised", "positive-as-negative"})

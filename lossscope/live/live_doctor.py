@@ -14,7 +14,7 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import build, spec_of
 
 from .batch_numbers import BatchNumbers
-from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_NEWEST, OF_RISE, DoctorOptions
+from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_LOG, OF_NEWEST, OF_RISE, OF_SCALE, DoctorOptions
 from .events import Event, OpenFindings
 from .learning import learning_state, rises
 from .observed import Observed
@@ -69,8 +69,8 @@ class LiveDoctor:
             said: numbers that the loop knows of it.
         """
         kind = (None if objective is None else type(objective), observed.sides)
-        if self._trained is not None and kind != self._trained:  # a warm-up ended, which begins another curve
-            self._history, self._steps = StepHistory(), 1
+        if self._trained is not None and kind != self._trained:  # a warm-up ended
+            self._begin_curve()
         self._trained = kind
         self._steps += 1
         try:
@@ -78,6 +78,10 @@ class LiveDoctor:
         except Exception:
             LOGGER.exception("the doctor could not examine step %d; the loop goes on", step)
             return []
+
+    def _begin_curve(self) -> None:
+        """Forget past steps: the loss is another one from here on."""
+        self._history, self._steps = StepHistory(), 1
 
     def _see(
         self, observed: Observed, objective: Objective | None, step: int, finite: bool, said: Mapping[str, float]
@@ -94,6 +98,8 @@ class LiveDoctor:
         for event in events:
             self.events.append(event)
             self._report(event)
+            if event.id in OF_SCALE and event.kind == "ends":
+                self._begin_curve()
         return events
 
     def _examine(
@@ -115,6 +121,8 @@ class LiveDoctor:
         if _OF_LENGTHS in ids and not uses_lengths(patient, observed):
             ids -= {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
+        if any(id in self._open for id in OF_SCALE):
+            ids -= OF_LOG | OF_LEARNING
         if ids & OF_LEARNING:
             state = learning_state(self._history.newest(self.options.window), size)
             ids = ids if state == "guesses" else ids - OF_LEARNING
