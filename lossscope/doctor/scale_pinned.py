@@ -29,6 +29,7 @@ class ScalePinned(Check):
         if not len(scale):
             raise NotChecked("no learnt scale is known")
         tail = scale[-max(len(scale) // 5, 1) :]
+        patient.signals[self.id()] = float(np.median(tail))
         if not np.all(np.abs(tail / self.clamp - 1) < self.near):
             return None
         return self.finding(

@@ -41,6 +41,7 @@ from .train_mode import recall_in_modes
 
 _BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _BATCHES = 4
+_SCALES = 10  # epochs of a run whose learnt scale is read
 _MOST_PAIRS = 10**8  # of items of both sides whose truth is computed
 _HELD_OUT = ("val", "test")
 OfSplit = Callable[[SplitEmbeddings, Options, Patient], Patient]
@@ -114,16 +115,22 @@ def _add_run(patient: Patient, path: Path) -> None:
 
 
 def _add_scale(patient: Patient, checkpoint: Checkpoint) -> None:
-    """Add the learnt scale of a checkpoint, and that at the start, which its recipe states."""
-    start, now = checkpoint.training.get("objective"), checkpoint.objective
-    if not start or not now or not is_trusted(start) or not is_trusted(now):
+    """Add the learnt scale of a checkpoint, or of those of a run, after that at the start, which the recipe states."""
+    start = checkpoint.training.get("objective")
+    if not start or not is_trusted(start) or not build("objectives", start).learnable:
         return
-    before, after = (build("objectives", spec).learnable for spec in (start, now))
-    if not after:
-        return
-    scales = np.array([one["scale"] for one in (before, after) if "scale" in one])
-    biases = np.array([one["bias"] for one in (before, after) if "bias" in one])
-    patient.given[LearntScale] = LearntScale(scales, biases, True)
+    patient.given[LearntScale] = lambda: _learnt_scale(patient, start, checkpoint)
+
+
+def _learnt_scale(patient: Patient, start: str, checkpoint: Checkpoint) -> LearntScale:
+    """Return scale and bias at the start and after epochs; of a long run after some of them, evenly spread."""
+    specs = [start]
+    if patient.run is not None and patient.run.is_dir():
+        files = sorted((patient.run / "checkpoints").glob("epoch-*.pt"))
+        specs += [Checkpoint.load(file).objective for file in files[:: max(len(files) // _SCALES, 1)]]
+    learnt = [build("objectives", spec).learnable for spec in (*specs, checkpoint.objective) if is_trusted(spec)]
+    scales = np.array([one["scale"] for one in learnt if "scale" in one])
+    return LearntScale(scales, np.array([one["bias"] for one in learnt if "bias" in one]), True)
 
 
 def _held_out(checkpoint: Checkpoint, options: Options) -> str | None:

@@ -149,7 +149,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     return patient
 
 
-def _sample(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], ...]) -> Items:
+def _sample(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]) -> Items:
     rows = sample_rows(split.relations, Pair(*usable))
     return Items(subset(split, rows), (split.relations.first, split.relations.second), rows)
 

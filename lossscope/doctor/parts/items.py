@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
 
 MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
+Flags = npt.NDArray[np.bool_]
 _PER_ITEM = 8  # items of the second side of each, on average
 
 
@@ -31,7 +33,7 @@ class Items:
         return self.whole != (self.split.relations.first, self.split.relations.second)
 
 
-def sample_rows(relations: Relations, usable: Pair[Rows], seed: int = 0, most: int = MOST) -> Pair[Rows]:
+def sample_rows(relations: Relations, usable: Pair[Flags], seed: int = 0, most: int = MOST) -> Pair[Rows]:
     """Return rows of both sides: up to `most` items of the first side with their positives and mined negatives.
 
     Of one labelled set whole classes are taken.
@@ -61,7 +63,7 @@ def sample_rows(relations: Relations, usable: Pair[Rows], seed: int = 0, most: i
     return Pair(first, np.flatnonzero(second))
 
 
-def _sample_classes(labels: Rows, usable: Rows, rng: np.random.Generator, most: int) -> Pair[Rows]:
+def _sample_classes(labels: Rows, usable: Flags, rng: np.random.Generator, most: int) -> Pair[Rows]:
     rows = np.flatnonzero(usable)
     classes = rng.permutation(np.unique(labels[rows]))
     sizes = np.bincount(np.unique(labels, return_inverse=True)[1][rows])
