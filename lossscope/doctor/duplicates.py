@@ -30,6 +30,8 @@ class Duplicates(Check):
         if patient.has(Texts) and not patient.has(Copies):
             return self._of_texts(patient.part(Texts))
         worst = max(patient.part(Copies).sides, key=lambda side: side.probability)
+        if patient.masks("same_text"):
+            return None
         m, size = worst.expected(patient.batch_size), patient.batch_size
         patient.signals[self.id()] = m
         if m < self.copies:

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from lossscope.core.batches import Sampling
-
 from .base import Advice, Check, Evidence, Finding, Severity
+from .parts.batches import batch_rows
 from .parts.items import Items
 from .parts.patient import Patient
 from .parts.truth import Truth
@@ -30,14 +29,18 @@ class FalseNegatives(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         truth, split, objective = patient.part(Truth).match, patient.part(Items).split, patient.objective
-        relations = split.relations
         on_match = total = pairs = matching = 0.0
-        for batch in Sampling("pairs", patient.batch_size, min_batch_size=2).batches(relations):
-            S, mask = split.similarities(batch.images, batch.captions).i2t, batch.mask(relations, "mask")
-            W = torch.where(mask.negatives, objective(S, mask).W.abs(), 0.0)
-            match = torch.from_numpy(truth[np.ix_(batch.images, batch.captions)]) & mask.negatives
+        for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
+            rows = directions[0]  # the first side's items as queries, as the truth has them
+            W = torch.where(rows.mask.negatives, objective(rows.S, rows.mask).W.abs(), 0.0)
+            match = truth[np.ix_(rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy())]
+            match = torch.from_numpy(match) & rows.mask.negatives
+            own = torch.from_numpy(
+                split.relations.is_positive(rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy())
+            )
+            match &= ~own  # other captions of the query's image are same-item-negatives
             on_match, total = on_match + float(W[match].sum()), total + float(W.sum())
-            matching, pairs = matching + float(match.sum()), pairs + float(mask.negatives.sum())
+            matching, pairs = matching + float(match.sum()), pairs + float(rows.mask.negatives.sum())
         share = on_match / total if total else 0.0
         patient.signals[self.id()] = share
         if share <= self.share:

@@ -33,6 +33,8 @@ class HardNegativesTooHard(Check):
         split = patient.part(Items).split
         if split.relations.negatives is None:
             raise NotChecked("it has no mined negatives")
+        if patient.masks("above", "percent") or patient.recipe.get("negatives") == "none":
+            return None
         above = negatives_above(split)
         share = float(above.mean()) if len(above) else 0.0
         patient.signals[self.id()] = share

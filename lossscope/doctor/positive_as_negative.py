@@ -38,6 +38,8 @@ class PositiveAsNegative(Check):
         split = patient.part(Items).split
         if split.relations.negatives is None:
             raise NotChecked("it has no mined negatives")
+        if patient.masks("same_item") or patient.recipe.get("negatives") == "none":
+            return None
         wrong = own_positives(split)
         share = float(wrong.any(1).mean())
         patient.signals[self.id()] = share

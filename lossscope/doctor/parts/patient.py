@@ -72,6 +72,13 @@ class Patient:
         """Pairs of a batch."""
         return self.stated_batch_size or BATCH_SIZE
 
+    def masks(self, *names: str) -> bool:
+        """Return whether it was trained with a rule of one of these names that leaves out negatives."""
+        rules = (
+            rule.partition(":")[0].strip().replace("-", "_") for rule in str(self.recipe.get("mask") or "").split(";")
+        )
+        return not set(rules).isdisjoint(names)
+
     def train_command(self, *changes: object) -> str | None:
         """Return the command that trains the run again with other choices; None where it is no run of lossscope.
 

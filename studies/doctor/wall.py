@@ -1,11 +1,11 @@
-"""Does the doctor leave healthy runs alone? Trains what `doctor_wall.toml` lists, and examines every item.
+"""Does the doctor leave healthy runs alone? Trains what `wall.toml` lists, and examines every item.
 
-    python benchmarks/doctor_wall.py --out DIR                    train what DIR lacks, examine all
-    python benchmarks/doctor_wall.py --out DIR --examine-only     train nothing: after a threshold has changed
-    python benchmarks/doctor_wall.py --out DIR --resume           keep the rows of an examination that was broken off
-    python benchmarks/doctor_wall.py --out DIR --only scenes-dcl  one entry; prints it, and leaves the results alone
+    python studies/doctor/wall.py --out DIR                    train what DIR lacks, examine all
+    python studies/doctor/wall.py --out DIR --examine-only     train nothing: after a threshold has changed
+    python studies/doctor/wall.py --out DIR --resume           keep the rows of an examination that was broken off
+    python studies/doctor/wall.py --out DIR --only scenes-dcl  one entry; prints it, and leaves the results alone
 
-An item is a checkpoint, a run folder, the trajectory.csv of a run alone, or a dump. A row of results/doctor_wall.csv
+An item is a checkpoint, a run folder, the trajectory.csv of a run alone, or a dump. A row of results/wall.csv
 has what was found and, of each check, the number that it compares with its threshold; DIR/rows has the evidence, too.
 --signals prints how these numbers are distributed over the half of the items that thresholds may be read off.
 """
@@ -41,7 +41,7 @@ from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
 LIST = Path(__file__).with_suffix(".toml")
-RESULTS = Path(__file__).parent / "results" / "doctor_wall.csv"
+RESULTS = Path(__file__).parent / "results" / "wall.csv"
 HALVES = ("calibration", "held-out")
 SEVERE = ("error", "warning")
 QUANTILES = {"min": 0, "1 %": 0.01, "5 %": 0.05, "median": 0.5, "95 %": 0.95, "99 %": 0.99, "max": 1}

@@ -1,0 +1,164 @@
+"""Does the doctor's advice work? Sick runs, their advice where it is a command, and healthy twins.
+
+    python studies/doctor/advice.py --out DIR [--only NAME]
+
+Every sick run is trained, examined, trained again by the command that the doctor gives, and examined again; its twin
+is trained without the fault. A row of results/advice.csv has what was found before and after, and recall@1 of
+validation data, the mean of both directions, of all three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import lossscope
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import write_text
+from lossscope.io.run_folder import Run
+
+RESULTS = Path(__file__).parent / "results" / "advice.csv"
+SCENES = "scenes:train=300,val=150,test=50,size=16,ambiguity=0"
+TOWERS = ("--encoder", "vsepp:dim=64,words=32,width=8", "--batch-size", "64", "--lr", "0.003", "--min-count", "1")
+TEXTS = ("--encoder", "biencoder:dim=64", "--batch-size", "64", "--lr", "0.004", "--min-count", "1", "--epochs", "8")
+SEEDS = (0, 1)
+
+
+@dataclass(frozen=True)
+class Illness:
+    """A run with a fault, and the same without."""
+
+    id: str
+    sick: tuple[str, ...]  # options of `lossscope train`
+    twin: tuple[str, ...]
+
+
+def illnesses(folder: Path) -> Iterator[Illness]:
+    """Yield what is tried; data files are written to the folder."""
+    scenes = ("--data", SCENES, *TOWERS, "--epochs", "12")
+    yield Illness(
+        "margin-plateau",
+        (*scenes, "--objective", "triplet-sh", "--lr", "0.05"),
+        (*scenes, "--objective", "triplet-sh", "--warmup", "1", "--lr", "0.005"),
+    )
+    yield Illness(
+        "temperature-too-high",
+        (*scenes, "--objective", "ntxent:tau=1"),
+        (*scenes, "--objective", "ntxent:tau=0.07"),
+    )
+    yield Illness(
+        "siglip-start",
+        (*scenes, "--objective", "siglip:bias=-10"),
+        (*scenes, "--objective", "siglip:bias=-4.14"),
+    )
+    short = ("--data", SCENES, *TOWERS, "--objective", "ntxent:tau=0.07", "--epochs")
+    yield Illness("not-finished", (*short, "6"), (*short, "12"))
+    answers = "passages:train=600,val=150,test=50,negatives=4,duplicates=0"
+    yield Illness(
+        "false-negatives",
+        ("--data", f"{answers},false_negatives=0.9,mined_answers=0.2", *TEXTS, "--objective", "ntxent:tau=0.05"),
+        ("--data", f"{answers},false_negatives=0,mined_answers=0", *TEXTS, "--objective", "ntxent:tau=0.05"),
+    )
+    for id, share in (("positive-as-negative", 0.5),):
+        sick, twin = (write_rows(folder / f"{id}-{name}", own) for name, own in (("sick", share), ("twin", 0.0)))
+        yield Illness(
+            id,
+            ("--data", sick, *TEXTS, "--objective", "ntxent:tau=0.05"),
+            ("--data", twin, *TEXTS, "--objective", "ntxent:tau=0.05"),
+        )
+
+
+def write_rows(folder: Path, share: float) -> str:
+    """Write rows of passages, a share of whose negatives is their own positive; return the spec of the data set."""
+    from lossscope.registry import build
+
+    folder.mkdir(parents=True, exist_ok=True)
+    data = build(
+        "datasets", "passages:train=600,val=150,test=50,negatives=1,duplicates=0,false_negatives=0,mined_answers=0"
+    )
+    for name in ("train", "val", "test"):
+        split: Any = data.split(name)
+        relations, lines = split.relations, []
+        for place, (query, document) in enumerate(relations.positives.tolist()):
+            own = place % 100 < 100 * share and name == "train"
+            negative = document if own else int(relations.negatives[query, 0])
+            row = {"query": split.images.texts[query], "positive": split.captions[document]}
+            lines.append(json.dumps({**row, "negative": split.captions[negative]}))
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return f"texts:file={folder}/train.jsonl,val={folder}/val.jsonl,test={folder}/test.jsonl"
+
+
+def main() -> None:
+    """Try everything, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--only", help="an id")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    chosen = [one for one in illnesses(options.out) if options.only in (None, one.id)]
+    rows = pd.DataFrame([row_of(one, seed, options.out) for one in chosen for seed in SEEDS])
+    print(rows.to_string())
+    if not options.only:
+        write_text(RESULTS, format_csv(rows))
+
+
+def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
+    """Train a sick run, follow the advice, train the twin."""
+    sick = train(out / f"{one.id}-sick-{seed}", (*one.sick, "--seed", str(seed)))
+    before = recall(sick)
+    found = lossscope.doctor(str(sick), cache=False)
+    own = [finding for finding in found.findings if finding.id == one.id]
+    command = next((advice.command for finding in own for advice in finding.advice if advice.command), None)
+    again = None
+    if command is not None:
+        words = shlex.split(command)
+        again = Path(words[words.index("--out") + 1]) if "--out" in words else sick
+        if "--resume" in words or not (again / "best.pt").is_file():
+            subprocess.run(
+                [sys.executable, "-m", "lossscope_cli", *words[1:], "--quiet"], check=True, capture_output=True
+            )
+    after = lossscope.doctor(str(again), cache=False) if again is not None else None
+    twin = train(out / f"{one.id}-twin-{seed}", (*one.twin, "--seed", str(seed)))
+    shown = "" if command is None else command.replace(f"{out}/", "")
+    return {
+        "id": one.id,
+        "seed": seed,
+        "found": bool(own),
+        "command": shown,
+        "found_after": after is not None and one.id in after.ids,
+        "alarms_after": "" if after is None else " ".join(f.id for f in after.findings if f.is_alarm),
+        "before": before,
+        "after": None if again is None else recall(again),
+        "twin": recall(twin),
+    }
+
+
+def train(path: Path, options: tuple[str, ...]) -> Path:
+    """Train a run unless it is there; a later option wins."""
+    if not (path / "best.pt").is_file():
+        own = dict(zip(options[::2], options[1::2], strict=True))
+        words = [word for option in own.items() for word in option]
+        command = [sys.executable, "-m", "lossscope_cli", "train", *words, "--out", str(path), "--quiet"]
+        subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+def recall(path: Path) -> float:
+    """Return the best recall@1 of a run on validation data, the mean of both directions, in per cent."""
+    metrics = pd.read_csv(Run(path).metrics)
+    columns = [name for name in metrics if name.endswith("_R@1")]
+    return round(float(np.max(metrics[columns].mean(axis=1))), 1)
+
+
+if __name__ == "__main__":
+    main()
