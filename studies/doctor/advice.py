@@ -156,7 +156,7 @@ def train(path: Path, options: tuple[str, ...]) -> Path:
 def recall(path: Path) -> float:
     """Return the best recall@1 of a run on validation data, the mean of both directions, in per cent."""
     metrics = pd.read_csv(Run(path).metrics)
-    columns = [name for name in metrics if name.endswith("_R@1")]
+    columns = [name for name in metrics.columns if str(name).endswith("_R@1")]
     return round(float(np.max(metrics[columns].mean(axis=1))), 1)
 
 

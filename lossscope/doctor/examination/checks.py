@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lossscope.registry import build, names
 
 from ..base import Check
+from ..parts.items import Items
 from ..parts.patient import Patient
 from ..types import SEVERITIES, Finding, NotChecked
 from .causes import fold
@@ -38,6 +39,17 @@ def all_checks() -> tuple[Check, ...]:
     return tuple(build("findings", name) for name in names("findings"))
 
 
+def _sampled(patient: Patient) -> list[str]:
+    """Return a sentence where a sample stands for all items."""
+    items = patient.known(Items)
+    if items is None or not items.is_sample:
+        return []
+    relations, (first, second) = items.split.relations, items.whole
+    one = relations.sides.is_one_set
+    compared = f"{relations.first:,} of {first:,}" + ("" if one else f" and {relations.second:,} of {second:,}")
+    return [f"{compared} items are compared with each other; lengths, NaN and zeros are of all"]
+
+
 def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Examination:
     """Look for every finding in one source.
 
@@ -65,7 +77,7 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
         folded,
         tuple(checked),
         tuple(not_checked),
-        tuple(patient.notices),
+        (*patient.notices, *_sampled(patient)),
         patient.signals,
         patient,
     )

@@ -51,6 +51,11 @@ class Patient:
             raise known
         return known  # type: ignore[no-any-return]
 
+    def known(self, kind: type[T]) -> T | None:
+        """Return a part that was needed already; None for any other."""
+        part = self._known.get(kind)
+        return part if isinstance(part, kind) else None
+
     def has(self, kind: type[Any]) -> bool:
         """Return whether there is such a part."""
         try:

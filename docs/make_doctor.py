@@ -1,0 +1,165 @@
+"""docs/doctor.in.md -> docs/doctor.md: every finding from its file, the wall, the planted cases and the advice.
+
+The docstring of a finding begins with its question, then says the signal, and ends with `Source:`; the comment beside a
+field is what its threshold is. Numbers are read from studies/doctor/results; nothing is run. `--check` writes nothing
+and exits 1 with a diff when the page is out of date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from generated_page import escape, write_or_compare
+
+from lossscope.declarations import Declaration, declarations
+from lossscope.doctor.base import Check
+from lossscope.registry import build, names
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "docs" / "doctor.in.md"
+PAGE = ROOT / "docs" / "doctor.md"
+RESULTS = ROOT / "studies" / "doctor" / "results"
+NOTE = (
+    "<!-- Made by docs/make_doctor.py from docs/doctor.in.md, the docstrings of lossscope/doctor and the results of "
+    "studies/doctor. Change those, then `make docs`. -->\n\n"
+)
+LOWER_IS_ILL = ("dimensional-collapse", "misaligned-pairs", "no-learning", "one-direction", "scale-falling")
+
+
+def page(source: str) -> str:
+    """Return the page."""
+    wall, planted = (pd.read_csv(RESULTS / f"{name}.csv", keep_default_na=True) for name in ("wall", "planted"))
+    checks = {name: build("findings", name) for name in names("findings")}
+    checks = dict(sorted(checks.items(), key=lambda item: (_rank(item[1]), item[1].place, item[0])))
+    parts = {
+        "table": table(checks, planted),
+        "wall": wall_text(wall),
+        "roc": roc(wall, planted),
+        "advice": advice(pd.read_csv(RESULTS / "advice.csv")),
+        "sections": "\n".join(section(name, check) for name, check in checks.items()).rstrip("\n"),
+    }
+    for name, text in parts.items():
+        source = source.replace(f"<!-- {name} -->", text)
+    return NOTE + source
+
+
+def _rank(check: Check) -> int:
+    return ("error", "warning", "note").index(check.severity)
+
+
+def table(checks: dict[str, Check], planted: pd.DataFrame) -> str:
+    """Return a row a finding: id, severity, question, how often its planted cases were found first."""
+    rows = ["| id | severity | question | planted, found first |", "|---|---|---|---|"]
+    for check in checks.values():
+        own = planted[(planted["id"] == check.id()) & (planted["planted"] == "sick")]
+        found = f"{int((own['first'] == own['id']).sum())} of {len(own)}" if len(own) else "–"
+        rows.append(f"| [`{check.id()}`](#{check.id()}) | {check.severity} | {escape(question(check))} | {found} |")
+    return "\n".join(rows)
+
+
+def question(check: Check) -> str:
+    """Return the first line of its file."""
+    return (inspect.getdoc(inspect.getmodule(type(check))) or "").splitlines()[0]
+
+
+def wall_text(wall: pd.DataFrame) -> str:
+    """Return how many healthy items there are, and what was found in them."""
+    found = wall["findings"].fillna("")
+    lines = [f"The wall of healthy runs has {len(wall)} items: " + _kinds(wall) + "."]
+    for severity in ("error", "warning"):
+        ill = wall[found.str.contains(f" {severity}")]
+        each = "; ".join(_ill(row, severity) for row in ill.to_dict("records"))
+        number = f"{len(ill) or 'no'} {severity}{'' if len(ill) == 1 else 's'}"
+        lines.append(f"It has {number}{f': {each}' if each else ''}.")
+    return " ".join(lines)
+
+
+def _ill(row: dict[Hashable, Any], severity: str) -> str:
+    ids = ", ".join(part.partition(" ")[0] for part in str(row["findings"]).split(";") if severity in part)
+    return f"{row['name']} ({row['half']}): {ids}"
+
+
+def _kinds(wall: pd.DataFrame) -> str:
+    counts = wall["kind"].value_counts()
+    return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in counts.items())
+
+
+def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
+    """Return, of each number that is compared with a threshold, how well it separates the planted from the healthy."""
+    head = "| id | healthy, calibration | healthy, held-out | planted | AUC | false alarms | found first |"
+    rows = [head, "|---|---|---|---|---|---|---|"]
+    for id in sorted(set(wall.columns) & set(planted["id"])):
+        sign = -1 if id in LOWER_IS_ILL else 1
+        halves = [wall.loc[wall["half"] == half, id].dropna() for half in ("calibration", "held-out")]
+        sick = planted[(planted["id"] == id) & (planted["planted"] == "sick")]
+        signal = sick["signal"].dropna()
+        if not len(signal) or not any(map(len, halves)):
+            continue
+        healthy = pd.concat(halves)
+        area = auc(sign * signal.to_numpy(), sign * healthy.to_numpy())
+        alarms = wall["findings"].fillna("").str.contains(rf"(?:^|;){id} (?:error|warning)").sum()
+        worst = ["–" if not len(one) else f"{_worst(one, sign):.3g} ({len(one)})" for one in halves]
+        least = signal.min() if sign > 0 else signal.max()
+        first = f"{int((sick['first'] == id).sum())} of {len(sick)}"
+        cells = (f"`{id}`", *worst, f"{least:.3g} ({len(signal)})", f"{area:.3f}", f"{alarms} of {len(wall)}", first)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*rows, "", "Healthy: the worst of so many items; planted: the mildest of so many cases."])
+
+
+def _worst(values: pd.Series, sign: int) -> float:
+    return float(values.max() if sign > 0 else values.min())
+
+
+def auc(sick: np.ndarray, healthy: np.ndarray) -> float:
+    """Return the probability that a sick number is above a healthy one, ties by half."""
+    above = (sick[:, None] > healthy[None, :]).mean() + 0.5 * (sick[:, None] == healthy[None, :]).mean()
+    return float(above)
+
+
+def advice(rows: pd.DataFrame) -> str:
+    """Return what the advice did to every sick run, and how many gaps it closed."""
+    lines = [
+        "| finding | command | seed | before | after | healthy twin | finding after |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows.to_dict("records"):
+        command = str(row["command"]) if isinstance(row["command"], str) else ""
+        recalls = (f"{row[name]:.1f}" for name in ("before", "after", "twin"))
+        cells = (f"`{row['id']}`", f"`{command}`", str(row["seed"]), *recalls)
+        lines.append(f"| {' | '.join(cells)} | {'still there' if row['found_after'] else 'gone'} |")
+    hurt = rows[rows["twin"] - rows["before"] >= 5]
+    closed = (hurt["after"] - hurt["before"]) / (hurt["twin"] - hurt["before"])
+    gone = int((~rows["found_after"].astype(bool)).sum())
+    lines += [
+        "",
+        f"The finding is gone in {gone} of {len(rows)} runs. Where the fault cost 5 points or more ({len(hurt)} runs), "
+        f"at least 80 % of the gap to the twin is closed in {int((closed >= 0.8).sum())}.",
+    ]
+    return "\n".join(lines)
+
+
+def section(name: str, check: Check) -> str:
+    """Return the section of a finding: question, signal, thresholds, what it explains, source."""
+    text = inspect.getdoc(type(check)) or ""
+    body = " ".join(text.partition("Source:")[0].split())
+    lines = [f"### {check.id()}", "", f"{check.severity.capitalize()}. {escape(body)}", ""]
+    own = next(one for one in declarations("findings") if one.name == name)
+    lines += [*thresholds(own), *([""] if own.fields else [])]
+    if check.explains:
+        lines += [f"Explains: {', '.join(f'`{id}`' for id in check.explains)}.", ""]
+    return "\n".join([*lines, f"Source: {escape(check.reference())}.", ""])
+
+
+def thresholds(own: Declaration) -> list[str]:
+    """Return a line for each threshold."""
+    return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in own.fields]
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_compare(PAGE, page(SOURCE.read_text(encoding="utf-8")), sys.argv[1:]))
