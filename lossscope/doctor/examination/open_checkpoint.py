@@ -70,6 +70,7 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
         return patient
     checkpoint = Checkpoint.load(file)
     patient.epoch, patient.recipe = checkpoint.epoch, checkpoint.training
+    patient.objective_spec = checkpoint.objective or patient.objective_spec
     patient.given.setdefault(Parameters, Parameters(file, checkpoint.weights))
     if patient.part(Parameters).not_finite:
         reason = "the weights of the model are not finite"
@@ -101,7 +102,7 @@ def _add_run(patient: Patient, path: Path) -> None:
     run = Run(path)
     recipe = read_recipe(run.config)
     patient.run = path
-    patient.stated_batch_size = recipe.batch_size
+    patient.stated_batch_size, patient.objective_spec = recipe.batch_size, recipe.objective or None
     patient.given[TrainingLog] = lambda: read_log(path)
     if not run.trajectory.is_file():
         del patient.given[TrainingLog]

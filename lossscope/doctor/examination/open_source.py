@@ -114,7 +114,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     """
     patient = patient or _new(split.name)
     patient.sides, patient.recipe = split.sides, patient.recipe or split.recipe
-    patient.objective_spec = patient.objective_spec or split.objective
+    patient.objective_spec = split.objective or patient.objective_spec
     patient.stated_batch_size = patient.stated_batch_size or split.recipe.get("batch_size")
     patient.notices += [*split.warnings, *split.notices]
     missing: dict[type[Any], str] = {

@@ -1,6 +1,6 @@
 """Does the doctor find what was planted? Every disease of tests/planted in every size, and its healthy twin.
 
-    python benchmarks/doctor_planted.py [--out benchmarks/results/doctor_planted.csv] [--only NAME]
+    python studies/doctor/planted.py [--out studies/doctor/results/planted.csv] [--only NAME]
 
 A row for each case: what was planted, how large, the first finding, the number that its check compares with a
 threshold, seconds. Writes no time that anything depends on; the page docs/doctor.md is made of it.
@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import lossscope
 from lossscope.io.csv_tables import format_csv
@@ -27,13 +27,13 @@ from lossscope.io.files import write_text
 from tests.planted.base import SIZES, Case, Size
 
 HERE = Path(__file__).parent
-PLANTED = HERE.parent / "tests" / "planted"
+PLANTED = HERE.parents[1] / "tests" / "planted"
 
 
 def main() -> None:
     """Run the cases and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--out", type=Path, default=HERE / "results" / "doctor_planted.csv")
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "planted.csv")
     parser.add_argument("--only", help="a file of tests/planted")
     options = parser.parse_args()
     names = [options.only] if options.only else planted_names()
