@@ -9,7 +9,7 @@ from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.batches import Batches
-from .parts.curve import Curve
+from .parts.curve import Curve, Guess
 from .parts.patient import Patient
 
 _ADVICE = (
@@ -29,6 +29,7 @@ class NoLearning(Check):
     share: float = 0.98  # of the loss of guessing, at least
     beyond: float = 1.05  # of it, at most, where the loss of a log has come down from above
     started: float = 0.95  # level of the loss over its start, at least, where the batch size is not known
+    near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the batch size is not known
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 30
     explains: ClassVar[tuple[str, ...]] = (
@@ -67,7 +68,7 @@ class NoLearning(Check):
         guess = curve.nearest_guess(self.beyond - 1)
         if guess is None or curve.level < self.share * guess.value or not curve.is_flat or curve.recall_rises:
             return None
-        if not guess.is_certain and not self.started <= curve.level / curve.start <= 1 / self.started:
+        if not guess.is_certain and not self._is_flat_from_the_start(curve, guess):
             return None
         beside = "" if guess.is_certain else f" if your batches are of {guess.name.removeprefix('log ')}"
         return self.finding(
@@ -80,3 +81,8 @@ class NoLearning(Check):
             ),
             _ADVICE,
         )
+
+    def _is_flat_from_the_start(self, curve: Curve, guess: Guess) -> bool:
+        """Return whether the loss is that of guessing among a power of two, and always was."""
+        is_near = abs(curve.level / guess.value - 1) <= self.near
+        return is_near and self.started <= curve.level / curve.start <= 1 / self.started
