@@ -42,7 +42,7 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
     """
     assert observed.rows is not None
     rows = observed.rows.detach()
-    S = rows.S.cpu()
+    S = _on_host(rows.S)
     vectors = _embeddings(observed)
     relations = relations_of(observed)
     first, second = vectors if vectors is not None else (None, None)
@@ -81,7 +81,7 @@ def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
         vectors = (rows.queries, rows.candidates)
     if vectors is None or vectors[0].ndim != 2 or vectors[1].ndim != 2:
         return None
-    first, second = (x.detach().cpu() for x in vectors)
+    first, second = (_on_host(x.detach()) for x in vectors)
     if len(first) != len(rows.S) or len(second) != rows.S.shape[1] or first.shape[1] != second.shape[1]:
         return None
     first, second = (x.float() if x.dtype not in (torch.float32, torch.float64) else x for x in (first, second))
@@ -156,8 +156,12 @@ def _batches(observed: Observed, objective: Objective) -> Batches:
 
 
 def _dense(rows: DirectionRows, direction: Direction) -> DenseRows:
-    cpu = torch.device("cpu")
     q, c = rows.S.shape
     shape = BatchShape(1, direction, torch.arange(q), torch.arange(c)[None])
     rows = rows.with_embeddings_in_mask()
-    return DenseRows(shape, rows.S.to(cpu), rows.mask.to(cpu))
+    return DenseRows(shape, _on_host(rows.S), rows.mask.to(torch.device("cpu")))
+
+
+def _on_host(x: Tensor) -> Tensor:
+    """Return a tensor that graphs may be made of, also where it was computed in inference mode."""
+    return x.clone() if x.device.type == "cpu" and x.is_inference() else x.cpu()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from torch import distributed
 
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
@@ -129,8 +130,8 @@ class FlightRecorder:
         return folder
 
     def _new_folder(self, reason: str) -> Path:
-        """Return a folder that is not there yet, named after the newest step."""
-        name = f"step-{int(self._rows[-1]['step']):06d}-{reason}"
+        """Return a folder that is not there yet, named after the newest step, and the process where there are many."""
+        name = f"step-{int(self._rows[-1]['step']):06d}-{reason}{_process()}"
         number, folder = 1, self.folder / name
         while folder.exists():
             number += 1
@@ -152,6 +153,13 @@ class FlightRecorder:
             "dumps": files, "log": LOG, "asked": self.keep, "kept": len(files), "bytes": self._bytes,
             "limit": self.limit, "too_large": self._too_large, "versions": versions(),
         })  # fmt: skip
+
+
+def _process() -> str:
+    """Return `-rank1` in a job of several processes, each of which writes its own batches."""
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
+        return ""
+    return f"-rank{distributed.get_rank()}"
 
 
 def _label(objective: Objective) -> str:

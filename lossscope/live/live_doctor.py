@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+import torch
+
 from lossscope.core.sides import Sides
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, spec_of
@@ -35,7 +37,7 @@ class LiveDoctor:
     """Says when a finding begins in a running loop and when it ends; nothing of the loop is changed or interrupted.
 
     Between examinations numbers are appended to a bounded history, without waiting for the device. A fault of the
-    examination itself is logged, and the loop goes on.
+    examination itself is logged, once of a kind, and the loop goes on.
     """
 
     options: DoctorOptions = field(default_factory=DoctorOptions)
@@ -45,6 +47,7 @@ class LiveDoctor:
     _numbers: BatchNumbers = field(default_factory=BatchNumbers, init=False)
     _open: OpenFindings = field(default_factory=OpenFindings, init=False)
     _steps: int = field(default=0, init=False)
+    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of examinations, that were logged
     _trained: tuple[type[Objective] | None, Sides] | None = field(default=None, init=False)
 
     @property
@@ -74,9 +77,12 @@ class LiveDoctor:
         self._trained = kind
         self._steps += 1
         try:
-            return self._see(observed, objective, step, finite, said)
-        except Exception:
-            LOGGER.exception("the doctor could not examine step %d; the loop goes on", step)
+            with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
+                return self._see(observed, objective, step, finite, said)
+        except Exception as error:
+            if type(error) not in self._faults:
+                self._faults.add(type(error))
+                LOGGER.exception("the doctor could not examine step %d; the loop goes on", step)
             return []
 
     def _begin_curve(self) -> None:

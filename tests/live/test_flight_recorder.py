@@ -55,7 +55,7 @@ def died(one: LossScope, error: BaseException | None = None) -> Path:
 def lossscope_says(*arguments: str | Path) -> str:
     result = CliRunner().invoke(app, [str(one) for one in arguments])
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def test_an_exception_leaves_the_last_batches(tmp_path: Path) -> None:
@@ -311,3 +311,11 @@ def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
     before = sys.excepthook
     hooks.on_train_end(None, state, None)
     assert sys.excepthook is not before
+
+
+def test_processes_of_a_job_write_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 1)):
+        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+    one = scope(tmp_path)
+    one.watch(torch.eye(4))
+    assert died(one).name == "step-000000-exception-rank1"

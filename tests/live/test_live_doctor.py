@@ -259,8 +259,27 @@ def test_a_fault_of_the_examination_never_stops_the_loop(
 
     monkeypatch.setattr(LiveDoctor, "_examine", fail)
     one = scope()
-    assert one.watch(torch.eye(8)) is not None
-    assert "could not examine step 0" in caplog.text
+    for _ in range(70):
+        assert one.watch(torch.eye(8)) is not None
+    assert caplog.text.count("could not examine step 0") == 1 and "step 59" not in caplog.text
+
+
+@pytest.mark.parametrize("objective", ["ntxent", "smoothap", "triplet"])
+def test_inference_mode_and_autocast_have_no_effect(objective: str, caplog: pytest.LogCaptureFixture) -> None:
+    def watched(mode: Any) -> list[tuple[int, str, str]]:
+        one = scope(objective)
+        for step in range(105):
+            random = torch.Generator().manual_seed(step)
+            with mode():
+                one.watch(torch.nn.functional.normalize(torch.randn(32, 32, generator=random)))
+        one.close()
+        return changes(one)
+
+    plain = watched(torch.no_grad)
+    assert [id for _, id, _ in plain] == ["no-learning"]
+    assert plain == watched(torch.inference_mode)
+    assert plain == watched(lambda: torch.autocast("cpu", torch.bfloat16))
+    assert "could not examine" not in caplog.text
 
 
 def test_findings_that_are_looked_for_are_files_of_the_doctor() -> None:
