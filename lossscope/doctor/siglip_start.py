@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lossscope.registry import build
-
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
 from .parts.learnt_scale import LearntScale
-from .parts.patient import Patient
+from .parts.patient import Patient, build_objective
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class SiglipStart(Check):
             return float(bias[0])
         if spec is None:
             raise NotChecked("it is not known what it was trained with, and its log has no bias")
-        objective = build("objectives", str(spec))
+        objective = build_objective(str(spec))
         if "bias" not in objective.learnable:
             raise NotChecked(f"{spec} has no learnt bias")
         if not patient.recipe and patient.epoch:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lossscope.errors import InputError
 from lossscope.io.trusted_code import trust
+from lossscope.registry import build
 
 from ..types import Finding
 from .checks import Examination, run_checks
@@ -102,6 +103,10 @@ def examine(
             objective, data, batch_size=batch_size, against=against, columns=columns or {}, trust_code=trust_code,
             **options,
         )  # fmt: skip
+        if objective is not None:
+            build(
+                "objectives", objective
+            )  # so that a typing error is one, and no reason why something is not looked for
         targets: list[tuple[Any, Path | str | None]] = [(one, log if len(sources) == 1 else None) for one in sources]
         if len(sources) != 1 and log is not None:
             targets.append((None, log))

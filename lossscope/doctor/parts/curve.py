@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +17,10 @@ from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import reduce_weights
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.registry import build
 
 from ..logs.base import TrainingLog
 from ..types import NotChecked
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient, build_objective
 
 LEAST = 20  # steps with a loss, below which a curve says nothing
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
@@ -54,7 +50,7 @@ class Curve:
         """Take the log. Raises NotChecked where there is none, or a short one."""
         log = patient.part(TrainingLog)
         spec = patient.objective_spec or log.objective
-        objective = build("objectives", spec) if spec else None
+        objective = build_objective(spec) if spec else None
         size = patient.stated_batch_size or log.batch_size
         curve = cls(log, objective, size, tuple(guesses_of(objective, size, patient.recipe)))
         if len(curve.loss) < LEAST:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
@@ -69,8 +70,7 @@ class Patient:
         """What it was trained with. Raises NotChecked where neither the source nor the user says it."""
         if self.objective_spec is None:
             raise NotChecked("it is not known what it was trained with; --objective says it")
-        objective: Objective = build("objectives", self.objective_spec)
-        return objective
+        return build_objective(self.objective_spec)
 
     @property
     def batch_size(self) -> int:
@@ -108,3 +108,12 @@ class Patient:
         if compute is None or kind in self.missing:
             raise NotChecked(self.missing.get(kind, "the source has nothing of the kind"))
         return compute(self)
+
+
+def build_objective(spec: str) -> Objective:
+    """Return the objective of a spec. Raises NotChecked where it cannot be built, as one of a file without trust."""
+    try:
+        objective: Objective = build("objectives", spec)
+    except InputError as error:
+        raise NotChecked(f"{spec} cannot be built: {error}") from None
+    return objective
