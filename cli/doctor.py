@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+from lossscope.visible_text import show_text
 
 from ._options import (
     OUTPUT,
@@ -138,7 +141,7 @@ def doctor(
     if format == "json":
         typer.echo(json.dumps(result.document(), indent=1))
     else:
-        typer.echo("\n".join(_markdown(result) if format == "markdown" else _lines(result, verbose)))
+        typer.echo("\n".join(map(show_text, _markdown(result)) if format == "markdown" else _lines(result, verbose)))
     if out is not None:
         from lossscope.doctor.examination.page import write
 
@@ -157,17 +160,48 @@ def _columns(typed: Any) -> dict[str, str]:
 
 
 def _lines(result: Diagnosis, verbose: bool) -> list[str]:
-    """Return at most one screen: findings in full as far as it lasts, then a line each."""
-    height = max(shutil.get_terminal_size((80, _SCREEN)).lines if sys.stdout.isatty() else _SCREEN, _SCREEN)
-    lines: list[str] = []
-    for one in result.examinations:
-        lines.append(fold(_summary(one)))
-        for finding in one.findings:
-            full = _full(finding)
-            fits = len(lines) + sum(line.count("\n") + 1 for line in full) <= height - 2
-            lines += full if fits or verbose else full[:1]
-        lines += _rest(one, verbose)
-    return lines
+    """Return at most one screen: a line for each finding, in full as far as it lasts, first findings first."""
+    if verbose:
+        return [
+            line
+            for one in result.examinations
+            for line in (fold(_summary(one)), *(line for found in one.findings for line in _full(found)), *_every(one))
+        ]
+    height = max(shutil.get_terminal_size((80, _SCREEN)).lines if sys.stdout.isatty() else _SCREEN, _SCREEN) - 2
+    several = len(result.examinations) > 1
+    blocks = {
+        (source, place): _full(finding)
+        for source, one in enumerate(result.examinations)
+        for place, finding in enumerate(one.findings)
+    }
+    summaries = [fold(_summary(one)) for one in result.examinations]
+    end = ["-v lists what was not looked for, and why."] if several else _rest(result.examinations[0])
+    used = _height([*summaries, *end, *(block[0] for block in blocks.values())])
+    shown = {key: block[:1] for key, block in blocks.items()}
+    for key in sorted(blocks, key=lambda key: (key[1], key[0])):  # the first finding of every source, then the second
+        more = _height(blocks[key][1:])
+        if used + more <= height:
+            shown[key], used = blocks[key], used + more
+    lines = [
+        line
+        for source, summary in enumerate(summaries)
+        for line in (summary, *(line for key, block in shown.items() if key[0] == source for line in block))
+    ]
+    return [*_cut(lines, height - _height(end)), *end]
+
+
+def _height(lines: Sequence[str]) -> int:
+    return sum(line.count("\n") + 1 for line in lines)
+
+
+def _cut(lines: list[str], height: int) -> list[str]:
+    """Return the lines that a screen has place for, and how many it has not."""
+    if _height(lines) <= height:
+        return lines
+    kept = 0
+    while _height(lines[: kept + 1]) < height:
+        kept += 1
+    return [*lines[:kept], f"... and {len(lines) - kept} more lines: -v or --format json has them."]
 
 
 def _summary(one: Examination) -> str:
@@ -215,17 +249,20 @@ def _range(low: float | None, high: float | None) -> str:
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
-def _rest(one: Examination, verbose: bool) -> list[str]:
-    """Return what was not looked for, and with -v every number that was compared with a threshold."""
-    if not one.not_checked:
+def _rest(one: Examination) -> list[str]:
+    """Return what was not looked for, by its most frequent reasons."""
+    reasons: dict[str, list[str]] = {}
+    for id, reason in one.not_checked:
+        reasons.setdefault(reason, []).append(id)
+    if not reasons:
         return []
-    if not verbose:
-        reasons: dict[str, list[str]] = {}
-        for id, reason in one.not_checked:
-            reasons.setdefault(reason, []).append(id)
-        most = sorted(reasons.items(), key=lambda item: -len(item[1]))[:3]
-        each = "; ".join(f"{len(ids)} as {reason}" for reason, ids in most)
-        return [fold(f"Not looked for: {each}{'; ...' if len(reasons) > len(most) else ''} (-v lists them).")]
+    most = sorted(reasons.items(), key=lambda item: -len(item[1]))[:3]
+    each = "; ".join(f"{len(ids)} as {reason}" for reason, ids in most)
+    return [fold(f"Not looked for: {each}{'; ...' if len(reasons) > len(most) else ''} (-v lists them).")]
+
+
+def _every(one: Examination) -> list[str]:
+    """Return every number that was compared with a threshold, and why others were not looked for."""
     lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(one.signals.items())]
     return [*lines, *(fold(f"  {id}: not looked for, {reason}", 4) for id, reason in one.not_checked)]
 
