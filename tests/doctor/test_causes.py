@@ -1,0 +1,126 @@
+"""Are causes listed before their symptoms, and every finding once: on top, or under one that is?"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lossscope
+from lossscope.doctor.examination.causes import fold
+from lossscope.doctor.examination.checks import all_checks
+from lossscope.doctor.types import SEVERITIES, Finding
+from tests.planted import complete_collapse, non_finite, scale_falling
+from tests.planted.base import SIZES, Plant
+
+CHECKS = {check.id(): check for check in all_checks()}
+PLACES = {id: check.place for id, check in CHECKS.items()}
+
+
+def finding(id: str, *explains: str, severity: str = "warning") -> Finding:
+    return Finding(id, severity, id, id, (), (), "a test", explains)  # type: ignore[arg-type]
+
+
+def of_check(id: str) -> Finding:
+    return finding(id, *CHECKS[id].explains, severity=CHECKS[id].severity)
+
+
+def folded(*found: Finding, places: dict[str, int] | None = None) -> dict[str, tuple[str, ...]]:
+    """Return id -> what it explains, of the findings on top, in their order."""
+    top, _ = fold(found, PLACES if places is None else places)
+    return {one.id: one.explains for one in top}
+
+
+@pytest.mark.parametrize("plant", non_finite.SICK)
+def test_nan_has_no_consequences_beside_it(plant: Plant, tmp_path: Path) -> None:
+    case = plant(SIZES[0], tmp_path)
+    found = lossscope.doctor(*case.sources, cache=False, **case.options)
+    assert [one.id for one in found.findings if one.is_alarm] == ["non-finite"]
+
+
+def test_a_falling_scale_explains_that_nothing_is_learnt(tmp_path: Path) -> None:
+    case = scale_falling.at_log_b(SIZES[0], tmp_path)
+    (first, *others) = lossscope.doctor(cache=False, **case.options).findings
+    assert first.id == "scale-falling" and "no-learning" in first.explains
+    assert not any(one.is_alarm for one in others)
+
+
+def test_a_collapse_explains_what_it_causes(tmp_path: Path) -> None:
+    symptoms = ("no-learning", "hubness", "dimensional-collapse")
+    found = folded(*map(of_check, (*symptoms, "complete-collapse")))
+    assert found.keys() == {"complete-collapse"} and set(found["complete-collapse"]) == set(symptoms)
+    case = complete_collapse.with_objective(SIZES[0], tmp_path)
+    examined = lossscope.doctor(*case.sources, cache=False, **case.options)
+    assert examined.ids == ("complete-collapse",) and "no-learning" in examined.findings[0].explains
+
+
+def test_causes_come_first_and_the_worst_before_them() -> None:
+    places = {"mild": 1, "bad": 2, "worse": 3}
+    severities = {"mild": "note", "bad": "warning", "worse": "error"}
+    found = [finding(id, severity=severity) for id, severity in severities.items()]
+    assert list(folded(*found, places=places)) == ["worse", "bad", "mild"]
+    equal = [finding(id) for id in ("c", "a", "b")]
+    assert list(folded(*equal, places={"a": 1, "b": 2, "c": 3})) == ["a", "b", "c"]
+
+
+def test_a_cause_is_as_severe_as_its_worst_symptom() -> None:
+    found = finding("cause", "symptom"), finding("symptom", severity="error"), finding("other", severity="error")
+    assert folded(*found, places={"other": 1}) == {"other": (), "cause": ("symptom",)}
+    assert list(folded(*found, places={"cause": 1, "other": 2})) == ["cause", "other"]
+
+
+CHAIN = finding("a", "b"), finding("b", "c"), finding("c")
+
+
+def test_what_a_symptom_explains_goes_to_the_top() -> None:
+    assert folded(*CHAIN, places={"a": 3, "b": 2, "c": 1}) == {"a": ("c", "b")}
+
+
+@pytest.mark.xfail(strict=True, reason="what a symptom explains stands beside it where its cause comes first")
+def test_what_a_symptom_explains_goes_to_the_top_whatever_the_places() -> None:
+    assert folded(*CHAIN, places={"a": 1, "b": 2, "c": 3}) == {"a": ("b", "c")}
+
+
+def test_a_circle_ends() -> None:
+    assert folded(finding("a", "b"), finding("b", "a"), places={"a": 1, "b": 2}) == {"a": ("b",)}
+    three = finding("a", "b"), finding("b", "c"), finding("c", "a")
+    assert sum(1 + len(explained) for explained in folded(*three, places={}).values()) == 3
+    assert folded(finding("a", "a")) == {"a": ()}
+
+
+IDS = st.sampled_from("abcdefgh")
+FOUND = st.lists(
+    st.builds(
+        lambda id, explains, severity: finding(id, *explains, severity=severity),
+        IDS, st.lists(IDS, unique=True, max_size=5), st.sampled_from(SEVERITIES),
+    ),
+    unique_by=lambda one: one.id,
+)  # fmt: skip
+
+
+@given(FOUND, st.dictionaries(IDS, st.integers(0, 9)))
+def test_every_finding_is_once_on_top_or_under_one_top(found: list[Finding], places: dict[str, int]) -> None:
+    top, under = fold(found, places)
+    ids = [one.id for one in found]
+    assert sorted([*(one.id for one in top), *(id for one in top for id in one.explains)]) == sorted(ids)
+    assert {one.id for one in under} == {id for one in top for id in one.explains} and len(top) >= (len(found) > 0)
+    by_id = {one.id: one for one in found}
+    worst = [max(SEVERITIES.index(by_id[id].severity) for id in (one.id, *one.explains)) for one in top]
+    assert all(one >= following for one, following in pairwise(worst))
+    for one in under:
+        assert any(one.id in cause.can_explain for cause in found), "nothing is under what does not explain it"
+
+
+@given(FOUND, st.permutations("abcdefgh"))
+def test_the_order_in_which_files_are_found_does_not_matter(found: list[Finding], order: list[str]) -> None:
+    places = {id: place for place, id in enumerate(order)}
+    assert folded(*found, places=places) == folded(*reversed(found), places=places)
+
+
+@given(st.lists(st.sampled_from(sorted(CHECKS)), unique=True))
+def test_folding_holds_for_what_the_files_explain(ids: list[str]) -> None:
+    found = folded(*map(of_check, ids))
+    assert sorted([*found, *(id for explained in found.values() for id in explained)]) == sorted(ids)
