@@ -80,6 +80,7 @@ def make_inputs(home: Path) -> None:
     np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
     _write_texts(home)
     _write_text_models(home)
+    _write_log(home / "train.csv")
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
     (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
     (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
@@ -140,6 +141,13 @@ def _write_dump(path: Path, seed: int) -> None:
     images = np.random.default_rng(9).standard_normal((100, 16))
     captions = images[caption_image] + rng.standard_normal((200, 16))
     np.savez(path, images=images, captions=captions, caption_image=caption_image)
+
+
+def _write_log(path: Path) -> None:
+    """Write the log of a training of 300 steps, whose loss falls."""
+    losses = 4.85 * (0.2 + 0.8 * np.exp(-np.arange(300) / 60)) + np.random.default_rng(5).normal(0, 0.05, 300)
+    lines = [f"{step},{loss:.4f},{0.1 * loss:.4f}" for step, loss in enumerate(losses, 1)]
+    path.write_text("\n".join(["step,train/contrastive,grad_norm", *lines]) + "\n", encoding="utf-8")
 
 
 def _write_other_sides(home: Path) -> None:
