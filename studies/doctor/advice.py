@@ -28,8 +28,9 @@ from lossscope.io.files import write_text
 from lossscope.io.run_folder import Run
 
 RESULTS = Path(__file__).parent / "results" / "advice.csv"
-SCENES = "scenes:train=300,val=150,test=50,size=16,ambiguity=0"
-TOWERS = ("--encoder", "vsepp:dim=64,words=32,width=8", "--batch-size", "64", "--lr", "0.003", "--min-count", "1")
+PASSAGES = "passages:train=600,val=150,test=50,negatives=0,duplicates=0,false_negatives=0,mined_answers=0"
+SCENES = "scenes:train=600,val=150,test=50,size=32,ambiguity=0"
+TOWERS = ("--encoder", "vsepp:width=16,dim=128,words=64", "--batch-size", "64", "--min-count", "1")
 TEXTS = ("--encoder", "biencoder:dim=64", "--batch-size", "64", "--lr", "0.004", "--min-count", "1", "--epochs", "8")
 SEEDS = (0, 1)
 
@@ -45,24 +46,21 @@ class Illness:
 
 def illnesses(folder: Path) -> Iterator[Illness]:
     """Yield what is tried; data files are written to the folder."""
-    scenes = ("--data", SCENES, *TOWERS, "--epochs", "12")
-    yield Illness(
-        "margin-plateau",
-        (*scenes, "--objective", "triplet-sh", "--lr", "0.05"),
-        (*scenes, "--objective", "triplet-sh", "--warmup", "1", "--lr", "0.005"),
-    )
+    plain = ("--data", PASSAGES, *TEXTS)
+    scenes = ("--data", SCENES, *TOWERS, "--objective", "triplet-sh", "--epochs", "10", "--lr")
+    yield Illness("margin-plateau", (*scenes, "0.02"), (*scenes, "0.002", "--warmup", "1"))
     yield Illness(
         "temperature-too-high",
-        (*scenes, "--objective", "ntxent:tau=1"),
-        (*scenes, "--objective", "ntxent:tau=0.07"),
+        (*plain, "--objective", "ntxent:tau=1"),
+        (*plain, "--objective", "ntxent:tau=0.07"),
     )
     yield Illness(
         "siglip-start",
-        (*scenes, "--objective", "siglip:bias=-10"),
-        (*scenes, "--objective", "siglip:bias=-4.14"),
+        (*plain, "--objective", "siglip:bias=-10"),
+        (*plain, "--objective", "siglip:bias=-4.14"),
     )
-    short = ("--data", SCENES, *TOWERS, "--objective", "ntxent:tau=0.07", "--epochs")
-    yield Illness("not-finished", (*short, "6"), (*short, "12"))
+    short = (*plain, "--objective", "ntxent:tau=0.07", "--epochs")
+    yield Illness("not-finished", (*short, "5"), (*short, "8"))
     answers = "passages:train=600,val=150,test=50,negatives=4,duplicates=0"
     yield Illness(
         "false-negatives",
@@ -118,7 +116,8 @@ def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
     before = recall(sick)
     found = lossscope.doctor(str(sick), cache=False)
     own = [finding for finding in found.findings if finding.id == one.id]
-    command = next((advice.command for finding in own for advice in finding.advice if advice.command), None)
+    commands = (advice.command or "" for finding in own for advice in finding.advice)
+    command = next((one for one in commands if one.startswith("lossscope train ")), None)
     again = None
     if command is not None:
         words = shlex.split(command)
