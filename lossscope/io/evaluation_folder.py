@@ -19,6 +19,8 @@ from .parquet_tables import read_parquet, write_parquet
 from .reading import show_path
 
 SCHEMA = "lossscope.evaluation/3"
+FINDINGS_SCHEMA = "lossscope.doctor/1"
+_SEVERITIES = ("error", "warning", "note")
 _COMPLETE = ("source", "direction", "statistic", "query", "image", "rank")  # columns without missing values
 _SUMMARY = tuple(name for name in SUMMARY if name not in OPTIONAL)
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -128,13 +130,18 @@ def read_findings(run: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     document = read_manifest(file)
+    if member(document, "schema", str, str(file)) != FINDINGS_SCHEMA:
+        return None
     found = expect(document.get("findings"), list, f"'findings' of {file}")
     for one in found:
         entry = expect(one, dict, f"'findings' of {file}")
         for key in ("id", "severity", "title", "why"):
             member(entry, key, str, str(file))
+        if entry["severity"] not in _SEVERITIES:
+            raise InputError(f"severity of {file} must be of {', '.join(_SEVERITIES)}; got {entry['severity']!r}")
         member(entry, "explains", list, str(file))
-        member(entry, "advice", list, str(file))
+        for advice in member(entry, "advice", list, str(file)):
+            expect(advice, dict, f"'advice' of {file}")
     return document
 
 

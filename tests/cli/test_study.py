@@ -13,6 +13,8 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
+from lossscope.io.evaluation_folder import findings_file
+from lossscope.io.manifests import write_manifest
 from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 
@@ -88,6 +90,54 @@ def test_status_is_json_csv_or_a_table() -> None:
     assert frame["run"].tolist() == [one["run"] for one in report["runs"]]
     text = lossscope("study status runs/tiny").stdout
     assert "4 runs: 3 done, 1 failed." in text and "no memory left" in text
+
+
+def findings(*alarms: tuple[str, str]) -> dict[str, object]:
+    """Return the doctor's document with findings of a severity and an id."""
+    empty = {"evidence": [], "advice": [], "reference": "", "explains": []}
+    found = [{"severity": severity, "id": id, "title": id, "why": id, **empty} for severity, id in alarms]
+    return {"schema": "lossscope.doctor/1", "source": "a", "findings": found, "checked": [], "not_checked": []}
+
+
+def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
+    first, second, third, fourth = (Path("runs/tiny/runs") / key.name / "run" for key in sorted(_run_folders()))
+    write_manifest(findings_file(first), findings(("error", "no-learning"), ("warning", "hubness"), ("note", "cone")))
+    write_manifest(findings_file(second), findings(("note", "cone")))
+    write_manifest(findings_file(third), findings(("error", "no-learning")))
+    findings_file(fourth).unlink(missing_ok=True)
+    report = json.loads(lossscope("study status tiny.toml --format json").stdout)
+    of_run = {one["run"]: one["findings"] for one in report["runs"]}
+    keys = [one.parent.name for one in (first, second, third, fourth)]
+    assert [of_run[key] for key in keys] == [["error:no-learning", "warning:hubness"], [], ["error:no-learning"], None]
+    frame = pd.read_csv(io.StringIO(lossscope("study status tiny.toml --format csv").stdout)).set_index("run")
+    assert frame.loc[keys[0], "findings"] == "error:no-learning warning:hubness"
+    assert frame.loc[keys[1:2], "findings"].isna().all()
+    text = " ".join(lossscope("study status tiny.toml").stdout.split())
+    assert f"Doctor: error no-learning in 2 of 3 examined runs: {keys[0]}, {keys[2]}." in text
+    assert f"Doctor: warning hubness in 1 of 3 examined runs: {keys[0]}." in text and "cone" not in text
+
+
+def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
+    for key in _run_folders():
+        write_manifest(findings_file(key / "run"), findings(("note", "cone")))
+    assert "Doctor: nothing wrong in 4 examined runs." in lossscope("study status tiny.toml").stdout
+    for key in _run_folders():
+        findings_file(key / "run").unlink()
+    result = lossscope("study status tiny.toml")
+    assert result.exit_code == 0 and "Doctor" not in result.stdout
+
+
+def test_a_damaged_list_of_findings_is_named() -> None:
+    (key, *_) = _run_folders()
+    file = findings_file(key / "run")
+    file.write_text(file.read_text(encoding="utf-8").replace('"severity"', '"severe"', 1)[:-40], encoding="utf-8")
+    for words in ("study status tiny.toml", "report runs/tiny --out page"):
+        result = lossscope(words)
+        assert result.exit_code == 1 and "findings.json" in message(result), result.output
+
+
+def _run_folders() -> list[Path]:
+    return sorted(Path("runs/tiny/runs").iterdir())
 
 
 @pytest.mark.slow

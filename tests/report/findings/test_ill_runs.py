@@ -1,0 +1,55 @@
+"""Does the page say first which runs are ill, and of what?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from lossscope.report.chapters.base import ReportData
+from lossscope.report.findings.ill_runs import ill_runs
+from lossscope.report.results import FINDINGS
+from tests.report.findings.results_by_hand import report_data, row
+
+ROWS = [row("A", "rsum", 400.0), row("A", "rsum", 410.0, seed=1)]
+
+
+def found(examined: str, *rows: tuple[str, str, str]) -> ReportData:
+    """Return data of some examined runs, and findings (run, severity, id)."""
+    data = report_data(ROWS)
+    columns = dict.fromkeys(FINDINGS, "")
+    frame = pd.DataFrame(
+        [
+            {**columns, "run": run, "severity": severity, "id": id, "title": f"it has {id}"}
+            for run, severity, id in rows
+        ],
+        columns=list(FINDINGS),
+    )
+    return replace(data, results=replace(data.results, findings=frame, examined=frozenset(examined)))
+
+
+def test_runs_that_were_not_examined_have_no_sentence() -> None:
+    assert ill_runs(found("")) == []
+
+
+def test_runs_that_are_well_have_one() -> None:
+    assert ill_runs(found("abcd", ("a", "note", "cone"))) == ["The doctor finds nothing wrong in 4 runs."]
+    assert ill_runs(found("a")) == ["The doctor finds nothing wrong in 1 run."]
+
+
+def test_errors_come_before_warnings_each_once() -> None:
+    rows = (
+        ("b", "warning", "hubness"),
+        ("a", "error", "no-learning"),
+        ("c", "warning", "hubness"),
+        ("a", "note", "cone"),
+    )
+    assert ill_runs(found("abcd", *rows)) == [
+        "Error: no-learning in 1 of 4 runs (a): it has no-learning.",
+        "Warning: hubness in 2 of 4 runs (b, c): it has hubness.",
+    ]
+
+
+def test_three_runs_are_named() -> None:
+    rows = [(run, "error", "frozen") for run in "abcde"]
+    assert ill_runs(found("abcde", *rows)) == ["Error: frozen in 5 of 5 runs (a, b, c and 2 more): it has frozen."]
