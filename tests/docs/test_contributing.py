@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"`(lossscope/[\w/]+\.py)`.*?```python\n(.*?)```\n\n```sh\n(.*?)```", re.DOTALL)
 EXAMPLES = EXAMPLE.findall(TEXT)
-KINDS = {"objectives", "probes", "encoders", "datasets", "plots", "tables", "chapters"}
+KINDS = {"objectives", "probes", "encoders", "datasets", "doctor", "plots", "tables", "chapters"}
 
 
 def test_there_is_an_example_of_every_kind() -> None:

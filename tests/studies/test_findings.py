@@ -38,7 +38,7 @@ def test_every_run_of_a_study_was_examined(tiny_study: Path) -> None:
     for run in runs(tiny_study):
         found = read_findings(run)
         assert found is not None and found["schema"] == "lossscope.doctor/1"
-        assert "diverged" in found["checked"] and found["source"] == "run"
+        assert {"no-learning", "frozen", "split-leak"} <= {*found["checked"]}
 
 
 def test_findings_are_read_as_they_were_written(tmp_path: Path) -> None:
