@@ -15,6 +15,7 @@ from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
 from lossscope.errors import InputError
 from lossscope.io.locations import is_url, location_exists
+from lossscope.io.reading import show_path
 from lossscope.io.shipped import find_shipped
 from lossscope.registry import names
 from lossscope.sources.base import find_source, from_arrays, load
@@ -60,6 +61,7 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
         patient.given[TrainingLog] = lambda: read_log(Path(log), dict(options.columns))
         patient.missing = {kind: why for kind, why in patient.missing.items() if kind is not TrainingLog}
         if target is None:
+            patient.name = show_path(log)
             patient.part(TrainingLog)  # so that a log that cannot be read is an error
     return patient
 
