@@ -23,6 +23,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "parquet": ("parquet_columns",),
     "picture": (),
     "pickle": ("pickle_opcodes", "pickle_content"),
+    "records": (),
     "safetensors": ("safetensors_header", "safetensors_content"),
     "tar": ("tar_members",),
     "text": ("text_lines", "text_encoding"),

@@ -1,4 +1,4 @@
-"""The evaluation of a run: manifest and parquet files, as reports read them."""
+"""The evaluation of a run: manifest, parquet files and what the doctor found, as reports read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from lossscope.io.evaluation_folder import evaluation_state
 from lossscope.studies.report import read_runs
 from tests.fuzz.study import copy_study
 
-FILES = {"study/runs/*/run/evaluation/manifest.json": "json", "study/runs/*/run/evaluation/*.parquet": "parquet"}
+FILES = {
+    "study/runs/*/run/evaluation/manifest.json": "json",
+    "study/runs/*/run/evaluation/findings.json": "json",
+    "study/runs/*/run/evaluation/*.parquet": "parquet",
+}
 CHECKSUMMED = tuple(FILES)
 SHARE = 0.5  # of the cases of other kinds: each reads four runs
 
