@@ -55,7 +55,8 @@ class FalseNegatives(Check):
             ),
             (
                 Advice(
-                    "Mask negatives that are nearly as close as the positive.", patient.train_command("--mask", "above")
+                    "Mask negatives that are nearly as close as the positive.",
+                    patient.train_command("--mask", "percent:share=0.9"),
                 ),
                 Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
             ),

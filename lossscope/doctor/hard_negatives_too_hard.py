@@ -47,7 +47,7 @@ class HardNegativesTooHard(Check):
             (Evidence("share of queries with a mined negative above the positive", share, self.share, (0, 0.5)),),
             (
                 Advice(
-                    "Drop negatives near the positive's score.", patient.train_command("--mask", "above:margin=0.05")
+                    "Drop negatives near the positive's score.", patient.train_command("--mask", "percent:share=0.95")
                 ),
                 Advice("Mine from rank 30 to 100 instead of the top, and mix them with those of the batch."),
             ),

@@ -62,7 +62,7 @@ class MarginPlateau(Check):
                 return None
             return self._found(patient, curve.level, curve.level, "the value of equal similarities", positive, hardest)
         guess = curve.nearest_guess(self.near)
-        if not isinstance(margin, float) or guess is None:
+        if not isinstance(margin, float) or guess is None or abs(curve.level / guess.value - 1) > self.near:
             return None
         return self._found(patient, curve.level, guess.value, guess.name, positive, hardest)
 

@@ -30,6 +30,7 @@ class NoLearning(Check):
     beyond: float = 1.05  # of it, at most, where the loss of a log has come down from above
     started: float = 0.95  # level of the loss over its start, at least, where the batch size is not known
     near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the batch size is not known
+    auc: float = 0.7  # of the vectors, below which a log that says so is believed
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 30
     explains: ClassVar[tuple[str, ...]] = (
@@ -39,7 +40,11 @@ class NoLearning(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Alignment):
-            return self._of_vectors(patient, patient.part(Alignment))
+            alignment = patient.part(Alignment)
+            found = self._of_vectors(patient, alignment)
+            if found is not None or alignment.best.auc >= self.auc or not patient.has(Curve):
+                return found
+            return self.of_curve(patient.part(Curve))
         if not patient.has(TrainingLog):
             raise NotChecked("it has neither pairs nor a log")
         return self.of_curve(patient.part(Curve))

@@ -9,6 +9,7 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
+from .parts.alignment import Alignment
 from .parts.curve import Curve, Floats
 from .parts.generalisation import Generalisation
 from .parts.patient import Patient
@@ -31,11 +32,14 @@ class Overfitting(Check):
     growth: float = 0.1  # of the gap since the earlier epoch
     fall: float = 0.05  # of validation recall from its best, as a share
     loss: float = 0.1  # rise of the validation loss from its best, as a share, where no recall is logged
+    trained: float = 0.2  # recall@1 on the training data, where it is known, below which nothing is fitted
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 48
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Alignment) and patient.part(Alignment).best.recall < self.trained:
+            return None  # who does not fit the training data does not overfit
         looked = patient.has(Generalisation)
         if looked:
             found = self._of_recall(patient.part(Generalisation), patient)

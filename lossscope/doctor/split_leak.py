@@ -20,6 +20,7 @@ class SplitLeak(Check):
     """
 
     share: float = 0.005  # of the held-out items
+    usual: float = 2.0  # times the share of training items that are as near to another one, which is added
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 14
     explains: ClassVar[tuple[str, ...]] = ("duplicates", "other-positive-as-negative")
@@ -35,7 +36,7 @@ class SplitLeak(Check):
         worst = max(splits.shared, key=lambda one: len(_shared(one)) / max(one.total, 1))
         share = len(_shared(worst)) / max(worst.total, 1)
         patient.signals[self.id()] = share
-        if share <= self.share:
+        if share <= self.share + self.usual * worst.usual:
             return None
         what = "the same input" if len(worst.equal) else "nearly the same embedding"
         return self.finding(

@@ -50,9 +50,9 @@ def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name:
     own, theirs = _unit(first, _MOST), _unit(second, None)
     if min(len(own), len(theirs)) < LEAST:
         return []
-    near = near_rows(own, theirs)
+    near, usual = near_rows(own, theirs)
     name_of_side = plural(held_out.relations.sides.first)
-    return [SharedItems(name_of_side, name, held_out.split or held_out.name, len(own), _none(), near)]
+    return [SharedItems(name_of_side, name, held_out.split or held_out.name, len(own), _none(), near, usual)]
 
 
 def mean_recall(split: SplitEmbeddings, pairs: int) -> float:

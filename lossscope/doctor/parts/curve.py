@@ -34,6 +34,7 @@ class Guess:
     value: float
     name: str
     is_certain: bool  # whether it follows from the objective and the batch size, which are known
+    is_exact: bool = False  # whether it is of an own run, whose reduction is known, too
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,18 @@ class Curve:
         return False
 
     def nearest_guess(self, tolerance: float) -> Guess | None:
-        """Return the loss of guessing that the level is within a tolerance of; None without any.
+        """Return the loss of guessing that the level is within a tolerance of, or above it; None without any.
+
+        Above it means something of own runs alone: others may add losses, or have candidates beyond their batch.
 
         Args:
             tolerance: as a share of the guess.
         """
-        near = [one for one in self.guesses if abs(self.level / one.value - 1) <= tolerance]
+        near = [
+            one
+            for one in self.guesses
+            if abs(self.level / one.value - 1) <= tolerance or (one.is_exact and self.level > one.value)
+        ]
         return min(near, key=lambda one: (not one.is_certain, abs(self.level / one.value - 1)), default=None)
 
 
@@ -150,7 +157,7 @@ def guesses_of(objective: Objective | None, size: int | None, recipe: object = N
         return
     own = _own_guess(objective, size, recipe)
     if own is not None:
-        yield Guess(own, f"the loss of equal similarities at batches of {size}", True)
+        yield Guess(own, f"the loss of equal similarities at batches of {size}", True, True)
         return
     name = f"log {size}" if abs(per_query - math.log(size)) < 1e-3 else "the loss of equal similarities"
     yield Guess(per_query, name, True)

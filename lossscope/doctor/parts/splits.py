@@ -11,6 +11,7 @@ from lossscope.core.types import Rows
 
 NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
 _TILE, _WITHIN = 1 << 14, 2048
+_RESOLUTION = 5e-4  # of a distance from a cosine in float32
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class SharedItems:
     total: int  # held-out items that were compared
     equal: Rows  # rows of those whose input is in the training data
     near: Rows  # rows of those whose embedding nearly equals one there
+    usual: float = 0.0  # share of the training items whose embedding nearly equals that of another one
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,10 @@ class Splits:
     shared: tuple[SharedItems, ...]
 
 
-def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> Rows:
+def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> tuple[Rows, float]:
     """Return the rows (n, d) whose distance to the nearest row of (m, d) is a small share of that within (m, d).
+
+    Beside them stands the share of (m, d) that is as near to another row there.
 
     Of a model that has collapsed all distances are small, so they are compared with those of its own items.
 
@@ -46,9 +50,10 @@ def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> Rows:
     distances = (held_out.double() - train[nearest].double()).norm(dim=1)
     some = train[:_WITHIN]
     _, cosines = _nearest(some, train, skip_self=True)
-    within = float((2 - 2 * cosines.double()).clamp(min=0).sqrt().median())
-    rows: Rows = (distances <= share * within).nonzero()[:, 0].numpy()
-    return rows
+    own = (2 - 2 * cosines.double()).clamp(min=0).sqrt()
+    limit = share * float(own.median())
+    rows: Rows = (distances <= limit).nonzero()[:, 0].numpy()
+    return rows, float((own <= max(limit, _RESOLUTION)).double().mean())
 
 
 def _nearest(rows: Tensor, among: Tensor, skip_self: bool = False) -> tuple[Tensor, Tensor]:
