@@ -52,7 +52,7 @@ class CompleteCollapse(Check):
                 Advice("Begin again with a tenth of the learning rate, and a warm-up of it.", patient.lower_rate()),
                 Advice(
                     "With the hardest negative of a batch, train first with all negatives, then switch.",
-                    patient.train_command("--warmup", 1) if _mines_hardest(patient) else None,
+                    patient.warmup_command() if _mines_hardest(patient) else None,
                 ),
             ),
         )

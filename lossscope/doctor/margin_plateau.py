@@ -75,7 +75,6 @@ class MarginPlateau(Check):
     def _found(
         self, patient: Patient, loss: float, plateau: float, name: str, positive: float | None, hardest: float | None
     ) -> Finding:
-        rate = patient.recipe.get("lr")
         pair: tuple[Evidence, ...] = ()
         if positive is not None and hardest is not None:
             pair = (Evidence("positive − hardest negative similarity", positive - hardest, self.apart, (0.05, None)),)
@@ -87,7 +86,7 @@ class MarginPlateau(Check):
             (
                 Advice(
                     "Train the first epochs with all negatives, then with the hardest.",
-                    patient.train_command("--warmup", 1, "--lr", f"{rate / 10:g}") if rate else None,
+                    patient.warmup_command(),
                 ),
                 Advice("Mine semi-hard negatives, use smaller batches, or a tenth of the learning rate."),
             ),

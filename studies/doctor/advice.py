@@ -28,6 +28,8 @@ from lossscope.io.run_folder import Run
 
 RESULTS = Path(__file__).parent / "results" / "advice.csv"
 PASSAGES = "passages:train=600,val=150,test=50,negatives=0,duplicates=0,false_negatives=0,mined_answers=0"
+SCENES = "scenes:train=1000,val=200,test=100,size=32"
+TOWERS = ("--encoder", "vsepp:width=16,dim=256,words=64", "--batch-size", "128", "--lr", "0.003")
 TEXTS = ("--encoder", "biencoder:dim=64", "--batch-size", "64", "--lr", "0.004", "--min-count", "1", "--epochs", "20")
 SEEDS = (0, 1)
 
@@ -43,6 +45,8 @@ class Illness:
 
 def illnesses() -> Iterator[Illness]:
     """Yield what is tried."""
+    scenes = ("--data", SCENES, *TOWERS, "--objective", "triplet-sh", "--epochs", "10")
+    yield Illness("margin-plateau", scenes, (*scenes, "--warmup", "3"))
     plain = ("--data", PASSAGES, *TEXTS)
     yield Illness(
         "temperature-too-high",
