@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,11 +94,14 @@ def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
     again = None
     if command is not None:
         words = shlex.split(command)
-        again = Path(words[words.index("--out") + 1]) if "--out" in words else sick
-        if "--resume" in words or not (again / "best.pt").is_file():
-            subprocess.run(
-                [sys.executable, "-m", "lossscope_cli", *words[1:], "--quiet"], check=True, capture_output=True
-            )
+        again = out / f"{sick.name}-again"
+        if "--resume" in words and not again.is_dir():
+            shutil.copytree(sick, again)
+        words = [str(again) if place and words[place - 1] == "--resume" else word for place, word in enumerate(words)]
+        if not (again / "followed").is_file():
+            run = [sys.executable, "-m", "lossscope_cli", *words[1:], "--quiet"]
+            subprocess.run(run, check=True, capture_output=True)
+            (again / "followed").touch()
     after = lossscope.doctor(str(again), cache=False) if again is not None else None
     twin = train(out / f"{one.id}-twin-{seed}", (*one.twin, "--seed", str(seed)))
     shown = "" if command is None else command.replace(f"{out}/", "")
