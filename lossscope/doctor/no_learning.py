@@ -29,6 +29,8 @@ class NoLearning(Check):
     share: float = 0.98  # of the loss of guessing, at least
     beyond: float = 1.05  # of it, at most, where the loss of a log has come down from above
     started: float = 0.95  # level of the loss over its start, at least, where the batch size is not known
+    near_two: float = 0.02  # of the loss to log 2, the soft margin's plateau ln(1 + e⁰), likewise
+    noise: float = 0.01  # of the loss at log 2 between neighbouring steps, as a share
     near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the batch size is not known
     auc: float = 0.7  # of the vectors, below which a log that says so is believed
     severity: ClassVar[Severity] = "error"
@@ -88,6 +90,12 @@ class NoLearning(Check):
         )
 
     def _is_flat_from_the_start(self, curve: Curve, guess: Guess) -> bool:
-        """Return whether the loss is that of guessing among a power of two, and always was."""
-        is_near = abs(curve.level / guess.value - 1) <= self.near
-        return is_near and self.started <= curve.level / curve.start <= 1 / self.started
+        """Return whether the loss is that of guessing among a power of two, and always was.
+
+        At log 2, the plateau ln(1 + e⁰) of a soft margin, a loss without noise says so whatever it was before.
+        """
+        is_two = guess.value < 1
+        if abs(curve.level / guess.value - 1) > (self.near_two if is_two else self.near):
+            return False
+        always = self.started <= curve.level / curve.start <= 1 / self.started
+        return always or (is_two and curve.noise < self.noise * curve.level)

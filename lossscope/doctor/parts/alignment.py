@@ -120,7 +120,10 @@ def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:
 
 
 def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
-    """Return one pair of each item of the first side that has one, at most MOST; of one set an item and its next."""
+    """Return pairs of different items of both sides, at most MOST; of one set an item and its next of the class.
+
+    An item of the second side that many of the first belong to stands once: its copies would tie.
+    """
     if relations.labels is not None:
         order = np.argsort(relations.labels, kind="stable")
         labels = relations.labels[order]
@@ -132,11 +135,17 @@ def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
     else:
         pairs = relations.positives
         firsts = np.sort(np.unique(pairs[:, 0], return_index=True)[1])
-        first, second = pairs[firsts, 0], pairs[firsts, 1]
+        first, second = _each_once(pairs[firsts, 0], pairs[firsts, 1])
     if len(first) > MOST:
         rows = np.sort(np.random.default_rng(seed).choice(len(first), MOST, replace=False))
         first, second = first[rows], second[rows]
     return first.astype(np.int64), second.astype(np.int64)
+
+
+def _each_once(first: Rows, second: Rows) -> tuple[Rows, Rows]:
+    """Return the pairs whose item of the second side is in none before; all of them where few would be left."""
+    once = np.sort(np.unique(second, return_index=True)[1])
+    return (first[once], second[once]) if len(once) >= 4 * LEAST else (first, second)
 
 
 def _same(first: Rows, second: Rows, relations: Relations) -> npt.NDArray[np.bool_]:
