@@ -127,7 +127,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     relations = split.relations
     usable = np.ones(relations.first, dtype=bool), np.ones(relations.second, dtype=bool)
     if split.images is not None and split.captions is not None:
-        vectors = Vectors(split.images, split.captions, relations)
+        vectors = Vectors(split.images, split.captions, relations, options.progress)
         patient.given[Vectors] = vectors
         missing[Matrix] = "it has embeddings, whose similarities are cosines"
         usable = vectors.finite_rows()

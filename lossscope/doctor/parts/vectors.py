@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from lossscope.core.relations import Relations
-from lossscope.core.types import Rows
+from lossscope.core.sides import plural
+from lossscope.core.types import Progress, Rows
 
 _BLOCK = 1 << 16  # rows that are looked at together
 _MANTISSA = {torch.float32: (16, 13), torch.float64: (45, 42)}  # zero bits of a number that was bfloat16, or float16
@@ -41,17 +42,16 @@ class Vectors:
     first: Tensor
     second: Tensor
     relations: Relations
+    progress: Progress | None = None  # called with (label, done, of) rows that were read
 
     @cached_property
     def facts(self) -> tuple[SideFacts, ...]:
         """Facts of the first side, and of the second where it is another."""
-        from lossscope.core.sides import plural
-
         sides = self.relations.sides
-        facts = (side_facts(self.first, plural(sides.first)),)
+        facts = (side_facts(self.first, plural(sides.first), self.progress),)
         if self.second is self.first:
             return facts
-        return (*facts, side_facts(self.second, plural(str(sides.second))))
+        return (*facts, side_facts(self.second, plural(str(sides.second)), self.progress))
 
     def finite_rows(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return which rows of each side are finite and not zero."""
@@ -59,12 +59,13 @@ class Vectors:
         return usable[0], usable[-1]
 
 
-def side_facts(rows: Tensor, name: str) -> SideFacts:
+def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> SideFacts:
     """Return what one pass over the rows shows.
 
     Args:
         rows: (n, d).
         name: of the side, plural.
+        progress: called with (label, done, of).
     """
     norms, squares = [], torch.zeros(rows.shape[1], dtype=torch.float64)
     for block in _blocks(rows):
@@ -72,6 +73,8 @@ def side_facts(rows: Tensor, name: str) -> SideFacts:
         lengths = block.double().norm(dim=1)
         norms.append(torch.where(finite, lengths, torch.nan).numpy())
         squares += block.double()[finite].square().sum(0)
+        if progress:
+            progress(f"reading {name}", sum(map(len, norms)), len(rows))
     lengths_of_all = np.concatenate(norms)
     bad, zero = np.flatnonzero(np.isnan(lengths_of_all)), np.flatnonzero(lengths_of_all == 0)
     return SideFacts(
