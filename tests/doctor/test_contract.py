@@ -92,7 +92,7 @@ def test_each_finding_of_several_sources_names_its_own(tmp_path: Path) -> None:
     sources = [str(sick.sources[0]), str(well.sources[0]), raw]
     of_run = str(healthy_log(SIZES[0], tmp_path / "other").options["log"])
     document = document_of(*sources, log=of_run, objective="ntxent:tau=0.07", batch_size=64)
-    assert document["source"] == [*sources, "log"] and document["objective"] == "ntxent:tau=0.07"
+    assert document["source"] == [*sources, of_run] and document["objective"] == "ntxent:tau=0.07"
     found = {(one["source"], one["id"]) for one in document["findings"]}
     assert (sources[0], "no-learning") in found and (sources[2], "not-normalised") in found
     assert {source for source, _ in found} <= {*document["source"]}

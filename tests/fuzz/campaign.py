@@ -68,7 +68,11 @@ def share_of(kind: Kind, seeds: range) -> range:
 
 def cases_of_each(kinds: Sequence[str], total: int) -> int:
     """Return the number of cases of a kind that makes `total` of all kinds, shares considered."""
-    return math.ceil(total / sum(_share(load_kind(kind)) for kind in kinds))
+    loaded = [load_kind(kind) for kind in kinds]
+    cases = math.ceil(total / sum(map(_share, loaded)))
+    while sum(len(share_of(kind, range(cases))) for kind in loaded) < total:  # shares are rounded
+        cases += 1
+    return cases
 
 
 def run_batch(kind: str, seeds: Sequence[int], home: Path) -> list[Verdict]:
