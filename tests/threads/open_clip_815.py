@@ -1,0 +1,52 @@
+"""The logit scale falls from 14 to 1, and the loss is constant.
+
+A CLIP of a ViT and a BERT is trained from the start on pairs of one's own, with AdamW and a weight decay of 0.1. The
+logit scale begins at 14.28 = 1 / 0.07, falls, and is 1 at the end; the loss becomes constant meanwhile. With a lower
+learning rate it does not fall as far. Is that good?
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .base import Thread, clip_loss, parameters, views
+
+THREAD = Thread(
+    reference="mlfoundations/open_clip#815",
+    mistake="The learning rate is so high that the towers cannot rank; the scale is all that can still lower the loss.",
+    mended="A hundredth of the learning rate.",
+    command="lossscope doctor --log out.log",
+    first="scale-falling",
+)
+_SAMPLES = 6400  # of an epoch
+
+
+def train(folder: Path, mended: bool) -> None:
+    """Write out.log, as open_clip does."""
+    images, texts = views(_SAMPLES, latent=24, noise=1.0)
+    towers = [_deep(inputs) for inputs in (48, 40)]
+    scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
+    rate = 5e-4 if mended else 5e-2
+    optimizer = torch.optim.AdamW([*parameters(*towers), scale], lr=rate, betas=(0.9, 0.999), weight_decay=0.1)
+    lines = []
+    for epoch in range(8):
+        for step, batch in enumerate(torch.randperm(_SAMPLES).split(64), 1):
+            loss = clip_loss(towers[0](images[batch]), towers[1](texts[batch]), scale.exp())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            with torch.no_grad():
+                scale.clamp_(0, math.log(100))
+            seen = f"[{64 * step:>5}/{_SAMPLES} ({64 * step / _SAMPLES:.0%})]"
+            numbers = f"Loss: {loss:.5g} ({loss:.4g}) LR: {rate:.6f} Logit Scale: {scale.exp():.3f}"
+            lines.append(f"2024-02-13,13:31:12 | INFO | Train Epoch: {epoch} {seen} {numbers}")
+    (folder / "out.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _deep(inputs: int) -> nn.Sequential:
+    hidden = [one for _ in range(4) for one in (nn.ReLU(), nn.Linear(64, 64))]
+    return nn.Sequential(nn.Linear(inputs, 64), *hidden, nn.ReLU(), nn.Linear(64, 32))

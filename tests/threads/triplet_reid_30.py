@@ -1,0 +1,59 @@
+"""The loss does not get below 0.7, whatever the learning rate.
+
+A ResNet is trained with the hardest triplets of a batch and the soft margin, in batches of 18 persons with 4 pictures
+each. The loss goes to 0.69 with every learning rate that was tried, and stays. The answer is that all embeddings
+became the same point, whose loss is ln(1 + e⁰), and that the pre-trained weights had not been loaded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from .base import Thread, parameters, tower
+
+THREAD = Thread(
+    reference="VisualComputingInstitute/triplet-reid#30",
+    mistake="A high learning rate on an untrained network: the hardest negatives pull everything into one point.",
+    mended="A hundredth of the learning rate.",
+    command="lossscope doctor --log experiment --batch-size 72",
+    first="margin-plateau",
+    miss="no `--objective` has a soft margin and the log has no similarities, so that ln 2 is read as guessing in "
+    "batches of 2.",
+)
+_PERSONS, _PICTURES = 18, 4
+
+
+def batch_hard(embeddings: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distances of the furthest positive and of the nearest negative of each picture."""
+    distances = (embeddings[:, None] - embeddings[None]).square().sum(2).add(1e-12).sqrt()
+    person = torch.arange(len(embeddings)) // _PICTURES
+    same = person[:, None] == person[None]
+    return distances.masked_fill(~same, 0).amax(1), distances.masked_fill(same, torch.inf).amin(1)
+
+
+def train(folder: Path, mended: bool) -> None:
+    """Write TensorBoard events with the scalars of triplet-reid."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    world = torch.Generator().manual_seed(1)
+    persons = torch.randn(400, 24, generator=world)
+    look = torch.randn(24, 64, generator=world) / 24**0.5
+    layers = [one for _ in range(2) for one in (nn.Linear(128, 128), nn.ReLU())]
+    network = nn.Sequential(tower(64, 128), nn.ReLU(), *layers, nn.Linear(128, 32))
+    optimizer = torch.optim.Adam(parameters(network), lr=3e-4 if mended else 3e-2)
+    with SummaryWriter(str(folder / "experiment")) as writer:
+        for step in range(1, 401):
+            chosen = persons[torch.randperm(len(persons))[:_PERSONS]].repeat_interleave(_PICTURES, 0)
+            pictures = torch.tanh((chosen + 0.45 * torch.randn_like(chosen)) @ look)
+            furthest, nearest = batch_hard(network(pictures))
+            loss = softplus(furthest - nearest).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            writer.add_scalar("loss", loss.item(), step)
+            writer.add_scalar("batch_top1", (furthest < nearest).float().mean().item(), step)
+            writer.add_scalar("learning_rate", optimizer.param_groups[0]["lr"], step)
