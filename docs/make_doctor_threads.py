@@ -1,0 +1,127 @@
+"""tests/threads -> docs/doctor-threads.md: questions of public threads as small loops, and what doctor prints for them.
+
+Every loop is trained twice, with the poster's mistake and without: a minute in all. `--check` writes nothing and exits
+1 with a diff when the page is not what would be written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from generated_page import escape, write_or_compare
+
+if TYPE_CHECKING:
+    from tests.threads.base import Answer, Thread
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "doctor-threads.md"
+NOTE = "<!-- Made by docs/make_doctor_threads.py from tests/threads. Change those, then `make docs`. -->\n\n"
+_TOP = """# Threads, asked again
+
+Questions of public threads, rebuilt from their descriptions as loops of a few seconds: plain torch, two small towers,
+synthetic data. Each loop leaves what its poster would have: a log, a dump, or a file of rows. `lossscope doctor` is
+asked as the poster could ask; then the mistake is mended, and the same command is typed again. Where a thread does not
+say what the mistake was, it is one that gives what was seen. The loops are in [tests/threads](../tests/threads), a file
+a thread, and the test there holds this page to them. Only the first finding is shown.
+
+"""
+
+
+def page(answers: Mapping[str, tuple[Answer, Answer]]) -> str:
+    """Return the page.
+
+    Args:
+        answers: name of a thread's file -> what doctor printed with the mistake, and without it.
+    """
+    rows = ["| thread | what was seen | first finding | after mending |", "|---|---|---|---|"]
+    rows += [row(name, *both) for name, both in answers.items()]
+    return NOTE + _TOP + "\n".join(rows) + "\n" + "".join(section(name, *both) for name, both in answers.items())
+
+
+def row(name: str, sick: Answer, mended: Answer) -> str:
+    """Return the line of a thread in the table."""
+    thread, seen, _ = _said(name)
+    link = f"[{thread.reference}](#{_anchor(thread.reference)})"
+    return f"| {link} | {escape(seen.rstrip('.'))} | {_first(thread, sick)} | {_after(mended)} |"
+
+
+def _first(thread: Thread, sick: Answer) -> str:
+    found = f"`{sick.findings[0][1]}`, {sick.findings[0][0]}" if sick.findings else "none"
+    return f"**missed**: {found}" if thread.miss else found
+
+
+def _after(mended: Answer) -> str:
+    return ", ".join(f"`{id}`, {severity}" for severity, id in mended.findings) or "nothing"
+
+
+def _anchor(heading: str) -> str:
+    return "".join(letter for letter in heading.lower() if letter.isalnum() or letter in "-_")
+
+
+def section(name: str, sick: Answer, mended: Answer) -> str:
+    """Return what the page says of a thread.
+
+    Args:
+        name: of its file.
+        sick: what doctor printed with the mistake.
+        mended: what it printed without.
+    """
+    thread, seen, rest = _said(name)
+    repository, _, number = thread.reference.partition("#")
+    source = f"[{thread.reference}](https://github.com/{repository}/issues/{number})"
+    parts = [
+        f"\n## {thread.reference}\n",
+        _paragraph(f"**{escape(seen)}** {escape(rest)} ({source})"),
+        _paragraph(f"**The mistake**, in [{name}.py](../tests/threads/{name}.py): {escape(thread.mistake)}"),
+        f"Typed: `{thread.command}`\n",
+        _block(sick.first or [sick.summary]),
+    ]
+    if thread.miss:
+        wanted = f"`{thread.first}` is the answer" if thread.first else "no finding is the answer"
+        parts.append(_paragraph(f"**Missed**: {wanted}; {escape(thread.miss)}"))
+    parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([mended.summary, *_notes(mended)])]
+    return "\n".join(parts)
+
+
+def _notes(mended: Answer) -> list[str]:
+    return [line for line in mended.lines if line.startswith(("error ", "warning ", "note "))]
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def _block(lines: list[str]) -> str:
+    return "\n".join(["```text", *lines, "```\n"])
+
+
+def _said(name: str) -> tuple[Thread, str, str]:
+    """Return a thread, what was seen in a line, and the rest of it."""
+    from tests.threads.base import docstring, module
+
+    seen, rest = docstring(name)
+    return module(name).THREAD, seen, " ".join(rest.split())
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare the file with it."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # read when torch is imported: one thread adds numbers in one order
+    sys.path.insert(0, str(ROOT))
+    from tests.threads.base import ask, names
+
+    with tempfile.TemporaryDirectory(prefix="lossscope-") as home:
+        answers = {
+            name: (ask(name, Path(home, name, "sick"), False), ask(name, Path(home, name, "mended"), True))
+            for name in names()
+        }
+    return write_or_compare(PAGE, page(answers), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

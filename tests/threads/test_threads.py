@@ -1,0 +1,69 @@
+"""Does doctor answer the threads, is it silent once they are mended, and does docs/doctor-threads.md show it?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.threads.base import Answer, ask, module, names
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "doctor-threads.md").read_text(encoding="utf-8")
+FAST = {"clip_362", "open_clip_650", "ms_swift_10068"}
+Both = tuple[str, Answer, Answer]
+
+
+@pytest.fixture(
+    name="both",
+    scope="module",
+    params=[pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in names()],
+)
+def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    """The name of a thread, and what doctor says with its mistake and without."""
+    name = request.param
+    if name == "triplet_reid_30":
+        pytest.importorskip("tensorboard")
+    home = tmp_path_factory.mktemp(name)
+    return name, ask(name, home / "sick", False), ask(name, home / "mended", True)
+
+
+def test_the_first_finding_answers_the_thread(both: Both, request: pytest.FixtureRequest) -> None:
+    name, sick, _ = both
+    thread = module(name).THREAD
+    if thread.miss:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=thread.miss))
+    assert [id for _, id in sick.findings[:1]] == [thread.first]
+
+
+def test_the_mended_loop_has_no_finding_above_a_note(both: Both) -> None:
+    _, _, mended = both
+    assert {severity for severity, _ in mended.findings} <= {"note"}
+
+
+def test_the_page_shows_what_doctor_prints(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(DOCS))
+    import make_doctor_threads
+
+    name, sick, mended = both
+    shown = PAGE[PAGE.index(f"\n## {module(name).THREAD.reference}\n") :]
+    end = shown.find("\n## ", 1)
+    made = make_doctor_threads.section(name, sick, mended)
+    assert words(shown[: end if end > 0 else None]) == words(made), "run `make docs`"
+    assert make_doctor_threads.row(name, sick, mended) in PAGE
+
+
+def test_the_page_has_every_thread_once_and_no_other() -> None:
+    references = [module(name).THREAD.reference for name in names()]
+    assert re.findall(r"^## (.+)$", PAGE, re.M) == references
+    assert len(references) == len(set(references)) >= 10
+
+
+def test_the_page_names_no_folder_of_a_machine() -> None:
+    assert not re.findall(r"(?<![\w.])/(?:tmp|home|work|root|Users)\b", PAGE)
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, numbers as #: other processors add up in another order."""
+    return re.sub(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", "#", text).split()
