@@ -21,6 +21,7 @@ class Diverged(Check):
 
     noise: float = 6.0  # robust deviations of the loss above the best level
     lost: float = 0.3  # of the way from the start to the best level that is lost again
+    rise: float = 0.05  # above the best level, as a share of the loss at the start
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 4
     explains: ClassVar[tuple[str, ...]] = (
@@ -38,6 +39,8 @@ class Diverged(Check):
         after = smooth[best:]
         stays = len(after) > 2 and float(np.min(after[-max(len(after) // 3, 1) :])) > low + 0.5 * (last - low)
         patient.signals[self.id()] = float(lost) if above >= self.noise else 0.0
+        if last - low < self.rise * abs(curve.initial):
+            return None
         if above < self.noise or lost < self.lost or not stays or (curve.recall_rises and lost < 1):
             return None
         step = self._step(curve, best, window)

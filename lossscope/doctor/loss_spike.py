@@ -30,10 +30,10 @@ class LossSpike(Check):
         height, base = heights(curve.loss)
         noise = max(1.4826 * float(np.median(np.abs(height))), 1e-9)
         warm = len(curve.loss) // 10
-        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.start))
-        is_spike &= (height > self.above * np.abs(base)) & (base < curve.start)
+        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.initial))
+        is_spike &= (height > self.above * np.abs(base)) & (base < curve.initial)
         is_spike[:warm] = False
-        patient.signals[self.id()] = float((height / max(abs(curve.start), 1e-12))[warm:].max(initial=0.0))
+        patient.signals[self.id()] = float((height / max(abs(curve.initial), 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():
             return None
         at = int(np.argmax(np.where(is_spike, height, -np.inf)))

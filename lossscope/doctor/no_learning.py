@@ -77,7 +77,7 @@ class NoLearning(Check):
             return None
         if not guess.is_certain and not self._is_flat_from_the_start(curve, guess):
             return None
-        beside = "" if guess.is_certain else f" if your batches are of {guess.name.removeprefix('log ')}"
+        beside = "" if guess.is_certain else _meaning(guess)
         return self.finding(
             f"the loss stays at {curve.level:.3g}, {guess.name}: nothing is learnt",
             f"The median loss of the last quarter is {curve.level:.4g}, and guessing gives {guess.value:.4g} "
@@ -99,3 +99,10 @@ class NoLearning(Check):
             return False
         always = self.started <= curve.level / curve.start <= 1 / self.started
         return always or (is_two and curve.noise < self.noise * curve.level)
+
+
+def _meaning(guess: Guess) -> str:
+    """Return what a loss of guessing stands for where the batch size does not say it."""
+    if guess.value < 1:
+        return ", of two classes; with a soft margin it is ln(1 + e⁰), where all items have one embedding"
+    return f" if your batches are of {guess.name.removeprefix('log ')}"

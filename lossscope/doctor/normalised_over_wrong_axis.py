@@ -21,6 +21,8 @@ class NormalisedOverWrongAxis(Check):
     """
 
     tolerance: float = 1e-3  # of a length, as for rows
+    exactly: float = 1e-5  # of the squared length of the matrix to a number of batches: float32 adds up to that
+    parts: int = 64  # batches, at most: more are near any length
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 2
     explains: ClassVar[tuple[str, ...]] = (
@@ -50,10 +52,13 @@ class NormalisedOverWrongAxis(Check):
         rows = side.norms[np.nan_to_num(side.norms) > 0]
         if side.d < 2 or len(rows) < 4 or np.mean(np.abs(rows - 1) < self.tolerance) > 0.5:
             return None
-        whole = float(np.sqrt(np.square(side.column_norms).sum()))
-        if abs(whole - 1) < self.tolerance:
-            return "The whole matrix", whole
         squares = np.square(side.column_norms)
+        whole = float(squares.sum())
+        if abs(whole - 1) < self.tolerance:
+            return "The whole matrix", whole**0.5
+        parts = round(whole)
+        if 1 < parts <= min(self.parts, len(rows) / 2) and abs(whole / parts - 1) < self.exactly:
+            return f"The whole matrix, {parts} batches of it,", whole**0.5
         batches = round(float(np.median(squares)))
         equal = np.all(np.abs(np.sqrt(squares / max(batches, 1)) - 1) < self.tolerance)
         if batches >= 1 and batches <= len(rows) / 2 and equal:

@@ -34,7 +34,7 @@ class ScaleFalling(Check):
             raise NotChecked("the scale is known at fewer than 3 places")
         curve = patient.part(Curve)
         tail = max(len(scale) // 10, 1)
-        first, last = float(np.median(scale[:tail])), float(np.median(scale[-tail:]))
+        first, last = float(scale[0]), float(np.median(scale[-tail:]))
         patient.signals[self.id()] = last / first if curve.drift >= -self.fall else 1.0
         still_low = last <= 1.1 * float(np.min(scale)) or last < self.ratio * first
         if last >= self.ratio * first or not still_low or curve.drift < -self.fall:

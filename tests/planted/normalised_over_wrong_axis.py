@@ -29,5 +29,14 @@ def batches(size: Size, folder: Path) -> Case:
     return Case((pairs(folder, *done),))
 
 
-SICK = (columns, whole, batches)
+def whole_batches(size: Size, folder: Path) -> Case:
+    starts = range(0, size.n, size.n // 8)
+    done = [
+        np.concatenate([x[i : i + size.n // 8] / np.linalg.norm(x[i : i + size.n // 8]) for i in starts])
+        for x in _raw(size)
+    ]
+    return Case((pairs(folder, *done),))
+
+
+SICK = (columns, whole, batches, whole_batches)
 healthy = healthy_dump

@@ -20,9 +20,7 @@ THREAD = Thread(
     mistake="A high learning rate on an untrained network: the hardest negatives pull everything into one point.",
     mended="A hundredth of the learning rate.",
     command="lossscope doctor --log experiment --batch-size 72",
-    first="margin-plateau",
-    miss="no `--objective` has a soft margin and the log has no similarities, so that ln 2 is read as guessing in "
-    "batches of 2.",
+    first="no-learning",
 )
 _PERSONS, _PICTURES = 18, 4
 

@@ -99,6 +99,11 @@ class Curve:
         return float(np.median(self.loss[: max(len(self.loss) // 20, 1)]))
 
     @cached_property
+    def initial(self) -> float:
+        """Loss of the first steps, also of a training that learns most in its first twentieth."""
+        return max(float(np.median(self.loss[:3])), self.start)
+
+    @cached_property
     def drift(self) -> float:
         """Change of the median loss from the second third to the last one, as a share of the level."""
         third = len(self.loss) // 3
