@@ -28,10 +28,10 @@ from lossscope.io.files import write_text
 from lossscope.io.run_folder import Run
 
 RESULTS = Path(__file__).parent / "results" / "advice.csv"
-PASSAGES = "passages:train=600,val=150,test=50,negatives=0,duplicates=0,false_negatives=0,mined_answers=0"
+PASSAGES = "passages:train=2000,val=250,test=50,negatives=0,duplicates=0,false_negatives=0,mined_answers=0"
 SCENES = "scenes:train=1000,val=200,test=100,size=32"
 TOWERS = ("--encoder", "vsepp:width=16,dim=256,words=64", "--batch-size", "128", "--lr", "0.003")
-TEXTS = ("--encoder", "biencoder:dim=64", "--batch-size", "64", "--lr", "0.004", "--min-count", "1", "--epochs", "20")
+TEXTS = ("--encoder", "biencoder:dim=64", "--batch-size", "64", "--lr", "0.002", "--min-count", "1", "--epochs", "10")
 SEEDS = (0, 1)
 
 
@@ -46,8 +46,8 @@ class Illness:
 
 def illnesses() -> Iterator[Illness]:
     """Yield what is tried."""
-    scenes = ("--data", SCENES, *TOWERS, "--objective", "triplet-sh", "--epochs", "10")
-    yield Illness("margin-plateau", scenes, (*scenes, "--warmup", "3"))
+    scenes = ("--data", SCENES, *TOWERS, "--objective", "triplet-sh", "--epochs", "12")
+    yield Illness("margin-plateau", scenes, (*scenes, "--warmup", "6"))
     plain = ("--data", PASSAGES, *TEXTS)
     yield Illness(
         "temperature-too-high",
@@ -60,8 +60,8 @@ def illnesses() -> Iterator[Illness]:
         (*plain, "--objective", "siglip:bias=-4.14"),
     )
     short = (*plain, "--objective", "ntxent:tau=0.07", "--epochs")
-    yield Illness("not-finished", (*short, "6"), (*short, "20"))
-    answers = "passages:train=600,val=150,test=50,negatives=4,duplicates=0"
+    yield Illness("not-finished", (*short, "5"), (*short, "10"))
+    answers = "passages:train=2000,val=250,test=50,negatives=4,duplicates=0"
     yield Illness(
         "false-negatives",
         ("--data", f"{answers},false_negatives=0.9,mined_answers=0.2", *TEXTS, "--objective", "ntxent:tau=0.05"),

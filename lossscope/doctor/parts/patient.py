@@ -101,9 +101,9 @@ class Patient:
         return self.train_command("--lr", f"{rate / 10:g}", *changes) if isinstance(rate, float | int) else None
 
     def warmup_command(self) -> str | None:
-        """Return the command that trains the run again, a third of its epochs with all negatives."""
+        """Return the command that trains the run again, half of its epochs with all negatives."""
         epochs = self.recipe.get("epochs")
-        return self.train_command("--warmup", max(epochs // 3, 1)) if isinstance(epochs, int) else None
+        return self.train_command("--warmup", max(epochs // 2, 1)) if isinstance(epochs, int) else None
 
     def _compute(self, kind: type[Any]) -> Any:
         if kind in self.given:
