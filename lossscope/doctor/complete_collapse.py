@@ -29,6 +29,7 @@ class CompleteCollapse(Check):
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         lowest = min(side.mean_cosine for side in sides)
         patient.signals[self.id()] = lowest if alignment.at_chance else min(lowest, 0.0)

@@ -33,6 +33,7 @@ class DeadTower(Check):
         zero = self._zero(patient)
         if zero is not None:
             return zero
+        patient.require_trained()
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         if len(sides) < 2:
             raise NotChecked("it is one set, which one tower encodes")

@@ -26,6 +26,7 @@ class DimensionalCollapse(Check):
     explains: ClassVar[tuple[str, ...]] = ("hubness", "cone")
 
     def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
         side = min(patient.part(Spectrum).sides, key=lambda side: side.share)
         patient.signals[self.id()] = side.share
         is_cut = side.share < self.share_of_unused and side.used < self.used

@@ -32,15 +32,13 @@ class FalseNegatives(Check):
         on_match = total = pairs = matching = 0.0
         for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
             rows = directions[0]  # the first side's items as queries, as the truth has them
-            W = torch.where(rows.mask.negatives, objective(rows.S, rows.mask).W.abs(), 0.0)
-            match = truth[np.ix_(rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy())]
-            match = torch.from_numpy(match) & rows.mask.negatives
-            own = torch.from_numpy(
-                split.relations.is_positive(rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy())
-            )
-            match &= ~own  # other captions of the query's image are same-item-negatives
+            queries, candidates = rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy()
+            own = torch.from_numpy(split.relations.is_positive(queries, candidates))
+            negatives = rows.mask.negatives & ~own  # other captions of the query's image are same-item-negatives
+            W = torch.where(negatives, objective(rows.S, rows.mask).W.abs(), 0.0)
+            match = torch.from_numpy(truth[np.ix_(queries, candidates)]) & negatives
             on_match, total = on_match + float(W[match].sum()), total + float(W.sum())
-            matching, pairs = matching + float(match.sum()), pairs + float(rows.mask.negatives.sum())
+            matching, pairs = matching + float(match.sum()), pairs + float(negatives.sum())
         share = on_match / total if total else 0.0
         patient.signals[self.id()] = share
         if share <= self.share:

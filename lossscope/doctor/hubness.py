@@ -29,6 +29,7 @@ class Hubness(Check):
     place: ClassVar[int] = 45
 
     def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
         hubs, alignment = patient.part(Hubs), patient.part(Alignment)
         worst = max(hubs.directions, key=lambda one: one.share_of_hubs)
         largest = max(self.largest, self.beyond * worst.null_first)

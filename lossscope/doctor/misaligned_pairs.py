@@ -32,6 +32,7 @@ class MisalignedPairs(Check):
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
         alignment = patient.part(Alignment)
         patient.signals[self.id()] = alignment.best.auc
         if not alignment.at_chance:

@@ -53,7 +53,8 @@ class NoLearning(Check):
 
     def _of_vectors(self, patient: Patient, alignment: Alignment) -> Finding | None:
         patient.signals[self.id()] = alignment.best.auc
-        if not alignment.at_chance or patient.epoch == 0:
+        patient.require_trained()
+        if not alignment.at_chance:
             return None
         best = alignment.best
         evidence = [
@@ -72,8 +73,14 @@ class NoLearning(Check):
 
     def of_curve(self, curve: Curve) -> Finding | None:
         """Return the finding of a log."""
-        guess = curve.nearest_guess(self.beyond - 1)
-        if guess is None or curve.level < self.share * guess.value or not curve.is_flat or curve.recall_rises:
+        guess = curve.nearest_guess(max(self.beyond - 1, 1 - self.share))
+        if (
+            guess is None
+            or (curve.level > self.beyond * guess.value and not guess.is_exact)
+            or curve.level < self.share * guess.value
+            or not curve.is_flat
+            or curve.recall_rises
+        ):
             return None
         if not guess.is_certain and not self._is_flat_from_the_start(curve, guess):
             return None

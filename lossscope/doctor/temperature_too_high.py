@@ -30,8 +30,7 @@ class TemperatureTooHigh(Check):
         batches = patient.part(Batches)
         if not batches.is_softmax:
             raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
-        if patient.epoch == 0:
-            raise NotChecked("it was not trained yet")
+        patient.require_trained()
         share, floor = batches.effective_share, self._floor(batches)
         patient.signals[self.id()] = min(share, floor)
         if share <= self.effective or floor <= self.floor:

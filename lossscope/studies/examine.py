@@ -140,7 +140,9 @@ def _evaluate(
 def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the doctor finds in the run, as its document."""
     request = {name: options[name] for name in ("device", "cache", "progress", "data") if name in options}
-    return examine_run(run.path, run.path.name, Options(**request)).document()
+    in_study = run.path.name == "run"  # STUDY/runs/KEY/run: commands are for the folder of the study
+    name = "/".join(run.path.parts[-3:]) if in_study and len(run.path.parts) > 2 else run.path.name
+    return examine_run(run.path, name, Options(**request)).document()
 
 
 def is_current(run: Run) -> bool:

@@ -237,11 +237,11 @@ def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: 
         assert id in page, id
     assert all(re.search(rf"Error: {id}\b", page) for id in ("no-learning", "diverged"))
     figures = {file.stem for file in (tmp_path / "sick" / "figures").glob("*.png")}
-    assert {"no-learning-pairs", "dimensional-collapse-spectrum", "modality-gap-pairs", "diverged-curve"} <= figures
+    proofs = {"no-learning-pairs-1", "dimensional-collapse-spectrum-2", "modality-gap-pairs-3", "diverged-curve-4"}
+    assert proofs <= figures
     assert (tmp_path / "sick" / "csv" / "looked-for.csv").is_file()
 
 
-@pytest.mark.xfail(strict=True, reason="pictures and tables of both sources have one name")
 def test_two_sources_with_one_finding_have_a_page(plant: Words) -> None:
     (first, *_) = plant(no_learning.vectors)
     shutil.copy(first, "again.npz")
@@ -296,7 +296,7 @@ def test_data_is_examined_without_a_model(plant: Words) -> None:
 
 def test_a_run_is_examined_with_its_curves(tiny_run: Path) -> None:
     document = json.loads(doctor(tiny_run, "--format", "json", "--no-cache").stdout)
-    assert {"diverged", "frozen", "split-leak", "hubness"} <= {*document["checked"]}
+    assert {"diverged", "frozen", "split-leak"} <= {*document["checked"]}
     assert document["objective"] and document["source"] == str(tiny_run)
 
 

@@ -79,7 +79,6 @@ def test_what_a_symptom_explains_goes_to_the_top() -> None:
     assert folded(*CHAIN, places={"a": 3, "b": 2, "c": 1}) == {"a": ("c", "b")}
 
 
-@pytest.mark.xfail(strict=True, reason="what a symptom explains stands beside it where its cause comes first")
 def test_what_a_symptom_explains_goes_to_the_top_whatever_the_places() -> None:
     assert folded(*CHAIN, places={"a": 1, "b": 2, "c": 3}) == {"a": ("b", "c")}
 

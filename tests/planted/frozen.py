@@ -27,6 +27,12 @@ def gradient(size: Size, folder: Path) -> Case:
     return Case((), {"log": log(folder, loss=loss, grad_norm=np.zeros(300)), "batch_size": size.batch})
 
 
+def healthy_run(size: Size, folder: Path) -> Case:
+    """A run that learns."""
+    recipe = replace(RECIPE, data="scenes:train=200,val=40,test=20,size=16,ambiguity=0", epochs=6, lr=0.004)
+    return Case((str(loop.train(replace(recipe, seed=size.seed), folder / "run").path),))
+
+
 SICK = (gradient,)
 SICK_RUNS = (run,)
 

@@ -21,10 +21,8 @@ def fold(found: Sequence[Finding], places: Mapping[str, int]) -> tuple[tuple[Fin
     ordered = sorted(found, key=lambda one: places.get(one.id, 50))
     under: dict[str, str] = {}
     for cause in ordered:
-        if cause.id in under:
-            continue
         for symptom in cause.can_explain:
-            if symptom in by_id and symptom not in under and symptom != cause.id and under.get(cause.id) != symptom:
+            if symptom in by_id and symptom not in under and _root(cause.id, under) != symptom:
                 under[symptom] = cause.id
     root = {id: _root(id, under) for id in by_id}
     symptoms = {cause: tuple(one.id for one in ordered if one.id != cause and root[one.id] == cause) for cause in by_id}

@@ -79,6 +79,9 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
         return patient
     train = load(file, **options.request())
     _add_scale(patient, checkpoint)
+    size, pairs = checkpoint.training.get("batch_size"), len(train.relations.positives)
+    if isinstance(size, int) and options.split == "train" and options.data is None:
+        patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
     other = _held_out(checkpoint, options)
     if other is not None and not options.against:
         held_out = cache(lambda: load(file, **options.request(other)))

@@ -74,12 +74,24 @@ def _open(target: Any, options: Options) -> Patient:
     if isinstance(target, SplitEmbeddings):
         return of_split(target, options)
     if isinstance(target, Mapping):
-        return of_split(from_arrays(target, options.sides, raw=True), options)
+        arrays, sides = _of_captions(target) if "captions" in target else (dict(target), None)
+        return of_split(from_arrays(arrays, options.sides or sides, raw=True), options)
     if isinstance(target, tuple | list) and len(target) == 2:
         arrays = dict(zip(("queries", "documents"), target, strict=True))
         return of_split(from_arrays(arrays, options.sides or "image/caption", raw=True), options)
     got = type(target).__name__
     raise InputError(f"source must be a path, loaded embeddings, two arrays, or arrays by name; got {got}")
+
+
+def _of_captions(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return arrays of images and captions as those of any two sides, and what these are called."""
+    own = dict(arrays)
+    owner = own.pop("caption_image", None)
+    if owner is not None and "positives" not in own:
+        rows = np.asarray(owner)
+        own["positives"] = np.stack([rows, np.arange(len(rows))], 1)
+    names = {"images": "queries", "captions": "documents"}
+    return {names.get(name, name): array for name, array in own.items()}, "image/caption"
 
 
 def _open_path(target: str, options: Options) -> Patient:

@@ -27,8 +27,8 @@ def write(result: Diagnosis, out: Path) -> Path:
     """
     with style.screen():
         sections = [
-            _section(finding, one, _title(finding, one, result))
-            for one in result.examinations
+            _section(finding, one, _title(finding, one, result), f"-{place}" if len(result.examinations) > 1 else "")
+            for place, one in enumerate(result.examinations, start=1)
             for finding in one.findings
         ]
     sections.append(_looked_for(result))
@@ -52,7 +52,7 @@ def _title(finding: Finding, examination: Examination, result: Diagnosis) -> str
     return f"{finding.severity.capitalize()}: {finding.id}{where}"
 
 
-def _section(finding: Finding, examination: Examination, title: str) -> Section:
+def _section(finding: Finding, examination: Examination, title: str, suffix: str) -> Section:
     paragraphs = [f"{finding.title[0].upper()}{finding.title[1:]}. {finding.why}"]
     if finding.explains:
         paragraphs.append(f"It explains: {', '.join(finding.explains)}.")
@@ -61,12 +61,14 @@ def _section(finding: Finding, examination: Examination, title: str) -> Section:
     advice = (f"{one.text}{f' {one.command}' if one.command else ''}" for one in finding.advice)
     paragraphs += [f"What to do: {text}" for text in advice]
     paragraphs.append(f"Source: {finding.reference}.")
-    picture = draw(finding, examination.patient) if examination.patient is not None else None
-    items: tuple[Item, ...] = (_evidence(finding),) if picture is None else (picture, _evidence(finding))
+    picture = draw(finding, examination.patient, suffix) if examination.patient is not None else None
+    items: tuple[Item, ...] = (
+        (_evidence(finding, suffix),) if picture is None else (picture, _evidence(finding, suffix))
+    )
     return Section(title, "\n\n".join(paragraphs), items)
 
 
-def _evidence(finding: Finding) -> Table:
+def _evidence(finding: Finding, suffix: str) -> Table:
     rows = tuple(
         (
             Cell(text=one.statistic),
@@ -77,7 +79,7 @@ def _evidence(finding: Finding) -> Table:
         for one in finding.evidence
     )
     columns = (("", "number"), ("", "value"), ("", "threshold"), ("", "healthy"))
-    return Table(f"evidence-{finding.id}", f"The numbers that prove {finding.id}.", columns, rows)
+    return Table(f"evidence-{finding.id}{suffix}", f"The numbers that prove {finding.id}.", columns, rows)
 
 
 def _healthy(bounds: tuple[float | None, float | None]) -> str:

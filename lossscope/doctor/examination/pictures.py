@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,20 @@ from ..types import Finding, NotChecked
 _NEGATIVES = 20_000  # that are drawn
 
 
-def draw(finding: Finding, patient: Patient) -> Picture | None:
-    """Return the picture that proves a finding; None for those that numbers alone prove."""
+def draw(finding: Finding, patient: Patient, suffix: str = "") -> Picture | None:
+    """Return the picture that proves a finding; None for those that numbers alone prove.
+
+    Args:
+        finding: of the patient.
+        patient: that was examined.
+        suffix: of the picture's name, where several sources have one finding.
+    """
     for kind, figure in _PICTURES:
         if finding.id not in kind:
             continue
         try:
-            return figure(finding, patient)
+            picture = figure(finding, patient)
+            return replace(picture, name=f"{picture.name}{suffix}")
         except NotChecked:
             continue
     return None

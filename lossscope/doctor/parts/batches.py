@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ENTRIES = 1 << 23  # of S in all batches that are looked at
 _MOST, _LEAST = 32, 4  # batches
+_QUERIES = 2048  # that are looked at in small batches
 EPS = 0.01  # of a counted weight, as in the COCOS paper
 Floats = npt.NDArray[np.float64]
 
@@ -146,7 +147,7 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
         size = max(size // per_class, 2) * per_class
     mode = "classes" if relations.one_set else "pairs"
     sampling = Sampling(mode, size, 0, min_batch_size=2, per_class=per_class, **options)  # type: ignore[arg-type]
-    count = min(_MOST, max(_LEAST, _ENTRIES // max(size * size, 1)))
+    count = min(max(_MOST, _QUERIES // size), max(_LEAST, _ENTRIES // max(size * size, 1)))
     for batch in islice(sampling.batches(relations), count):
         if len(batch.images) < 2:
             continue

@@ -17,6 +17,7 @@ from lossscope.registry import build
 from ..types import NotChecked
 
 T = TypeVar("T")
+LEAST_STEPS = 20  # of a training whose state is judged
 BATCH_SIZE = 128  # where neither the source nor the user says one
 
 
@@ -36,6 +37,7 @@ class Patient:
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, of an own checkpoint or run
     run: Path | None = None  # folder of an own run, whose recipe a command can train again
     epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
+    steps: int | None = None  # of training, where they are known
     notices: list[str] = field(default_factory=list)  # what was assumed
     signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
     _known: dict[type[Any], Any] = field(default_factory=dict, init=False)
@@ -76,6 +78,13 @@ class Patient:
     def batch_size(self) -> int:
         """Pairs of a batch."""
         return self.stated_batch_size or BATCH_SIZE
+
+    def require_trained(self) -> None:
+        """Raise NotChecked for a model whose training has hardly begun: its state is that of its initial weights."""
+        if self.epoch == 0 or (self.steps is not None and self.steps < LEAST_STEPS):
+            raise NotChecked(
+                f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on"
+            )
 
     def masks(self, *names: str) -> bool:
         """Return whether it was trained with a rule of one of these names that leaves out negatives."""
