@@ -161,5 +161,10 @@ def thresholds(own: Declaration) -> list[str]:
     return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in own.fields]
 
 
+def main(arguments: list[str]) -> int:
+    """Write the page, or compare it."""
+    return write_or_compare(PAGE, page(SOURCE.read_text(encoding="utf-8")), arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(write_or_compare(PAGE, page(SOURCE.read_text(encoding="utf-8")), sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))
