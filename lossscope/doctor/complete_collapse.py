@@ -50,7 +50,7 @@ class CompleteCollapse(Check):
                 Evidence(f"recall@1 {best.label} (by chance {best.chance:.3g})", best.recall, None, (None, None)),
             ),
             (
-                Advice("Begin again with a tenth of the learning rate, and a warm-up of it.", patient.lower_rate()),
+                Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),
                 Advice(
                     "With the hardest negative of a batch, train first with all negatives, then switch.",
                     patient.warmup_command() if _mines_hardest(patient) else None,

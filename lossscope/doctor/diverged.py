@@ -52,10 +52,7 @@ class Diverged(Check):
                 Evidence("loss above its best level, in deviations", float(above), self.noise, (0, 4)),
             ),
             (
-                Advice(
-                    "Train with a tenth of the learning rate and a clipped gradient.",
-                    patient.lower_rate("--clip", 1),
-                ),
+                Advice("Train with a tenth of the learning rate and a clipped gradient."),
                 Advice("Use beta2 = 0.95, a longer warm-up, and float32 in the softmax."),
             ),
         )

@@ -46,9 +46,7 @@ class HardNegativesTooHard(Check):
             "query, or the model cannot tell them yet.",
             (Evidence("share of queries with a mined negative above the positive", share, self.share, (0, 0.5)),),
             (
-                Advice(
-                    "Drop negatives near the positive's score.", patient.train_command("--mask", "percent:share=0.95")
-                ),
+                Advice("Drop negatives near the positive's score."),
                 Advice("Mine from rank 30 to 100 instead of the top, and mix them with those of the batch."),
             ),
         )

@@ -63,7 +63,7 @@ class PositiveAsNegative(Check):
             (Evidence(f"share of {what} with a positive as a negative", share, self.share, (0, self.share)),),
             (
                 Advice("Leave these negatives out: mine again with the positives excluded, by id and by text."),
-                Advice("Mask them in training.", patient.train_command("--mask", "same-item")),
+                Advice("Mask them in training."),
             ),
             examples=examples,
         )

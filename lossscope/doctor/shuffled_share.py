@@ -50,7 +50,7 @@ class ShuffledShare(Check):
             ),
             (
                 Advice("Look at the pairs with the lowest similarity and drop those that are wrong."),
-                Advice("Train with a loss that expects them.", patient.train_command("--objective", "ncr")),
+                Advice("Train with a loss that expects them: --objective ncr."),
             ),
             examples=tuple(f"row {row}" for row in rows.tolist()),
         )

@@ -60,13 +60,17 @@ def illnesses() -> Iterator[Illness]:
         (*plain, "--objective", "siglip:bias=-4.14"),
     )
     short = (*plain, "--objective", "ntxent:tau=0.07", "--epochs")
-    yield Illness("not-finished", (*short, "5"), (*short, "10"))
-    answers = "passages:train=2000,val=250,test=50,negatives=4,duplicates=0"
+    yield Illness("not-finished", (*short, "4"), (*short, "10"))
+    low = (*plain, "--objective", "ntxent:tau=0.001", "--lr", "0.0005", "--epochs", "4")
+    yield Illness("temperature-too-low", low, (*low, "--objective", "ntxent:tau=0.07"))
+    alike = ("--data", "scenes:train=600,val=150,test=50,size=16,ambiguity=1", *TOWERS, "--epochs", "4")
     yield Illness(
-        "false-negatives",
-        ("--data", f"{answers},false_negatives=0.9,mined_answers=0.2", *TEXTS, "--objective", "ntxent:tau=0.05"),
-        ("--data", f"{answers},false_negatives=0,mined_answers=0", *TEXTS, "--objective", "ntxent:tau=0.05"),
+        "duplicates",
+        (*alike, "--objective", "ntxent:tau=0.07"),
+        (*alike, "--objective", "ntxent:tau=0.07", "--mask", "same-text"),
     )
+    same = ("--data", SCENES, *TOWERS, "--objective", "ntxent:tau=0.07", "--epochs", "6")
+    yield Illness("same-item-negatives", same, (*same, "--same-image", "mask"))
 
 
 def main() -> None:

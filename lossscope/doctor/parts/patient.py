@@ -104,11 +104,6 @@ class Patient:
         own = ("--config", self.run / "config.toml", *changes, "--out", f"{self.run}-again")
         return "lossscope train " + shlex.join(str(part) for part in own)
 
-    def lower_rate(self, *changes: object) -> str | None:
-        """Return the command that trains the run again with a tenth of its learning rate, and other choices."""
-        rate = self.recipe.get("lr")
-        return self.train_command("--lr", f"{rate / 10:g}", *changes) if isinstance(rate, float | int) else None
-
     def warmup_command(self) -> str | None:
         """Return the command that trains the run again, half of its epochs with all negatives."""
         epochs = self.recipe.get("epochs")
