@@ -52,9 +52,7 @@ class FalseNegatives(Check):
                 Evidence("share of the negatives that match", matching / pairs, None, (None, None)),
             ),
             (
-                Advice(
-                    "Label them as positives; rules that hide them (`--mask percent`) lower the share, and seldom help recall."
-                ),
+                Advice("Label them as positives; rules that hide them (--mask percent) seldom help recall."),
                 Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
             ),
         )

@@ -51,9 +51,6 @@ class TemperatureTooLow(Check):
                     "See N_eff for other temperatures.",
                     f"lossscope cocos {patient.name} --objective ntxent:tau=0.01..0.2/6",
                 ),
-                Advice(
-                    "Begin at tau 0.07, or learn the scale and clamp it at 100.",
-                    patient.train_command("--objective", "ntxent:tau=0.07"),
-                ),
+                Advice("Begin at tau 0.07, or learn the scale and clamp it at 100."),
             ),
         )

@@ -61,8 +61,6 @@ def illnesses() -> Iterator[Illness]:
     )
     short = (*plain, "--objective", "ntxent:tau=0.07", "--epochs")
     yield Illness("not-finished", (*short, "4"), (*short, "10"))
-    low = (*plain, "--objective", "ntxent:tau=0.001", "--lr", "0.0005", "--epochs", "4")
-    yield Illness("temperature-too-low", low, (*low, "--objective", "ntxent:tau=0.07"))
     alike = ("--data", "scenes:train=600,val=150,test=50,size=16,ambiguity=1", *TOWERS, "--epochs", "4")
     yield Illness(
         "duplicates",
