@@ -92,8 +92,16 @@ def _kinds(wall: pd.DataFrame) -> str:
 
 def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
     """Return, of each number that is compared with a threshold, how well it separates the planted from the healthy."""
-    head = "| id | healthy, calibration | healthy, held-out | planted | AUC | false alarms | found first |"
-    rows = [head, "|---|---|---|---|---|---|---|"]
+    columns = (
+        "id",
+        "healthy, calibration",
+        "healthy, held-out",
+        "planted",
+        "AUC",
+        "beyond all healthy",
+        "false alarms",
+    )
+    rows = [f"| {' | '.join((*columns, 'found first'))} |", "|---|---|---|---|---|---|---|---|"]
     for id in sorted(set(wall.columns) & set(planted["id"])):
         sign = -1 if id in LOWER_IS_ILL else 1
         halves = [wall.loc[wall["half"] == half, id].dropna() for half in ("calibration", "held-out")]
@@ -106,8 +114,17 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
         alarms = wall["findings"].fillna("").str.contains(rf"(?:^|;){id} (?:error|warning)").sum()
         worst = ["–" if not len(one) else f"{_worst(one, sign):.3g} ({len(one)})" for one in halves]
         least = signal.min() if sign > 0 else signal.max()
+        beyond = float((sign * signal > (sign * healthy).max()).mean())
         first = f"{int((sick['first'] == id).sum())} of {len(sick)}"
-        cells = (f"`{id}`", *worst, f"{least:.3g} ({len(signal)})", f"{area:.3f}", f"{alarms} of {len(wall)}", first)
+        cells = (
+            f"`{id}`",
+            *worst,
+            f"{least:.3g} ({len(signal)})",
+            f"{area:.3f}",
+            f"{beyond:.0%}",
+            f"{alarms} of {len(wall)}",
+            first,
+        )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join([*rows, "", "Healthy: the worst of so many items; planted: the mildest of so many cases."])
 
