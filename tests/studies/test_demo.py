@@ -30,6 +30,7 @@ CHAPTERS = [
     "How the similarities moved",
     "Similarities and gradients of single queries",
     "How hard each loss pushes",
+    "What is wrong with the runs?",
     "The weights of GOAL",
     "The runs",
 ]
