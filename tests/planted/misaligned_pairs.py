@@ -49,5 +49,12 @@ def with_objective(size: Size, folder: Path) -> Case:
     return Case((path,), {"objective": "ntxent:tau=0.07", "batch_size": size.batch})
 
 
-SICK = (shifted, far, shuffled, by_id, interleaved, with_objective)
+def shuffled_and_large(size: Size, folder: Path) -> Case:
+    """So many that no sample of one side has the partners of the other's."""
+    large = Size(200_000, 32, size.batch, size.seed)
+    first, second = aligned(large, decay=0.0)
+    return Case((pairs(folder, first, second[large.rng.permutation(large.n)]),))
+
+
+SICK = (shifted, far, shuffled, by_id, interleaved, shuffled_and_large, with_objective)
 healthy = healthy_dump

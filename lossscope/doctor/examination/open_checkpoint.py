@@ -12,6 +12,7 @@ import numpy as np
 from torch import nn
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.run_folder import Run, epoch_checkpoints
 from lossscope.io.trusted_code import is_trusted
@@ -71,7 +72,7 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
     checkpoint = Checkpoint.load(file)
     patient.epoch, patient.recipe = checkpoint.epoch, checkpoint.training
     patient.objective_spec = checkpoint.objective or patient.objective_spec
-    patient.given.setdefault(Parameters, Parameters(file, checkpoint.weights))
+    patient.given[Parameters] = _parameters(file, checkpoint, path)
     if patient.part(Parameters).not_finite:
         reason = "the weights of the model are not finite"
         kinds = (Vectors, Items, Matrix, Splits, Generalisation, TrainMode, Truth)
@@ -87,9 +88,10 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
         held_out = cache(lambda: load(file, **options.request(other)))
         patient.given[Splits] = lambda: _splits(train, held_out(), options)
         patient.given[Generalisation] = lambda: _generalisation(train, held_out(), path, options)
-    patient.given[TrainMode] = lambda: _train_mode(checkpoint, options, patient.batch_size)
+    read_split = cache(lambda: _split(checkpoint, options))
+    patient.given[TrainMode] = lambda: _train_mode(checkpoint, read_split, options, patient.batch_size)
     of_split(replace(train, name=patient.name), options, patient)
-    patient.given[Truth] = lambda: _truth(checkpoint, options, train, patient)
+    patient.given[Truth] = lambda: _truth(read_split(), patient)
     patient.missing = {kind: why for kind, why in patient.missing.items() if kind not in patient.given}
     return patient
 
@@ -106,16 +108,19 @@ def _add_run(patient: Patient, path: Path) -> None:
     recipe = read_recipe(run.config)
     patient.run = path
     patient.stated_batch_size, patient.objective_spec = recipe.batch_size, recipe.objective or None
-    patient.given[TrainingLog] = lambda: read_log(path)
-    if not run.trajectory.is_file():
-        del patient.given[TrainingLog]
+    if run.trajectory.is_file():
+        patient.given[TrainingLog] = lambda: read_log(path)
+
+
+def _parameters(file: Path, checkpoint: Checkpoint, path: Path) -> Parameters:
+    """Return the weights of a checkpoint, and of a run those of its first epoch beside them."""
     try:
         (first, before), *_, (last, after) = epoch_checkpoints(path)
-    except InputError:
-        return
-    patient.given[Parameters] = lambda: Parameters(
-        after, Checkpoint.load(after).weights, Checkpoint.load(before).weights, (first, last)
-    )
+    except InputError:  # a checkpoint alone, or a run of one epoch
+        return Parameters(file, checkpoint.weights)
+    if after != file:
+        return Parameters(file, checkpoint.weights)
+    return Parameters(file, checkpoint.weights, Checkpoint.load(before).weights, (first, last))
 
 
 def _add_scale(patient: Patient, checkpoint: Checkpoint) -> None:
@@ -146,6 +151,13 @@ def _held_out(checkpoint: Checkpoint, options: Options) -> str | None:
     return next((name for name in _HELD_OUT if name in splits and name != options.split), None)
 
 
+def _split(checkpoint: Checkpoint, options: Options) -> Split:
+    """Return the split of the data set itself, which the embeddings do not hold."""
+    data, _ = complete_data(options.data or checkpoint.data, checkpoint.reading)
+    split: Split = build("datasets", data).split(options.split)
+    return split
+
+
 def _splits(train: SplitEmbeddings, held_out: SplitEmbeddings, options: Options) -> Splits:
     shared = shared_by_embedding(train, held_out, options.split)
     if not shared:
@@ -174,7 +186,7 @@ def _earlier_checkpoint(path: Path) -> Path | None:
     return every[(len(every) - 1) // 3][1] if len(every) > 2 else None
 
 
-def _train_mode(checkpoint: Checkpoint, options: Options, size: int) -> TrainMode:
+def _train_mode(checkpoint: Checkpoint, read_split: Callable[[], Split], options: Options, size: int) -> TrainMode:
     """Return recall of a few batches in both modes of batch norm."""
     model = checkpoint.model(options.trust_code)
     layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]
@@ -182,15 +194,12 @@ def _train_mode(checkpoint: Checkpoint, options: Options, size: int) -> TrainMod
         raise NotChecked("the model has no batch norm")
     if not model.is_dot_product:
         raise NotChecked("the model scores pairs and has no embeddings")
-    data, _ = complete_data(options.data or checkpoint.data, checkpoint.reading)
-    split = build("datasets", data).split(options.split)
+    split = read_split()
     captions = CaptionBatcher(with_tokens(split, checkpoint.words()), checkpoint.words())
     return recall_in_modes(model, captions, layers, min(size, len(split.relations.positives)), _BATCHES)
 
 
-def _truth(checkpoint: Checkpoint, options: Options, train: SplitEmbeddings, patient: Patient) -> Truth:
-    data, _ = complete_data(options.data or checkpoint.data, checkpoint.reading)
-    split: Any = build("datasets", data).split(options.split)
+def _truth(split: Any, patient: Patient) -> Truth:
     if not hasattr(split, "truth"):
         raise NotChecked("its data do not know the truth")
     relations, rows = split.relations, patient.part(Items).rows

@@ -14,6 +14,7 @@ from lossscope.core.types import Rows
 
 from ..types import NotChecked
 from .items import Items
+from .vectors import Vectors
 
 if TYPE_CHECKING:
     from .patient import Patient
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _MOST = 4096  # pairs
 _STRUCTURED = 1024  # queries and candidates whose structure is looked at
 _ROTATIONS = 12
+_QUERIES, _FEW_ROTATIONS = 128, 6  # where all candidates of a large source are looked at
+_TILE = 1 << 14  # of these at a time
 _PROBES = 512  # queries that are compared with their would-be positives
 
 
@@ -54,29 +57,58 @@ class Restoration:
         split = items.split
         if split.images is None or split.captions is None or split.relations.one_set:
             raise NotChecked("it has no two sides of embeddings")
+        if items.is_sample and patient.has(Vectors):
+            return cls._of_many(patient.part(Vectors))
         first, second = split.images.float(), split.captions.float()
-        structure = cross_structure(first, second)
-        if items.is_sample:
-            return cls(None, structure)
+        structure = cross_structure(first[:_STRUCTURED], second[:_STRUCTURED], _ROTATIONS)
         orders = _orders(split.relations.positives, len(first), len(second), split.image_ids, split.caption_ids)
         tried = [Order(what, _place(first, second, pairs)) for what, pairs in orders]
         shift = best_shift(first, second, split.relations.positives)
         return cls(min([*tried, *shift], key=lambda one: one.place, default=None), structure)
 
+    @classmethod
+    def _of_many(cls, vectors: Vectors) -> Restoration:
+        """Compare some queries with all candidates: the right partner of a query may be anywhere, so no sample has it.
 
-def cross_structure(first: Tensor, second: Tensor) -> Structure:
-    """Return how far above chance the best candidates of queries are, against rotated candidates.
+        Orders other than shifts are not tried.
+        """
+        first_rows, second_rows = vectors.finite_rows()
+        pairs = vectors.relations.positives[:_MOST]
+        pairs = pairs[first_rows[pairs[:, 0]] & second_rows[pairs[:, 1]]]
+        head = (
+            vectors.first[torch.from_numpy(pairs[:, 0])].float(),
+            vectors.second[torch.from_numpy(pairs[:, 1])].float(),
+        )
+        rows = np.flatnonzero(first_rows)
+        rows = np.random.default_rng(0).choice(rows, min(len(rows), _QUERIES), replace=False)
+        structure = cross_structure(vectors.first[torch.from_numpy(rows)].float(), vectors.second, _FEW_ROTATIONS)
+        numbered = np.stack([np.arange(len(pairs))] * 2, 1)
+        return cls(min(best_shift(*head, numbered), key=lambda one: one.place, default=None), structure)
+
+
+def cross_structure(first: Tensor, second: Tensor, rotations: int) -> Structure:
+    """Return how far above chance the best candidates of queries are, against those of rotated queries.
 
     Both sides are centred. A rotation of one side keeps its own structure, and removes all between the sides.
+
+    Args:
+        first: (q, d) queries.
+        second: (m, d) candidates, read in tiles.
+        rotations: random ones that are tried.
     """
-    first, second = (_centred(x[:_STRUCTURED]) for x in (first, second))
-    best = (first @ second.T).amax(1)
-    generator, rotated = torch.Generator().manual_seed(0), []
-    for _ in range(_ROTATIONS):
-        rotation = torch.linalg.qr(torch.randn(first.shape[1], first.shape[1], generator=generator)).Q
-        rotated.append((first @ rotation @ second.T).amax(1))
+    queries, d, generator = _centred(first), first.shape[1], torch.Generator().manual_seed(0)
+    every = [queries]
+    every += [queries @ torch.linalg.qr(torch.randn(d, d, generator=generator)).Q for _ in range(rotations)]
+    centre = second[:_TILE].float().mean(0)
+    best = torch.full((len(queries) * len(every),), -torch.inf)
+    for tile in torch.split(second, _TILE):
+        candidates = torch.nn.functional.normalize(tile.float() - centre, dim=1)
+        candidates = candidates[candidates.isfinite().all(1)]
+        if len(candidates):
+            best = torch.maximum(best, (torch.cat(every) @ candidates.T).amax(1))
+    own, *rotated = best.view(len(every), -1)
     means = torch.stack([x.mean() for x in rotated])
-    above = float(best.mean() - means.mean())
+    above = float(own.mean() - means.mean())
     return Structure(above / max(float(rotated[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
 
 
