@@ -94,7 +94,8 @@ class SweepArguments:
         list[str] | None,
         typer.Option(
             help="Rule that leaves out negatives which are probably relevant: same-item, same-text, above:margin=0.1, "
-            "percent:share=0.95, gist; repeat for several. none: no rule, also where a run was trained with one.",
+            "percent:share=0.95, gist, or the mask.npz of an audit; repeat for several. none: no rule, also where a "
+            "run was trained with one.",
             autocompletion=complete_names("masks"),
             rich_help_panel=_BATCHES,
         ),
@@ -162,6 +163,7 @@ class SweepArguments:
 
     def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
+        from lossscope.core.known_pairs import rule_spec
         from lossscope.registry import build, spec_of
 
         if self.per_query and self.out is None:
@@ -173,7 +175,7 @@ class SweepArguments:
         given = [] if self.mask == ["none"] else self.mask or []
         if "none" in given:
             raise usage(f"--mask none stands alone; got it beside {', '.join(one for one in given if one != 'none')}")
-        masks = tuple(build("masks", spec) for spec in given)
+        masks = tuple(build("masks", rule_spec(spec)) for spec in given)
         if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise usage("--guide is read by a rule that needs one; add --mask gist")
         return {

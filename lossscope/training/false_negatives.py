@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
-from lossscope.core.masks.base import MaskInputs, hide_negatives
+from lossscope.core.masks.base import BatchItems, MaskInputs, hide_negatives
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
@@ -35,8 +35,13 @@ def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask |
     keys: Pair[Rows | None] = Pair(None, None)
     if any(rule.needs == "keys" for rule in task.masks):
         keys = task.input_keys
-    first = MaskInputs(S, mask, related, _of_every_query(keys.t2i, candidates, q))
-    second = MaskInputs(S.T, mask.t(), related.T, _of_every_query(keys.i2t, queries, c))
+    ids = task.train.image_ids, task.train.caption_ids
+    first_items, second_items = (
+        BatchItems(*ids, queries, candidates[None]),
+        BatchItems(*ids, candidates, queries[None], first_are_queries=False),
+    )
+    first = MaskInputs(S, mask, related, _of_every_query(keys.t2i, candidates, q), items=first_items)
+    second = MaskInputs(S.T, mask.t(), related.T, _of_every_query(keys.i2t, queries, c), items=second_items)
     return Pair(hide_negatives(first, task.masks), hide_negatives(second, task.masks))
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.known_pairs import audited_file
+from lossscope.core.masks.base import NegativeMask
+from lossscope.core.masks.pairs import Pairs
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
-from lossscope.io.files import fingerprint, require_file
+from lossscope.io.files import fingerprint, fingerprint_of, require_file
 from lossscope.io.python_files import plugin_fingerprints
 from lossscope.io.reading import naming
 from lossscope.objectives.base import Objective
@@ -66,9 +69,20 @@ def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:
     return candidates
 
 
-def fingerprints_of(recipe: Recipe, candidates: HardCandidates | None) -> Mapping[str, str]:
-    """Return the fingerprint of every file that the recipe names, by the name of the choice."""
+def fingerprints_of(
+    recipe: Recipe, candidates: HardCandidates | None, rules: Sequence[NegativeMask] = ()
+) -> Mapping[str, str]:
+    """Return the fingerprint of every file that the recipe and its rules name, by the name of the choice."""
     files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
     code = {name: "".join(plugin_fingerprints([getattr(recipe, name)]).values()) for name in ("objective", "encoder")}
     files |= {name: value for name, value in code.items() if value}
+    masks = [str(rule.file) for rule in rules if isinstance(rule, Pairs)]
+    files |= {"mask": fingerprint_of(*(fingerprint(audited_file(path)) for path in masks))} if masks else {}
     return files | ({"offline": candidates.fingerprint} if candidates else {})
+
+
+def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
+    """Raise InputError where a rule's file cannot be read, or is of other items than those of the split."""
+    for rule in rules:
+        if isinstance(rule, Pairs):
+            rule.known.require_items(split.image_ids, split.caption_ids)

@@ -26,7 +26,7 @@ from lossscope.sources.checkpoints.input_keys import input_keys
 from lossscope.text.tokenizer import Tokeniser
 
 from .components import Components, require_trainable
-from .inputs import fingerprints_of, read_candidates, read_info
+from .inputs import fingerprints_of, read_candidates, read_info, require_known_pairs
 from .offline_candidates import HardCandidates
 from .reading import reading_of_start
 from .recipe import Recipe
@@ -116,7 +116,8 @@ def prepare_task(
     if recipe.info and train.relations.negatives is not None and recipe.negatives != "none":
         raise InputError("--info is of pairs; leave out the mined negatives: --negatives none")
     info = read_info(recipe, components.objective, sampling.mode, train)
-    fingerprints = fingerprints_of(recipe, candidates)
+    require_known_pairs(components.masks, train)
+    fingerprints = fingerprints_of(recipe, candidates, components.masks)
     if checkpoint is not None:
         _require_same_files(recipe, checkpoint, fingerprints, run)
     return Task(

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
-Needs = Literal["similarities", "related", "keys", "guide"]
+Needs = Literal["similarities", "related", "keys", "guide", "items"]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchItems:
+    """Which items of a split the rows and columns of k batches are."""
+
+    first_ids: Sequence[str]  # of the whole split
+    second_ids: Sequence[str]
+    queries: Rows  # (k·q,) rows of the split
+    candidates: Rows  # (k, c)
+    first_are_queries: bool = True  # whether queries are of the first side
+
+    def blocks(self) -> Iterator[tuple[Rows, Rows]]:
+        """Yield the rows of queries (q,) and candidates (c,) of each batch."""
+        yield from zip(np.split(self.queries, len(self.candidates)), self.candidates, strict=True)
 
 
 @dataclass(frozen=True)
@@ -24,6 +41,7 @@ class MaskInputs:
     related: Tensor | None = None  # (q, c) bool, candidates that are known to be positives
     candidate_keys: Tensor | None = None  # (q, c) numbers that are equal where the inputs (pixels, words) are equal
     guide: Tensor | None = None  # (q, c) similarities of another model
+    items: BatchItems | None = None  # which items these are, where both sides have ids
 
     def of_positive(self, similarities: Tensor) -> Tensor:
         """Return the largest similarity of a positive of each row, (q, 1); NaN in rows without one.
@@ -60,12 +78,16 @@ def hide_negatives(rows: MaskInputs, rules: Iterable[NegativeMask]) -> Mask:
 
 
 def _require_given(rows: MaskInputs, rule: NegativeMask) -> None:
-    given = {"similarities": rows.S, "related": rows.related, "keys": rows.candidate_keys, "guide": rows.guide}
+    given = {
+        "similarities": rows.S, "related": rows.related, "keys": rows.candidate_keys, "guide": rows.guide,
+        "items": rows.items,
+    }  # fmt: skip
     if given[rule.needs] is None:
         reason = {
             "related": "the batch has the items of both sides in one set",
             "keys": "it needs the inputs (texts, pixels, ids) of both sides, in batches of pairs or groups",
             "guide": "no guide is given. Name its embeddings: --guide SOURCE",
+            "items": "the batch has the items of both sides in one set",
         }[rule.needs]
         name = type(rule).__module__.rpartition(".")[2].replace("_", "-")  # the name of the file, as it is typed
         raise InputError(f"--mask {name} cannot be used: {reason}")

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from lossscope.core.masks.base import MaskInputs, hide_negatives
+from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.masks.base import BatchItems, MaskInputs, hide_negatives
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 from lossscope.registry import build, names
+
+KNOWN = {(10, 101): 0.9, (12, 103): 0.5, (13, 108): 0.4, (14, 100): 1.0}  # pair of rows -> probability
+IDS = [f"q{row}" for row in range(20)], [f"d{row}" for row in range(120)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The mask.npz of an audit, in the current folder of these tests."""
+    file = tmp_path_factory.mktemp("audit") / "mask.npz"
+    left, right = (np.array(column) for column in zip(*KNOWN, strict=True))
+    KnownPairs(left, right, np.array(list(KNOWN.values()), np.float32), *map(tuple, IDS)).write(file)
+    return file
+
+
+@pytest.fixture(autouse=True)
+def _beside_it(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(audited.parent)
 
 
 def batch(seed: int = 0, q: int = 6, c: int = 9) -> MaskInputs:
@@ -24,7 +44,8 @@ def batch(seed: int = 0, q: int = 6, c: int = 9) -> MaskInputs:
     S, G = (torch.rand(q, c, generator=random) * 2 - 1 for _ in range(2))
     keys = torch.randint(4, (q, c), generator=random)
     related = torch.rand(q, c, generator=random) < 0.3
-    return MaskInputs(S, Mask(match, valid), related, keys, G)
+    items = BatchItems(*IDS, np.arange(10, 10 + q), np.arange(100, 100 + c)[None])
+    return MaskInputs(S, Mask(match, valid), related, keys, G, items)
 
 
 def best(row: Tensor, positives: Tensor) -> float:
@@ -62,7 +83,13 @@ def same_text(rows: MaskInputs, q: int, c: int) -> bool:
     return any(int(keys[q, p]) == int(keys[q, c]) for p in rows.mask.positives[q].nonzero()[:, 0])
 
 
+def pairs(rows: MaskInputs, q: int, c: int) -> bool:
+    assert rows.items is not None
+    return KNOWN.get((int(rows.items.queries[q]), int(rows.items.candidates[0, c])), 0) >= 0.5
+
+
 ORACLES = {
+    "pairs:file=mask.npz": pairs,
     "above": above,
     "percent": percent,
     "gist": gist,
@@ -87,7 +114,7 @@ def test_every_rule_has_an_oracle() -> None:
     assert {spec.partition(":")[0] for spec in ORACLES} == set(names("masks"))
 
 
-@pytest.mark.parametrize("name", names("masks"))
+@pytest.mark.parametrize("name", [*(set(names("masks")) - {"pairs"}), "pairs:file=mask.npz"])
 def test_positives_stay_and_a_row_without_one_stays_whole(name: str) -> None:
     rows = batch(1)
     mask = hide_negatives(rows, [build("masks", name)])
@@ -108,11 +135,13 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
         ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
         ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
         ("same_item", {"related": None}, "both sides in one set"),
+        ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: the batch has the items of both sides"),
     ],
 )
 def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], says: str) -> None:
     rows = batch()
-    given = {"related": rows.related, "candidate_keys": rows.candidate_keys, "guide": rows.guide, **changes}
+    given = {"related": rows.related, "candidate_keys": rows.candidate_keys, "guide": rows.guide, "items": rows.items}
+    given |= changes
     with pytest.raises(InputError, match=says):
         hide_negatives(MaskInputs(rows.S, rows.mask, **given), [build("masks", name)])
 
@@ -121,3 +150,71 @@ def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], say
 def test_options_out_of_range_are_refused(spec: str) -> None:
     with pytest.raises((InputError, ValueError)):
         build("masks", spec)
+
+
+@pytest.mark.parametrize("threshold", ["0", "1.1", "-1"])
+def test_a_threshold_that_is_no_probability_is_refused(threshold: str) -> None:
+    with pytest.raises(InputError, match=r"threshold must be in \(0, 1\]"):
+        build("masks", f"pairs:file=mask.npz,threshold={threshold}")
+
+
+def test_the_second_direction_hides_the_same_pairs_transposed() -> None:
+    rows = batch(2)
+    assert rows.items is not None
+    rule = build("masks", "pairs:file=mask.npz")
+    turned = BatchItems(*IDS, rows.items.candidates[0], rows.items.queries[None], first_are_queries=False)
+    back = MaskInputs(rows.S.T, rows.mask.t(), items=turned)
+    assert torch.equal(rule.hidden(back).T, rule.hidden(rows))
+
+
+def test_two_batches_below_each_other_are_looked_up_apart() -> None:
+    queries, candidates = np.array([10, 12, 13, 14]), np.array([[101, 103], [108, 100]])
+    items = BatchItems(*IDS, queries, candidates)
+    S = torch.zeros(4, 2)
+    hidden = build("masks", "pairs:file=mask.npz").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
+    assert hidden.tolist() == [[True, False], [False, True], [False, False], [False, True]]
+
+
+def test_pairs_follow_their_ids_into_a_part_of_the_split(audited: Path) -> None:
+    first, second = [IDS[0][14], IDS[0][10]], [IDS[1][100], IDS[1][5], IDS[1][101]]
+    items = BatchItems(first, second, np.array([0, 1]), np.array([[0, 1, 2]]))
+    S = torch.zeros(2, 3)
+    hidden = build("masks", f"pairs:file={audited}").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
+    assert hidden.tolist() == [[True, False, False], [False, False, True]]
+
+
+def test_pairs_of_other_items_are_refused() -> None:
+    items = BatchItems(["a", "b"], ["c", "d"], np.array([0, 1]), np.array([[0, 1]]))
+    S = torch.zeros(2, 2)
+    with pytest.raises(InputError, match=r"mask.npz must be of the items of this split; its first side has 20 items"):
+        build("masks", "pairs:file=mask.npz").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
+
+
+def test_numbers_of_rows_are_no_ids_of_another_split(tmp_path: Path) -> None:
+    ids = tuple(map(str, range(4)))
+    KnownPairs(np.array([0]), np.array([1]), np.array([0.9], np.float32), ids, ids).write(tmp_path / "mask.npz")
+    items = BatchItems(["0", "1"], list(ids), np.array([0, 1]), np.array([[0, 1]]))
+    S = torch.zeros(2, 2)
+    with pytest.raises(InputError, match="must be of the items of this split"):
+        build("masks", f"pairs:file={tmp_path}/mask.npz").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"left": np.array([99])}, r"left of .* must be rows 0..1; got 99..99"),
+        ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
+        ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
+        ({"left": np.array([0.5])}, "left of .* must be a column"),
+        ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
+        ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
+        ({"right": np.array([0, 1])}, "must be of one length"),
+    ],
+)
+def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
+    file = tmp_path / "mask.npz"
+    KnownPairs(np.array([0]), np.array([1]), np.array([0.9], np.float32), ("a", "b"), ("c", "d")).write(file)
+    arrays = dict(np.load(file)) | changes
+    np.savez(file, **arrays)
+    with pytest.raises(InputError, match=says):
+        _ = build("masks", f"pairs:file={file}").known

@@ -1,0 +1,161 @@
+"""Pairs of items with the probability that they match, as an audit writes them into mask.npz, looked up by ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lossscope.errors import InputError
+from lossscope.io.arrays import read_npz
+from lossscope.io.files import fingerprint_of, write_atomically
+from lossscope.io.reading import naming, show_path
+from lossscope.io.write_errors import explain_write_errors
+
+from .types import Rows
+
+SCHEMA = "lossscope.pairs/1"
+_ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "schema")
+Floats32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPairs:
+    """Which items of the first side probably match which of the second.
+
+    Raises InputError for rows out of range, a pair that is there twice, and probabilities outside 0..1.
+    """
+
+    left: Rows  # (n,) rows of the first side, such as images
+    right: Rows  # (n,) rows of the second, such as captions
+    probability: Floats32  # (n,) that the two match
+    left_ids: tuple[str, ...]  # N
+    right_ids: tuple[str, ...]  # M
+    name: str = "pairs"  # in messages
+    _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.left), len(self.right), len(self.probability)}
+        if len(sizes) != 1:
+            raise InputError(f"left, right and probability of {self.name} must be of one length; got {sorted(sizes)}")
+        for rows, ids, what in ((self.left, self.left_ids, "left"), (self.right, self.right_ids, "right")):
+            if len(rows) and not (int(rows.min()) >= 0 and int(rows.max()) < len(ids)):
+                got = f"{int(rows.min())}..{int(rows.max())}"
+                raise InputError(f"{what} of {self.name} must be rows 0..{len(ids) - 1}; got {got}")
+        if not bool(((self.probability >= 0) & (self.probability <= 1)).all()):  # NaN is neither
+            raise InputError(f"probability of {self.name} must be numbers in 0..1; it holds others")
+        if len(np.unique(self.left * max(len(self.right_ids), 1) + self.right)) != len(self.left):
+            raise InputError(f"pairs of {self.name} must be there once; it holds one twice")
+
+    def write(self, path: Path | str) -> None:
+        """Write them as an .npz of plain arrays, whole."""
+        arrays = {
+            "left": self.left.astype(np.int64), "right": self.right.astype(np.int64),
+            "probability": self.probability.astype(np.float32),
+            "left_ids": np.array(self.left_ids, dtype=np.str_), "right_ids": np.array(self.right_ids, dtype=np.str_),
+            "left_fingerprint": np.array(fingerprint_of(*self.left_ids)),
+            "right_fingerprint": np.array(fingerprint_of(*self.right_ids)), "schema": np.array(SCHEMA),
+        }  # fmt: skip
+        with explain_write_errors(Path(path)), write_atomically(path) as part, open(part, "wb") as stream:
+            np.savez_compressed(stream, **arrays)
+
+    def probabilities(self, first_ids: Sequence[str], second_ids: Sequence[str], first: Rows, second: Rows) -> Floats32:
+        """Return the probability of each pair of items, (q, c); 0 of a pair that is not known.
+
+        Args:
+            first_ids: of the items of the split that rows count.
+            second_ids: likewise, of the second side.
+            first: (q,) rows.
+            second: (c,) rows.
+
+        Raises:
+            InputError: no item of the split is one of the pairs'.
+        """
+        table = self._table(first_ids, second_ids)
+        return np.asarray(table[first][:, second].toarray(), np.float32)
+
+    def require_items(self, first_ids: Sequence[str], second_ids: Sequence[str]) -> None:
+        """Raise InputError where the pairs are of other items than those of a split."""
+        self._table(first_ids, second_ids)
+
+    def _table(self, first_ids: Sequence[str], second_ids: Sequence[str]) -> Any:
+        """Return the probabilities as a sparse matrix of the split's rows; kept for the same lists of ids."""
+        key = id(first_ids), id(second_ids)
+        if key not in self._tables:
+            rows, columns = self._places(first_ids, self.left_ids, 0), self._places(second_ids, self.right_ids, 1)
+            left, right = rows[self.left], columns[self.right]
+            known = (left >= 0) & (right >= 0)
+            shape = len(first_ids), len(second_ids)
+            matrix = sparse.csr_matrix((self.probability[known], (left[known], right[known])), shape=shape)
+            self._tables[key] = first_ids, second_ids, matrix  # the lists are kept, so that their `id` stays theirs
+        return self._tables[key][2]
+
+    def _places(self, ids: Sequence[str], known: tuple[str, ...], side: int) -> Rows:
+        """Return (known,) the row of a split that each known id has; -1 where the split lacks it."""
+        if len(ids) == len(known) and all(a == b for a, b in zip(ids, known, strict=True)):
+            return np.arange(len(known), dtype=np.int64)
+        place = {one: row for row, one in enumerate(ids)}
+        rows = np.array([place.get(one, -1) for one in known], dtype=np.int64).reshape(len(known))
+        of_rows = all(one == str(row) for row, one in enumerate(known))  # numbers of rows name nothing
+        if of_rows or not bool((rows >= 0).any()):
+            what = ("first", "second")[side]
+            example = f"{ids[0]!r:.60}" if len(ids) else "none"
+            raise InputError(
+                f"{self.name} must be of the items of this split; its {what} side has {len(known)} items such as "
+                f"{known[0]!r:.60}, the split {len(ids)} such as {example}. Take the split that was audited"
+                if len(known)
+                else f"{self.name} must be of the items of this split; its {what} side has none"
+            )
+        return rows
+
+
+def rule_spec(typed: str) -> str:
+    """Return the spec of a rule for false negatives; a file, or an audit's folder, stands for the pairs in it.
+
+    >>> rule_spec("audit/mask.npz:threshold=0.9"), rule_spec("percent")
+    ('pairs:file=audit/mask.npz,threshold=0.9', 'percent')
+    """
+    name, _, options = typed.partition(":")
+    is_file = name.endswith(".npz") or ("/" in name and ".py" not in name and Path(name).is_dir())
+    return f"pairs:file={name}" + (f",{options}" if options else "") if is_file else typed
+
+
+def audited_file(path: Path | str) -> Path:
+    """Return the mask.npz of an audit's folder; a file as it is."""
+    return Path(path) / "mask.npz" if Path(path).is_dir() else Path(path)
+
+
+def read_known_pairs(path: Path | str) -> KnownPairs:
+    """Read the pairs of a mask.npz, or of the folder of an audit. Raises InputError for a file that is none."""
+    file = audited_file(path)
+    state = file.stat() if file.is_file() else None
+    return _read(file, None if state is None else (state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=4)
+def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
+    """Return the pairs of a file, read once while it stays as it is."""
+    where = show_path(file)
+    with naming(file, "the pairs of an audit"):
+        arrays = read_npz(file)
+    missing = [name for name in _ARRAYS if name not in arrays]
+    if missing or str(arrays["schema"]) != SCHEMA:
+        got = ", ".join(sorted(arrays)) if missing else f"schema {str(arrays['schema'])[:60]!r}"
+        raise InputError(f"{where} must be a mask.npz of `lossscope audit` with {', '.join(_ARRAYS)}; got {got}")
+    for name, kinds in (("left", "iu"), ("right", "iu"), ("probability", "f"), ("left_ids", "U"), ("right_ids", "U")):
+        if arrays[name].dtype.kind not in kinds or arrays[name].ndim != 1:
+            raise InputError(f"{name} of {where} must be a column; got {arrays[name].dtype} {arrays[name].shape}")
+    left_ids, right_ids = (tuple(arrays[f"{side}_ids"].tolist()) for side in ("left", "right"))
+    for side, ids in (("left", left_ids), ("right", right_ids)):
+        if str(arrays[f"{side}_fingerprint"]) != fingerprint_of(*ids):
+            raise InputError(f"ids of the {side} side of {where} must be those that it was written with; they differ")
+    left, right = arrays["left"].astype(np.int64), arrays["right"].astype(np.int64)
+    return KnownPairs(left, right, arrays["probability"].astype(np.float32), left_ids, right_ids, where)

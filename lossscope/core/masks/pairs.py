@@ -1,0 +1,50 @@
+"""Leave out the pairs of a file, such as the suspects of an audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.known_pairs import KnownPairs, read_known_pairs
+from lossscope.errors import InputError
+
+from .base import MaskInputs, Needs
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """hidden = the file gives query and candidate a probability of at least `threshold` to match.
+
+    The file is the mask.npz of `lossscope audit`, or its folder; `--mask FILE.npz` is short for it. Items are those of
+    the same ids. Raises InputError unless 0 < threshold <= 1.
+    """
+
+    file: Path  # mask.npz of an audit
+    threshold: float = 0.5  # probability from which a pair is left out
+    needs: ClassVar[Needs] = "items"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise InputError(f"threshold must be in (0, 1]; got {self.threshold}")
+
+    @cached_property
+    def known(self) -> KnownPairs:
+        """The pairs of the file. Raises InputError for a file that is none of an audit."""
+        return read_known_pairs(self.file)
+
+    def hidden(self, rows: MaskInputs) -> Tensor:
+        items = rows.items
+        assert items is not None
+        blocks = []
+        for queries, candidates in items.blocks():
+            first, second = (queries, candidates) if items.first_are_queries else (candidates, queries)
+            probability = self.known.probabilities(items.first_ids, items.second_ids, first, second)
+            blocks.append(probability if items.first_are_queries else probability.T)
+        hidden: Tensor = torch.from_numpy(np.concatenate(blocks) >= self.threshold).to(rows.S.device)
+        return hidden
