@@ -48,12 +48,18 @@ class OpenFindings:
     _missed: dict[str, int] = field(default_factory=dict, init=False)  # id of an open one -> that did not
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The open findings, in the order in which they began."""
-        return tuple(self._open.values())
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the open findings, in the order in which they began."""
+        return tuple(self._open)
 
     def __contains__(self, id: str) -> bool:
         return id in self._open
+
+    def take_over(self, others: OpenFindings) -> None:
+        """Have the open findings of others, too, which then have none."""
+        self._open |= {id: finding for id, finding in others._open.items() if id not in self._open}
+        for counts in (others._open, others._found, others._missed):
+            counts.clear()
 
     def update(
         self, step: int, found: Mapping[str, Finding], checked: Iterable[str], at_once: frozenset[str]

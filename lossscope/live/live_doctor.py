@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,18 @@ from lossscope.core.sides import Sides
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, spec_of
 
-from .batch_numbers import BatchNumbers
+from .batch_kind import BatchKind
 from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_LOG, OF_NEWEST, OF_RISE, OF_SCALE, DoctorOptions
-from .events import Event, OpenFindings
+from .events import Event
 from .learning import learning_state, rises
 from .observed import Observed
-from .step_history import StepHistory
 
 if TYPE_CHECKING:
     from lossscope.doctor.base import Check
     from lossscope.doctor.types import Finding
 
 OnEvent = Callable[[Event], None]
+_KindKey = tuple[type[Objective] | None, Sides]
 LOGGER = logging.getLogger("lossscope")
 _KEPT = 1000  # newest events
 _OF_LENGTHS = "not-normalised"
@@ -36,28 +36,28 @@ _OF_LENGTHS = "not-normalised"
 class LiveDoctor:
     """Says when a finding begins in a running loop and when it ends; nothing of the loop is changed or interrupted.
 
-    Between examinations numbers are appended to a bounded history, without waiting for the device. A fault of the
-    examination itself is logged, once of a kind, and the loop goes on.
+    Between examinations numbers are appended to a bounded history of each kind of batches, without waiting for the
+    device. A fault of the examination itself is logged, once of a type, and the loop goes on.
     """
 
     options: DoctorOptions = field(default_factory=DoctorOptions)
     on_event: OnEvent | None = None  # None: events are logged by the logger `lossscope`
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT), init=False)
-    _history: StepHistory = field(default_factory=StepHistory, init=False)
-    _numbers: BatchNumbers = field(default_factory=BatchNumbers, init=False)
-    _open: OpenFindings = field(default_factory=OpenFindings, init=False)
-    _steps: int = field(default=0, init=False)
+    _kinds: dict[_KindKey, BatchKind] = field(default_factory=dict, init=False)
+    _newest: BatchKind | None = field(default=None, init=False)  # the kind of the newest batch
+    _open: dict[str, Finding] = field(default_factory=dict, init=False)  # id -> finding, as it was when it began
+    _steps: int = field(default=0, init=False)  # watched ones of all kinds
     _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of examinations, that were logged
-    _trained: tuple[type[Objective] | None, Sides] | None = field(default=None, init=False)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The open findings."""
-        return self._open.findings
+        """The open findings, in the order in which they began."""
+        return tuple(self._open.values())
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers that the loop knows to its newest step."""
-        self._history.say(numbers)
+        if self._newest is not None:
+            self._newest.history.say(numbers)
 
     def see(
         self, observed: Observed, objective: Objective | None, step: int, finite: bool, said: Mapping[str, float]
@@ -71,45 +71,76 @@ class LiveDoctor:
             finite: whether its similarities and embeddings are.
             said: numbers that the loop knows of it.
         """
-        kind = (None if objective is None else type(objective), observed.sides)
-        if self._trained is not None and kind != self._trained:  # a warm-up ended
-            self._begin_curve()
-        self._trained = kind
-        self._steps += 1
+        kind = self._newest = self._kind_of(objective, observed.sides)
         try:
             with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
-                return self._see(observed, objective, step, finite, said)
+                events = self._see(kind, observed, objective, step, finite, said)
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))
                 LOGGER.exception("the doctor could not examine step %d; the loop goes on", step)
             return []
+        self.events.extend(events)
+        for event in events:
+            self._report(event)
+        return events
 
-    def _begin_curve(self) -> None:
-        """Forget past steps: the loss is another one from here on."""
-        self._history, self._steps = StepHistory(), 1
+    def _kind_of(self, objective: Objective | None, sides: Sides) -> BatchKind:
+        """Return the kind of a batch, which is counted."""
+        kind = self._kinds.setdefault((None if objective is None else type(objective), sides), BatchKind())
+        self._steps += 1
+        kind.steps, kind.newest = kind.steps + 1, self._steps
+        return kind
 
     def _see(
-        self, observed: Observed, objective: Objective | None, step: int, finite: bool, said: Mapping[str, float]
+        self,
+        kind: BatchKind,
+        observed: Observed,
+        objective: Objective | None,
+        step: int,
+        finite: bool,
+        said: Mapping[str, float],
     ) -> list[Event]:
-        numbers = self._numbers.of(observed, objective) if finite else None
-        self._history.add(step, numbers, said)
-        ids = self.options.ids(self._steps)
+        numbers = kind.numbers.of(observed, objective) if finite else None
+        kind.history.add(step, numbers, said)
+        ids = self.options.ids(kind.steps)
         is_broken = not finite or any(value != value or abs(value) == float("inf") for value in said.values())
-        if is_broken and "non-finite" not in self._open:
+        if is_broken and "non-finite" not in kind.open:
             ids |= {"non-finite"}
         if not ids:
             return []
-        events = self._examine(observed, objective, step, ids, is_broken)
+        self._take_over(kind)
+        events = self._examine(kind, observed, objective, step, ids, is_broken)
+        if any(event.id in OF_SCALE and event.kind == "ends" for event in events):
+            kind.begin_curve()
+        return self._merge(kind, events)
+
+    def _take_over(self, kind: BatchKind) -> None:
+        """Leave the open findings of kinds that come no more, as those of a warm-up, to one that is examined."""
+        for other in self._kinds.values():
+            if self._steps - other.newest >= self.options.window:
+                kind.open.take_over(other.open)
+
+    def _merge(self, kind: BatchKind, events: list[Event]) -> list[Event]:
+        """Return the events of a kind that are events of the loop: in this an id is open while any kind has it."""
+        elsewhere = {id for other in self._kinds.values() if other is not kind for id in other.open.ids}
+        merged = []
         for event in events:
-            self.events.append(event)
-            self._report(event)
-            if event.id in OF_SCALE and event.kind == "ends":
-                self._begin_curve()
-        return events
+            if event.kind == "begins" and event.id not in self._open:
+                self._open[event.id] = event.finding
+                merged.append(event)
+            elif event.kind == "ends" and event.id not in elsewhere:
+                merged.append(replace(event, finding=self._open.pop(event.id)))
+        return merged
 
     def _examine(
-        self, observed: Observed, objective: Objective | None, step: int, ids: frozenset[str], is_broken: bool
+        self,
+        kind: BatchKind,
+        observed: Observed,
+        objective: Objective | None,
+        step: int,
+        ids: frozenset[str],
+        is_broken: bool,
     ) -> list[Event]:
         from lossscope.doctor.examination.causes import fold
         from lossscope.doctor.logs.base import TrainingLog
@@ -121,16 +152,16 @@ class LiveDoctor:
         assert observed.rows is not None
         spec = None if objective is None or not is_known(objective) else spec_of(objective)
         size = len(observed.rows.S)
-        log = self._history.log(spec, size, with_broken=is_broken)
+        log = kind.history.log(spec, size, with_broken=is_broken)
         patient = patient_of(observed, objective, log)
-        newest = Patient("the newest steps", {TrainingLog: self._history.log(spec, size, with_middle=False)})
+        newest = Patient("the newest steps", {TrainingLog: kind.history.log(spec, size, with_middle=False)})
         if _OF_LENGTHS in ids and not uses_lengths(patient, observed):
             ids -= {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
-        if any(id in self._open for id in OF_SCALE):
+        if any(id in kind.open for id in OF_SCALE):
             ids -= OF_LOG | OF_LEARNING
         if ids & OF_LEARNING:
-            state = learning_state(self._history.newest(self.options.window), size)
+            state = learning_state(kind.history.newest(self.options.window), size)
             ids = ids if state == "guesses" else ids - OF_LEARNING
             absent = OF_LEARNING if state == "learns" else absent
         if ids & OF_RISE and not rises(log.steps["loss"].to_numpy(), self.options.every):
@@ -146,11 +177,14 @@ class LiveDoctor:
             if finding is not None:
                 found.append(finding)
         tops, _ = fold(found, {check.id(): check.place for check in checks})
-        return self._open.update(step, {one.id: one for one in tops}, checked, AT_ONCE | AT_START)
+        return kind.open.update(step, {one.id: one for one in tops}, checked, AT_ONCE | AT_START)
 
     def _report(self, event: Event) -> None:
         if self.on_event is not None:
-            self.on_event(event)
+            try:
+                self.on_event(event)
+            except Exception:
+                LOGGER.exception("on_event failed at `%s`; the loop goes on", event)
             return
         is_alarm = event.finding.severity == "error" and event.kind == "begins"
         LOGGER.log(logging.WARNING if is_alarm else logging.INFO, "%s", event)

@@ -32,6 +32,15 @@ def test_what_was_not_looked_for_stays_as_it_is() -> None:
     assert "non-finite" in findings
 
 
+def test_findings_that_are_taken_over_end_where_they_are_not_found() -> None:
+    before, after = OpenFindings(), OpenFindings()
+    before.update(0, {"non-finite": finding("non-finite")}, {"non-finite"}, AT_ONCE)
+    after.take_over(before)
+    assert not before.ids and after.ids == ("non-finite",)
+    events = [after.update(step, {}, {"non-finite"}, AT_ONCE) for step in (1, 2)]
+    assert [[event.kind for event in one] for one in events] == [[], ["ends"]]
+
+
 @given(st.lists(st.tuples(st.sets(st.sampled_from(IDS)), st.sets(st.sampled_from(IDS)))))
 def test_events_of_an_id_alternate_and_agree_with_what_is_open(looks: list[tuple[set[str], set[str]]]) -> None:
     findings, is_open, last = OpenFindings(), dict.fromkeys(IDS, False), dict.fromkeys(IDS, 0)
@@ -44,5 +53,5 @@ def test_events_of_an_id_alternate_and_agree_with_what_is_open(looks: list[tuple
             last[id] += 1
         for id in found:
             last[id] = 0
-        assert {one.id for one in findings.findings} == {id for id in IDS if is_open[id]}
+        assert set(findings.ids) == {id for id in IDS if is_open[id]}
         assert not any(is_open[id] and last[id] >= 2 for id in IDS)

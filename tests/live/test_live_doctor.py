@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.core.similarity import Mask
+from lossscope.core.similarity import Mask, pair_mask
 from lossscope.doctor.types import Finding
+from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
 from lossscope.live.doctor_options import (
     AT_ONCE,
@@ -23,8 +24,10 @@ from lossscope.live.doctor_options import (
     OF_STATE,
     DoctorOptions,
 )
+from lossscope.live.events import Event
 from lossscope.live.live_doctor import LiveDoctor
 from lossscope.live.monitor import LossScope
+from lossscope.live.observed import Observed
 from lossscope.registry import build, names
 
 from .planted_loops import Loop
@@ -109,6 +112,51 @@ def test_at_most_one_event_of_a_kind_is_open() -> None:
     for _, id, kind in changes(one):
         balance[id] += 1 if kind == "begins" else -1
         assert balance[id] in (0, 1)
+
+
+def test_batches_that_alternate_between_kinds_are_examined() -> None:
+    one, random = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.Generator().manual_seed(0)
+    for step in range(400):  # the documents of one data set are noise, the images of the other are learnt
+        first = torch.randn(32, 16, generator=random)
+        if step % 2:
+            one.watch(queries=first, documents=torch.randn(32, 16, generator=random))
+        else:
+            one.watch(images=first, captions=first + 0.1 * torch.randn(32, 16, generator=random))
+    assert [(id, kind) for _, id, kind in changes(one)] == [("no-learning", "begins")]
+    assert changes(one)[0][0] % 2 and [finding.id for finding in one.findings] == ["no-learning"]
+
+
+def test_a_finding_of_two_kinds_of_batches_is_open_once_and_ends_with_the_last() -> None:
+    one, E = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.eye(32)
+    nan = torch.full((32, 32), torch.nan)
+    for step in range(400):
+        one.watch(queries=nan if step == 4 else E, documents=E)
+        one.watch(images=nan if step in (5, 150) else E, captions=E)
+    assert [(id, kind) for _, id, kind in changes(one)] == [("non-finite", kind) for kind in ("begins", "ends")] * 2
+    assert one.events[0].finding is one.events[1].finding and not one.findings
+
+
+def test_findings_of_a_warm_up_end_in_the_batches_after_it() -> None:
+    one, E = LossScope("triplet", ("similarity",), doctor=SOON), torch.eye(32)
+    for _ in range(5):
+        one.watch(images=torch.full((32, 32), torch.nan), captions=E)
+    for _ in range(100):
+        one.watch(queries=E, documents=E)
+    assert [(id, kind) for _, id, kind in changes(one)] == [("non-finite", "begins"), ("non-finite", "ends")]
+
+
+def test_a_listener_that_fails_loses_no_event(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(event: Event) -> None:
+        seen.append(event.id)
+        raise RuntimeError("broken")
+
+    seen: list[str] = []
+    doctor, E = LiveDoctor(SOON, fail), torch.eye(32)
+    nan = Observed(DirectionRows(E * torch.nan, pair_mask(torch.arange(32))))
+    events = doctor.see(nan, build("objectives", "siglip:bias=-99"), 0, False, {})
+    assert seen == [event.id for event in events] == [event.id for event in doctor.events]
+    assert seen == ["non-finite", "siglip-start"]
+    assert "on_event failed at `step 0: error non-finite begins" in caplog.text
 
 
 def test_statistics_and_weights_are_the_same_with_and_without() -> None:
