@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
-from .crash_hook import INTENDED
 from .monitor import LossScope
 from .row_log import PREFIX, RowLog, known_numbers, with_prefix
 from .sentence_trainer import SentenceTransformersHooks
@@ -56,8 +55,7 @@ class LightningHooks:
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the flight recorder where training died."""
-        if not isinstance(exception, INTENDED):
-            self.scope.write_recorder("exception", exception)
+        self.scope.write_after(exception)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Let the flight recorder know that what fails later is not the training."""

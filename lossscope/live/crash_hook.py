@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+LOGGER = logging.getLogger("lossscope")
 INTENDED = (KeyboardInterrupt, SystemExit, GeneratorExit)  # ends that somebody wanted
+OnCrash = Callable[[Any, BaseException], None]
 _Excepthook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 
@@ -22,7 +25,7 @@ class CrashHook:
         on_crash: called with the owner and the exception.
     """
 
-    def __init__(self, owner: Any, on_crash: Callable[[Any, BaseException], None]) -> None:
+    def __init__(self, owner: Any, on_crash: OnCrash) -> None:
         self._owner, self._on_crash = weakref.ref(owner), on_crash
         self._before: _Excepthook = sys.excepthook
         self._is_on = True
@@ -31,12 +34,24 @@ class CrashHook:
 
     def __call__(self, kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
         owner = self._owner()
-        if self._is_on and owner is not None and not issubclass(kind, INTENDED):
-            self._on_crash(owner, value)
-        self._before(kind, value, traceback)
+        try:
+            if self._is_on and owner is not None:
+                tell_crash(self._on_crash, owner, value)
+        finally:
+            self._before(kind, value, traceback)
 
     def remove(self) -> None:
         """Do nothing any more; give the former hook back where no later one stands in front."""
         self._is_on = False
         if sys.excepthook is self:
             sys.excepthook = self._before
+
+
+def tell_crash(on_crash: OnCrash, owner: Any, error: BaseException) -> None:
+    """Call on_crash(owner, error) for an end that nobody wanted; its own failure is logged and hides no error."""
+    if isinstance(error, INTENDED):
+        return
+    try:
+        on_crash(owner, error)
+    except Exception:
+        LOGGER.exception("what was kept could not be written after %s, which follows", type(error).__name__)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import pandas as pd
 from torch import distributed
 
 from lossscope.core.similarity import Mask
-from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.folder_lock import lock_folder
 from lossscope.io.manifests import write_manifest
@@ -23,13 +23,23 @@ from lossscope.io.versions import versions
 from lossscope.objectives.base import Objective
 from lossscope.registry import short_spec
 
+from .events import Event
 from .observed import Observed, Row
-from .recorded_step import Ids, RecordedStep, mask_bytes
+from .recorded_step import Ids, RecordedStep, mask_bytes, names_of, needed_bytes
 
 SCHEMA = "lossscope.recorder/1"
+LIMIT = 256_000_000  # bytes
 LOGGER = logging.getLogger("lossscope")
 MANIFEST, LOG = "manifest.json", "log.csv"
 _CAUSE = re.compile(r"[^a-z0-9-]+")
+
+
+@dataclass
+class _Kept:
+    """One of the newest steps."""
+
+    row: Row
+    batch: RecordedStep | None  # None: there is no room for it
 
 
 @dataclass
@@ -37,34 +47,39 @@ class FlightRecorder:
     """Keeps the newest steps and writes them into a folder of their own, `step-000123-REASON`, once for each reason.
 
     The folder has a dump for each step, `step-000123.npz`, which every command opens; the last is the batch in which it
-    happened. Beside them are log.csv, a row for each step, and manifest.json.
+    happened. Beside them are log.csv, a row for each step, and manifest.json, which says of which steps there was no
+    room for a dump. No failure stops the loop: each is logged.
     """
 
     keep: int  # steps, at most
     folder: Path
-    limit: int  # bytes of their tensors, at most: fewer steps are kept of large batches
-    _steps: deque[RecordedStep] = field(default_factory=deque, init=False)
-    _rows: deque[Row] = field(default_factory=deque, init=False)
+    limit: int = LIMIT  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
+    _kept: deque[_Kept] = field(default_factory=deque, init=False)
     _bytes: int = field(default=0, init=False)
     _masks: dict[int, int] = field(default_factory=dict, init=False)  # id of a mask -> steps that have it
     _mask: Mask | None = field(default=None, init=False)  # of the newest step, on its device
     _too_large: int = field(default=0, init=False)  # steps that alone exceed the limit
-    _written: dict[str, Path] = field(default_factory=dict, init=False)  # reason -> folder
+    _written: dict[str, Path | None] = field(default_factory=dict, init=False)  # reason -> folder; None: it failed
+    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of copies, that were logged
 
     @property
     def steps(self) -> tuple[int, ...]:
         """The numbers of the steps that are kept."""
-        return tuple(one.step for one in self._steps)
+        return tuple(one.step for one in self._batches)
 
     @property
     def bytes(self) -> int:
-        """What their tensors need."""
+        """What their tensors and ids need."""
         return self._bytes
 
     @property
     def written(self) -> tuple[Path, ...]:
         """The folders that were written."""
-        return tuple(self._written.values())
+        return tuple(folder for folder in self._written.values() if folder is not None)
+
+    @property
+    def _batches(self) -> list[RecordedStep]:
+        return [one.batch for one in self._kept if one.batch is not None]
 
     def add(
         self, observed: Observed, objective: Objective | None, step: int, ids: tuple[Ids | None, Ids | None], row: Row
@@ -78,20 +93,35 @@ class FlightRecorder:
             ids: of the items of both sides.
             row: its statistics, which later numbers are added to.
         """
-        last = self._steps[-1] if self._steps else None
-        one = RecordedStep.of(observed, objective, step, ids, last, self._mask)
-        self._rows.append(row)
-        if len(self._rows) > self.keep:
-            self._rows.popleft()
-        if one.bytes + mask_bytes(one.mask) > self.limit:
+        assert observed.rows is not None
+        names = names_of(observed, ids)
+        one = _Kept(row, None)
+        self._kept.append(one)
+        if len(self._kept) > self.keep:
+            self._leave(self._kept.popleft())
+        if needed_bytes(observed, names) + mask_bytes(observed.rows.mask) > self.limit:
             self._too_large += 1
             return
-        self._mask = observed.rows.mask if observed.rows is not None else None
-        self._steps.append(one)
-        self._bytes += one.bytes + self._mask_bytes(one, 1)
-        while len(self._steps) > self.keep or self._bytes > self.limit:
-            oldest = self._steps.popleft()
-            self._bytes -= oldest.bytes + self._mask_bytes(oldest, -1)
+        last = self._batches[-1:] or [None]
+        try:
+            one.batch = RecordedStep.of(observed, objective, step, names, last[0], self._mask)
+        except Exception as error:
+            if type(error) not in self._faults:
+                self._faults.add(type(error))
+                LOGGER.exception("the flight recorder could not copy step %d; the loop goes on", step)
+            return
+        self._mask = observed.rows.mask
+        self._bytes += one.batch.bytes + self._mask_bytes(one.batch, 1)
+        for oldest in self._kept:
+            if self._bytes <= self.limit:
+                break
+            self._leave(oldest)
+
+    def _leave(self, one: _Kept) -> None:
+        """Let the batch of a step go."""
+        if one.batch is not None:
+            self._bytes -= one.batch.bytes + self._mask_bytes(one.batch, -1)
+            one.batch = None
 
     def _mask_bytes(self, one: RecordedStep, change: int) -> int:
         """Count a step that has a mask, or that had it; return the bytes where it is the first or the last one."""
@@ -103,55 +133,81 @@ class FlightRecorder:
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers to the row of the newest step."""
-        if self._rows:
-            self._rows[-1].update(numbers)
+        if self._kept:
+            self._kept[-1].row.update(numbers)
+
+    def write_begun(self, events: Iterable[Event]) -> None:
+        """Write what is kept for each error and warning that begins."""
+        for event in events:
+            if event.kind == "begins" and event.finding.is_alarm:
+                self.write(event.id, event.details())
 
     def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
         """Write what is kept, once for each reason; return the folder, None where nothing is kept or it failed.
 
-        A failure is logged: it never stops the loop.
+        A failure is logged, once for each reason, and leaves no folder.
 
         Args:
             reason: id of a finding, or `exception`.
             details: plain values about it, for the manifest.
         """
         reason = _CAUSE.sub("-", reason.lower()).strip("-")
-        if reason in self._written or not self._rows:
+        if reason in self._written or not self._kept:
             return self._written.get(reason)
+        self._written[reason] = None
         try:
-            folder = self._new_folder(reason)
-            with lock_folder(folder):
-                self._write(folder, reason, details or {})
-        except (InputError, OSError, ValueError) as error:
-            LOGGER.error("the flight recorder could not write %s: %s", self.folder, error)
+            self._written[reason] = folder = self._write_folder(reason, details or {})
+        except Exception as error:
+            LOGGER.error("the flight recorder could not write %s: %s: %s", self.folder, type(error).__name__, error)
             return None
-        self._written[reason] = folder
-        LOGGER.info("the flight recorder wrote %s", folder)
+        if self._kept[-1].batch is None:
+            text = "the flight recorder wrote %s without the newest batch: it has room for %s bytes"
+            LOGGER.warning(text, folder, f"{self.limit:,}")
+        else:
+            LOGGER.info("the flight recorder wrote %s", folder)
         return folder
 
-    def _new_folder(self, reason: str) -> Path:
-        """Return a folder that is not there yet, named after the newest step, and the process where there are many."""
-        name = f"step-{int(self._rows[-1]['step']):06d}-{reason}{_process()}"
-        number, folder = 1, self.folder / name
-        while folder.exists():
-            number += 1
-            folder = self.folder / f"{name}-{number}"
+    def _write_folder(self, reason: str, details: Mapping[str, Any]) -> Path:
+        """Make a folder and write into it; it is removed where that fails."""
+        folder = self._make_folder(reason)
+        try:
+            with lock_folder(folder):
+                self._write(folder, reason, details)
+        except Exception:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return folder
+
+    def _make_folder(self, reason: str) -> Path:
+        """Return a folder that was not there yet, named after the newest step, and the process where there are many."""
+        name = f"step-{int(self._kept[-1].row['step']):06d}-{reason}{_process()}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number, folder = 1, self.folder / name
+        while True:
+            try:
+                folder.mkdir()
+                return folder
+            except FileExistsError:
+                number += 1
+                folder = self.folder / f"{name}-{number}"
 
     def _write(self, folder: Path, reason: str, details: Mapping[str, Any]) -> None:
-        files = []
-        for one in self._steps:
+        files: list[dict[str, Any]] = []
+        for one in self._batches:
             name = f"step-{one.step:06d}.npz"
+            weights, reasons = one.weights()
             with write_atomically(folder / name) as part, open(part, "wb") as file:
-                np.savez(file, **one.arrays())  # type: ignore[arg-type]
+                np.savez(file, **one.arrays(), **weights)  # type: ignore[arg-type]
             spec = None if one.objective is None else _label(one.objective)
             files.append({"step": one.step, "file": name, "objective": spec, "sides": one.sides.text})
+            files[-1] |= {"not_computed": reasons} if reasons else {}
         with write_atomically(folder / LOG) as part:
-            pd.DataFrame(list(self._rows)).to_csv(part, index=False, lineterminator="\n")
+            pd.DataFrame([one.row for one in self._kept]).to_csv(part, index=False, lineterminator="\n")
         write_manifest(folder / MANIFEST, {
-            "schema": SCHEMA, "reason": reason, "step": int(self._rows[-1]["step"]), "details": dict(details),
-            "dumps": files, "log": LOG, "asked": self.keep, "kept": len(files), "bytes": self._bytes,
-            "limit": self.limit, "too_large": self._too_large, "versions": versions(),
+            "schema": SCHEMA, "reason": reason, "step": int(self._kept[-1].row["step"]), "details": dict(details),
+            "dumps": files, "missing": [int(one.row["step"]) for one in self._kept if one.batch is None], "log": LOG,
+            "asked": self.keep, "kept": len(files), "bytes": self._bytes, "limit": self.limit,
+            "too_large": self._too_large, "versions": versions(),
         })  # fmt: skip
 
 
@@ -165,5 +221,5 @@ def _process() -> str:
 def _label(objective: Objective) -> str:
     try:
         return short_spec(objective)
-    except (TypeError, AttributeError):
+    except Exception:  # of any kind, as objectives of users may be
         return type(objective).__name__

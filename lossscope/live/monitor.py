@@ -23,10 +23,10 @@ from lossscope.registry import build
 
 from .batch_inputs import BatchInputs
 from .batch_statistics import BatchStatistics
-from .crash_hook import INTENDED, CrashHook
+from .crash_hook import CrashHook, tell_crash
 from .doctor_options import DoctorOptions
 from .events import Event
-from .flight_recorder import FlightRecorder
+from .flight_recorder import LIMIT, FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
 from .recorded_step import Ids
@@ -70,7 +70,7 @@ class LossScope:
     on_event: Callable[[Event], None] | None = None  # called with each event, which is then not logged
     recorder: int = 0  # newest steps that are written as dumps when a finding begins or the loop dies; 0: none
     recorder_folder: Path | str = "recorder"  # which dumps are written below
-    recorder_bytes: int = 256_000_000  # of the tensors of these steps: of large batches fewer are kept
+    recorder_bytes: int = LIMIT  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
 
@@ -263,6 +263,10 @@ class LossScope:
             return None
         return self._recorder.write(reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"})
 
+    def write_after(self, error: BaseException) -> None:
+        """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
+        tell_crash(_write_after, self, error)
+
     def close(self) -> None:
         """The loop has ended: an exception that comes later is none of it."""
         if self._hook is not None:
@@ -277,8 +281,8 @@ class LossScope:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Write the flight recorder where the block died."""
-        if value is not None and not isinstance(value, INTENDED):
-            self.write_recorder("exception", value)
+        if value is not None:
+            self.write_after(value)
         self.close()
 
     def _look(
@@ -299,9 +303,7 @@ class LossScope:
             scale = {} if self._objective is not None else _scale_of(whole)
             events = self._doctor.see(whole, objective, step, finite, {**scale, **said})
         if self._recorder is not None:
-            for event in events:
-                if event.kind == "begins" and event.finding.is_alarm:
-                    self._recorder.write(event.id, event.details())
+            self._recorder.write_begun(events)
             if not finite:
                 self._recorder.write("non-finite")
         return dict(event.column for event in events)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,11 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
 from .batch_relations import labels_of, relations_of_mask
-from .observed import Observed, Row
+from .observed import Observed
 
 Array = npt.NDArray[Any]
 Ids = Sequence[object] | Tensor | Array
+Names = tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # ids of both sides; None: they are not known
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,8 @@ class RecordedStep:
     embeddings: tuple[Tensor, Tensor] | None  # as they were given
     mask: Mask
     mined: int
-    ids: tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # of both sides
-    row: Row  # its statistics, and numbers that the loop said
-    bytes: int  # of its tensors, but for the mask, which other steps may have, too
+    ids: Names
+    bytes: int  # see `needed_bytes`
 
     @classmethod
     def of(
@@ -45,7 +46,7 @@ class RecordedStep:
         observed: Observed,
         objective: Objective | None,
         step: int,
-        ids: tuple[Ids | None, Ids | None],
+        ids: Names,
         last: RecordedStep | None,
         last_mask: Mask | None,
     ) -> RecordedStep:
@@ -55,14 +56,12 @@ class RecordedStep:
             observed: the batch, with rows.
             objective: whose W is written; None: it is not known.
             step: its number.
-            ids: of the items of both sides; None: they are not known.
+            ids: see `names_of`.
             last: the step before it.
             last_mask: its mask on the device: masks of pairs are the same in every batch, and kept once.
         """
         assert observed.rows is not None
-        rows, size = observed.rows.detach(), 0
-        S = _copy(rows.S)
-        size += S.nbytes
+        rows = observed.rows.detach()
         if last is not None and last_mask is observed.rows.mask:
             mask = last.mask
         else:
@@ -71,23 +70,15 @@ class RecordedStep:
         if observed.second is not None:
             back = observed.second.detach()
             second = _copy(back.S), _mask_on_host(back.mask)
-            size += second[0].nbytes + mask_bytes(second[1])
-        vectors = observed.embeddings or _pair(rows.queries, rows.candidates)
-        kept = None
-        if vectors is not None:
-            first = _copy(vectors[0])
-            kept = (first, first) if observed.sides.is_one_set else (first, _copy(vectors[1]))
-            size += sum(x.nbytes for x in kept[: 1 if observed.sides.is_one_set else 2])
-        named = tuple(
-            _ids(one, n, plural(str(side)))
-            for one, n, side in zip(ids, S.shape, (observed.sides.first, observed.sides.second), strict=True)
-        )
+        copies = [_copy(x) for x in _vectors_of(observed)]
+        vectors = (copies[0], copies[-1]) if copies else None
+        size = needed_bytes(observed, ids)
         return cls(
-            step, observed.sides, objective, S, second, kept, mask, observed.mined, (named[0], named[1]), {}, size
+            step, observed.sides, objective, _copy(rows.S), second, vectors, mask, observed.mined, ids, size
         )  # fmt: skip
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, S, and W."""
+        """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, and S."""
         sides = self.sides
         arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": self.S.numpy()}
         arrays |= self._vectors()
@@ -101,7 +92,7 @@ class RecordedStep:
                 arrays[f"{side}_id"] = np.array(ids)
         if not self.mask.all_valid:
             arrays["valid"] = self.mask.valid.numpy()
-        return arrays | self._weights()
+        return arrays
 
     def _vectors(self) -> dict[str, Array]:
         if self.embeddings is None:
@@ -123,23 +114,24 @@ class RecordedStep:
             arrays["negatives"] = relations.negatives
         return arrays
 
-    def _weights(self) -> dict[str, Array]:
-        """Return W of each direction; nothing where it cannot be computed, as of NaN."""
+    def weights(self) -> tuple[dict[str, Array], dict[str, str]]:
+        """Return W of each direction, and why one cannot be computed, as of NaN; nothing of an unknown objective."""
         if self.objective is None:
-            return {}
+            return {}, {}
         rows = [("W", self.S, self.mask)]
         if self.second is not None:
             rows.append(("W_second", *self.second))
         elif not self.sides.is_one_set and "both" not in self.objective.counted_directions:
             rows.append(("W_second", self.S.T.contiguous(), self.mask.t()))
         weights: dict[str, Array] = {}
+        reasons: dict[str, str] = {}
         for name, S, mask in rows:
             try:
                 with torch.inference_mode(False):
                     weights[name] = self.objective(S, self._with_embeddings(mask)).W.detach().float().numpy()
-            except (InputError, RuntimeError):
-                continue
-        return weights
+            except Exception as error:  # of any kind, as objectives of users may be
+                reasons[name] = f"{type(error).__name__}: {error}"
+        return weights, reasons
 
     def _with_embeddings(self, mask: Mask) -> Mask:
         if self.objective is None or not self.objective.needs_embeddings or self.embeddings is None:
@@ -164,8 +156,41 @@ def mask_bytes(mask: Mask) -> int:
     return mask.match.nbytes + mask.valid.nbytes + sum(x.nbytes for x in mask.info.values())
 
 
-def _pair(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    return None if first is None or second is None else (first, second)
+def needed_bytes(observed: Observed, ids: Names) -> int:
+    """Return what a copy of a batch needs, but for the mask of its rows, which other steps may have, too.
+
+    Args:
+        observed: the batch, with rows.
+        ids: see `names_of`.
+    """
+    assert observed.rows is not None
+    tensors, size = [observed.rows.S, *_vectors_of(observed)], 0
+    if observed.second is not None:
+        tensors.append(observed.second.S)
+        size += mask_bytes(observed.second.mask)
+    size += sum(x.numel() * (8 if x.dtype == torch.float64 else 4) for x in tensors)
+    return size + sum(sys.getsizeof(side) + sum(map(sys.getsizeof, side)) for side in ids if side is not None)
+
+
+def _vectors_of(observed: Observed) -> tuple[Tensor, ...]:
+    """Return the embeddings of both sides, of one set once; none where they are not known."""
+    rows = observed.rows
+    assert rows is not None
+    vectors = observed.embeddings
+    if vectors is None and rows.queries is not None and rows.candidates is not None:
+        vectors = (rows.queries, rows.candidates)
+    if vectors is None:
+        return ()
+    return vectors[:1] if observed.sides.is_one_set else vectors
+
+
+def names_of(observed: Observed, ids: tuple[Ids | None, Ids | None]) -> Names:
+    """Return ids of both sides as texts. Raises InputError unless there is one an item."""
+    sides = (observed.sides.first, observed.sides.second)
+    first, second = (
+        _ids(one, n, plural(str(side))) for one, n, side in zip(ids, observed.shape, sides, strict=True)
+    )  # fmt: skip
+    return first, second
 
 
 def _ids(ids: Ids | None, n: int, name: str) -> tuple[str, ...] | None:

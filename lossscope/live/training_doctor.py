@@ -51,9 +51,7 @@ class TrainingDoctor:
             self.recorder.add(observed, batch.objective, batch.number, (first[: shape[0]], second[: shape[1]]), row)
         events = self._doctor.see(observed, batch.objective, batch.number, finite, said)
         if self.recorder is not None:
-            for event in events:
-                if event.kind == "begins" and event.finding.is_alarm:
-                    self.recorder.write(event.id, event.details())
+            self.recorder.write_begun(events)
         return None if self.reason is None else str(self.reason)
 
     def _hear(self, event: Event) -> None:
@@ -81,6 +79,6 @@ def observed_of(batch: TrainedBatch) -> Observed:
     return replace(observed, second=DirectionRows(S.T, of_captions)) if isinstance(batch.mask, Pair) else observed
 
 
-def recorder_of(run: Path, steps: int, limit: int = 256_000_000) -> FlightRecorder | None:
+def recorder_of(run: Path, steps: int) -> FlightRecorder | None:
     """Return a recorder of a run's newest batches, `recorder/` in its folder; None of no steps."""
-    return FlightRecorder(steps, run / "recorder", limit) if steps else None
+    return FlightRecorder(steps, run / "recorder") if steps else None

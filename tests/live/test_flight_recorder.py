@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,19 +19,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lossscope_cli import app
-from torch import nn
+from torch import Tensor, nn
 from typer.testing import CliRunner
 
 import lossscope
-from lossscope.core.similarity import Mask
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.weights import Weights
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
 from lossscope.io.manifests import read_manifest
+from lossscope.live import flight_recorder
 from lossscope.live.callbacks import LightningHooks, TrainerHooks
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.flight_recorder import FlightRecorder
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
+from lossscope.live.recorded_step import RecordedStep
+from lossscope.objectives.base import Objective
 
 from .planted_loops import Loop
 
@@ -101,7 +107,9 @@ def test_commands_open_a_recorded_batch(tmp_path: Path, by_S: bool) -> None:
     assert '"C_0"' in lossscope_says("cocos", file, "--objective", "triplet-sh", "--format", "json")
     assert "s_pos" in lossscope_says("probe", file, "--probes", "similarity", "--format", "json")
     assert "R@1" in lossscope_says("eval", file, "--format", "json")
-    assert one.events[0].id in lossscope_says("doctor", file, "--objective", "triplet-sh", "--format", "json") or by_S
+    document = json.loads(lossscope_says("doctor", file, "--objective", "triplet-sh", "--format", "json"))
+    begun, found = {event.id for event in one.events}, {finding["id"] for finding in document["findings"]}
+    assert begun & found
 
 
 @pytest.mark.parametrize("by_S", [False, True])
@@ -191,17 +199,23 @@ def test_nothing_is_written_where_nothing_is_wrong(tmp_path: Path) -> None:
 
 
 @settings(max_examples=30)
-@given(st.lists(st.integers(2, 60), min_size=1, max_size=40), st.integers(1, 12), st.integers(1_000, 100_000))
-def test_memory_is_bounded(sizes: list[int], keep: int, limit: int) -> None:
+@given(
+    st.lists(st.integers(2, 60), min_size=1, max_size=40), st.integers(1, 12), st.integers(1_000, 100_000),
+    st.booleans(),
+)  # fmt: skip
+def test_memory_is_bounded(sizes: list[int], keep: int, limit: int, with_ids: bool) -> None:
     recorder = FlightRecorder(keep, Path("never"), limit)
     masks = {n: Mask(torch.eye(n, dtype=torch.bool), torch.ones(n, n, dtype=torch.bool)) for n in sizes}
     for step, n in enumerate(sizes):
         observed = Observed(DirectionRows(torch.rand(n, n), masks[n]))
-        recorder.add(observed, None, step, (None, None), {"step": step})
-        kept = {id(one.mask): one.mask for one in recorder._steps}.values()
-        held = sum(one.S.nbytes for one in recorder._steps) + sum(2 * one.match.nbytes for one in kept)
+        recorder.add(observed, None, step, (None, range(n) if with_ids else None), {"step": step})
+        batches = [one.batch for one in recorder._kept if one.batch is not None]
+        kept = {id(one.mask): one.mask for one in batches}.values()
+        held = sum(one.S.nbytes for one in batches) + sum(2 * one.match.nbytes for one in kept)
+        names = [one.ids[1] for one in batches if one.ids[1] is not None]
+        held += sum(sys.getsizeof(one) + sum(map(sys.getsizeof, one)) for one in names)
         assert held == recorder.bytes <= limit
-        assert len(recorder.steps) <= keep and list(recorder.steps) == sorted(recorder.steps)
+        assert list(recorder.steps) == sorted(set(recorder.steps) & set(range(step + 1 - keep, step + 1)))
 
 
 def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path: Path) -> None:
@@ -216,6 +230,29 @@ def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path
     assert read_manifest(died(too_large) / "manifest.json")["too_large"] == 1
 
 
+def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = scope(tmp_path, recorder_bytes=10_000)
+    for n in (20, 20, 60):
+        one.watch(torch.eye(n))
+    manifest = read_manifest(died(one) / "manifest.json")
+    assert [entry["step"] for entry in manifest["dumps"]] == [0, 1] and manifest["missing"] == [2]
+    assert "without the newest batch" in caplog.text
+    for n in (60, 60):
+        one.watch(torch.eye(n))
+    folder = one.write_recorder("later")
+    assert folder is not None and not dumps(folder)  # the dumps of earlier steps are none of the newest
+
+
+def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("copied")
+
+    monkeypatch.setattr(RecordedStep, "of", fail)
+    scope(tmp_path, recorder_bytes=10_000).watch(torch.eye(60))
+
+
 def test_ids_must_be_one_an_item(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="ids of captions must be one an item, 4; got 3"):
         scope(tmp_path).watch(torch.eye(4), second_ids=["a", "b", "c"])
@@ -227,6 +264,72 @@ def test_a_disk_that_cannot_be_written_never_stops_the_loop(tmp_path: Path, capl
     with caplog.at_level(logging.ERROR, "lossscope"):
         one.watch(torch.full((4, 4), torch.nan))
     assert not one.recordings and "could not write" in caplog.text
+
+
+def test_a_disk_that_fills_leaves_no_half_folder_and_is_tried_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(file: Path, entries: object) -> None:
+        tried.append(file)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    tried: list[Path] = []
+    monkeypatch.setattr(flight_recorder, "write_manifest", fail)
+    one = scope(tmp_path)
+    for _ in range(3):
+        one.watch(torch.full((4, 4), torch.nan))
+    assert len(tried) == 1 and not list((tmp_path / "recorder").iterdir()) and not one.recordings
+    assert caplog.text.count("No space left on device") == 1
+
+
+@pytest.mark.parametrize("name", ["savez", "copy"])
+def test_no_failure_of_the_recorder_stops_the_loop(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("no memory")
+
+    owner = (np, "savez") if name == "savez" else (RecordedStep, "of")
+    monkeypatch.setattr(*owner, fail)
+    one = scope(tmp_path)
+    for _ in range(3):
+        assert one.watch(torch.full((4, 4), torch.nan)) is not None
+    assert caplog.text.count("MemoryError") and caplog.text.count("could not") == 1
+
+
+def test_weights_that_cannot_be_computed_are_named_with_the_reason(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Broken(Objective):
+        def __call__(self, S: Tensor, mask: Mask) -> Weights:
+            raise KeyError("mine")
+
+    recorder = FlightRecorder(1, tmp_path)
+    recorder.add(Observed(DirectionRows(torch.eye(4), pair_mask(torch.arange(4)))), Broken(), 0, (None, None),
+                 {"step": 0})  # fmt: skip
+    folder = recorder.write("broken")
+    assert folder is not None
+    (entry,) = read_manifest(folder / "manifest.json")["dumps"]
+    assert entry["not_computed"] == dict.fromkeys(("W", "W_second"), "KeyError: 'mine'")
+    assert "W" not in np.load(folder / entry["file"])
+
+
+def test_the_exception_of_the_loop_is_never_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("of the recorder")
+
+    monkeypatch.setattr(FlightRecorder, "write", fail)
+    one, seen = scope(tmp_path), []
+    with pytest.raises(ValueError, match="of the loop"), one:
+        raise ValueError("of the loop")
+    LightningHooks(one).on_exception(None, None, ValueError("of the loop"))
+    monkeypatch.setattr(sys, "excepthook", lambda *exception: seen.append(exception))
+    one.watch(torch.eye(4))
+    sys.excepthook(ValueError, ValueError("of the loop"), None)
+    one.close()
+    assert [str(value) for _, value, _ in seen] == ["of the loop"]
+    assert caplog.text.count("could not be written after ValueError") == 3
 
 
 SCRIPT = """
