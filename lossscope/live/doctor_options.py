@@ -11,7 +11,7 @@ AT_ONCE = frozenset({"non-finite", "normalised-over-wrong-axis", "temperature-tw
 OF_SCALE = frozenset({"normalised-over-wrong-axis", "temperature-twice"})
 """Similarities are others than the objective means: while they are, its loss and what is learnt are not judged."""
 AT_START = frozenset({"siglip-start"})
-"""Facts of the start, which are looked for on the first step alone."""
+"""Facts of the start, which are looked for on the first step of a training alone, and not where one is resumed."""
 OF_BATCH = frozenset({"not-normalised", "positive-as-negative"})
 """Facts of a batch that may be those of an odd one."""
 OF_LOG = frozenset({"diverged", "frozen", "loss-spike", "overfitting", "scale-falling"})

@@ -102,9 +102,9 @@ class FlightRecorder:
         if needed_bytes(observed, names) + mask_bytes(observed.rows.mask) > self.limit:
             self._too_large += 1
             return
-        last = self._batches[-1:] or [None]
+        last = next(reversed(self._batches), None)
         try:
-            one.batch = RecordedStep.of(observed, objective, step, names, last[0], self._mask)
+            one.batch = RecordedStep.of(observed, objective, step, names, last, self._mask)
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))

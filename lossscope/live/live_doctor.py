@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ class LiveDoctor:
 
     options: DoctorOptions = field(default_factory=DoctorOptions)
     on_event: OnEvent | None = None  # None: events are logged by the logger `lossscope`
+    start: int = 0  # highest number of the step that a training begins with; a resumed one begins with a higher one
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT), init=False)
     _kinds: dict[_KindKey, BatchKind] = field(default_factory=dict, init=False)
     _newest: BatchKind | None = field(default=None, init=False)  # the kind of the newest batch
@@ -103,8 +105,8 @@ class LiveDoctor:
     ) -> list[Event]:
         numbers = kind.numbers.of(observed, objective) if finite else None
         kind.history.add(step, numbers, said)
-        ids = self.options.ids(kind.steps)
-        is_broken = not finite or any(value != value or abs(value) == float("inf") for value in said.values())
+        ids = self.options.ids(kind.steps) - (AT_START if step > self.start else frozenset())
+        is_broken = not finite or not math.isfinite(said.get("loss", 0.0))
         if is_broken and "non-finite" not in kind.open:
             ids |= {"non-finite"}
         if not ids:

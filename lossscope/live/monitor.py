@@ -103,7 +103,8 @@ class LossScope:
         if self.doctor is False and self.on_event is not None:
             raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
         options = DoctorOptions() if self.doctor is True else self.doctor
-        self._doctor = LiveDoctor(options, self.on_event) if options else None
+        # trainers count from 1, and `every` skips steps before the first one that is watched
+        self._doctor = LiveDoctor(options, self.on_event, self.every) if options else None
         self._recorder: FlightRecorder | None = None
         self._hook: CrashHook | None = None
         if self.recorder:
@@ -213,12 +214,15 @@ class LossScope:
         """
         said = checked_numbers(log or {})
         row: Row = {"finite": 1.0}
+        examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
         for one in observed:
             finite, statistics = self._statistics.of(one, self._objective)
+            if one.rows is not None and (examined is None or (not finite and not is_broken)):
+                examined, is_broken = one, not finite
             row["finite"] = min(row["finite"], float(finite))
             row |= {one.column(name): value if finite else _NAN for name, value in statistics.items()}
-        if self._doctor is not None or self._recorder is not None:
-            row |= self._look(observed, step, row, ids, said)
+        if examined is not None:
+            row |= self._look(examined, step, row, ids, said)
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         if self.sink is not None:
@@ -229,7 +233,7 @@ class LossScope:
         """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
 
         The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
-        computes. Raises InputError for other names, and for what is no number.
+        computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
         """
         said = checked_numbers(numbers)
         if self._doctor is not None:
@@ -285,13 +289,8 @@ class LossScope:
             self.write_after(value)
         self.close()
 
-    def _look(
-        self, observed: Sequence[Observed], step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row
-    ) -> Row:
-        """Examine the batch of the first loss, and record it; return the columns of what begins and ends."""
-        whole = next((one for one in observed if one.rows is not None), None)
-        if whole is None:  # a loss of single pairs, which has no S
-            return {}
+    def _look(self, whole: Observed, step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row) -> Row:
+        """Examine the batch of a loss, and record it; return the columns of what begins and ends."""
         objective = self._objective or whole.objective
         finite = bool(row["finite"])
         if self._recorder is not None:

@@ -30,7 +30,11 @@ class _Step:
 
 @dataclass
 class StepHistory:
-    """What is known of past steps. A loss that the loop says itself is used in place of that of the batches."""
+    """What is known of past steps.
+
+    A loss that the loop says itself is used in place of that of the batches, where it says it of at least half as many
+    steps: one that is said now and then is no curve.
+    """
 
     _first: list[_Step] = field(default_factory=list, init=False)
     _middle: list[_Step] = field(default_factory=list, init=False)
@@ -92,11 +96,10 @@ class StepHistory:
             **{name: columns[name] for name in _OF_BATCH[:4]},
         }
         frame["train_recall"] = _running_mean(frame["train_recall"])
-        for name in said & set(STEP_COLUMNS):
+        for name in said & set(STEP_COLUMNS) - {"loss"}:
             frame[name] = np.array([one.said.get(name, np.nan) for one in steps])
-        broken = np.array([one.of_batch is None for one in steps], bool)
-        if "loss" in said:
-            broken = np.array(["loss" in one.said and not np.isfinite(one.said["loss"]) for one in steps], bool)
+        losses = np.array([one.said.get("loss", 0.0) for one in steps])
+        broken = np.array([one.of_batch is None for one in steps], bool) | ~np.isfinite(losses)
         loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them
         frame["loss"] = loss.replace(np.inf, np.nan).to_numpy()
         table = pd.DataFrame(frame)
@@ -107,10 +110,7 @@ class StepHistory:
     def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return columns of the newest steps, NaN where one is not known: those of batches, and lr."""
         steps = self._read()[-number:]
-        columns = self._columns(steps)
-        if any("loss" in one.said for one in steps):
-            columns["loss"] = np.array([one.said.get("loss", np.nan) for one in steps])
-        return {**columns, "lr": np.array([one.said.get("lr", np.nan) for one in steps])}
+        return {**self._columns(steps), "lr": np.array([one.said.get("lr", np.nan) for one in steps])}
 
     def _take(self, step: _Step, said: Mapping[str, float]) -> None:
         for name, value in said.items():
@@ -135,7 +135,11 @@ class StepHistory:
     def _columns(self, steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
         none = (np.nan,) * len(_OF_BATCH)
         rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
-        return dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
+        columns = dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
+        said = np.array([one.said.get("loss", np.nan) for one in steps], float)
+        if 2 * np.isfinite(said).sum() >= max(np.isfinite(columns["loss"]).sum(), 1):
+            columns["loss"] = said
+        return columns
 
 
 def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:

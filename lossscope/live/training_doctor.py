@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.similarity import both_masks
 from lossscope.doctor.types import SEVERITIES
 from lossscope.engine.direction_rows import DirectionRows
+from lossscope.objectives.base import Gradient
 from lossscope.training.trained_batch import TrainedBatch
 
 from .doctor_options import DoctorOptions
@@ -45,6 +47,7 @@ class TrainingDoctor:
         said: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
         learnt = batch.objective.learnable
         said |= {f"logit_{name}": value for name, value in learnt.items()}
+        said |= _broken_loss(batch)
         if self.recorder is not None:
             row = {"step": batch.number, "epoch": batch.epoch + 1, **batch.row, **said}
             shape, (first, second) = observed.shape, batch.ids
@@ -55,11 +58,24 @@ class TrainingDoctor:
         return None if self.reason is None else str(self.reason)
 
     def _hear(self, event: Event) -> None:
-        self.on_event(event)
-        if self.stop_on is None or self.reason is not None or event.kind != "begins":
-            return
-        if SEVERITIES.index(event.finding.severity) >= SEVERITIES.index(self.stop_on):
+        if self._stops(event):
             self.reason = event
+        self.on_event(event)
+
+    def _stops(self, event: Event) -> bool:
+        if self.stop_on is None or self.reason is not None or event.kind != "begins":
+            return False
+        return SEVERITIES.index(event.finding.severity) >= SEVERITIES.index(self.stop_on)
+
+
+def _broken_loss(batch: TrainedBatch) -> Row:
+    """Return the loss of a training where it is not finite although the objective has one.
+
+    A finite one may be a sum over queries; the doctor has the mean of the batch's own.
+    """
+    loss = batch.row.get("loss", 0.0)
+    has_loss = not isinstance(batch.objective, Gradient)
+    return {"loss": loss} if has_loss and not math.isfinite(loss) else {}
 
 
 def observed_of(batch: TrainedBatch) -> Observed:

@@ -270,6 +270,32 @@ def test_a_loss_that_the_loop_says_is_not_finite() -> None:
     assert changes(one) == [(1, "non-finite", "begins")]
 
 
+def test_an_infinite_gradient_norm_as_of_a_loss_scaler_is_no_broken_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, examined = scope(), []
+    monkeypatch.setattr(LiveDoctor, "_examine", lambda *given: examined.append(given[4]) or [])
+    for _ in range(5):
+        one.watch(torch.eye(32), log={"grad_norm": float("inf")})
+    assert examined == [0]
+
+
+@pytest.mark.parametrize(("first", "found"), [(0, True), (1, True), (5000, False)])
+def test_the_start_is_not_looked_for_where_a_training_is_resumed(first: int, found: bool) -> None:
+    one = Loop("siglip:bias=-12", takes_similarities=True)
+    watched = scope(one.objective)
+    for step in range(first, first + 3):
+        watched.watch(torch.eye(32), step=step)
+    assert [event.id for event in watched.events] == ["siglip-start"] * found
+
+
+def test_of_several_losses_the_one_that_is_not_finite_is_examined() -> None:
+    one, E = scope(), torch.eye(8)
+    mask = pair_mask(torch.arange(8))
+    both = [Observed(DirectionRows(S, mask), name=name) for name, S in (("a", E), ("b", E * torch.nan), ("c", E))]
+    one.record(both, 0)
+    (event,) = one.events
+    assert event.id == "non-finite" and "64 similarities are not finite" in event.finding.title
+
+
 def test_a_warm_up_of_the_learning_rate_is_waited_for() -> None:
     def ids(rates: list[float]) -> set[str]:
         one = scope()

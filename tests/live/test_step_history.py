@@ -60,6 +60,31 @@ def test_what_the_loop_says_takes_the_place_of_the_loss_and_evaluations_are_apar
     assert log.evaluations.to_dict("records") == [{"step": 3.0, "val_recall": 0.3, "val_loss": 1.0}]
 
 
+def test_a_loss_that_is_said_now_and_then_does_not_replace_the_curve_of_the_batches() -> None:
+    history = StepHistory()
+    for step in range(40):
+        history.add(step, numbers(step), {"loss": 7.0} if step % 10 == 0 else {})
+    assert history.log(None, None).steps["loss"].tolist() == list(range(40))
+    assert history.newest(20)["loss"].tolist() == list(range(20, 40))
+
+
+def test_a_loss_that_is_said_where_none_of_the_batches_is_known_is_the_curve() -> None:
+    history = StepHistory()
+    for step in range(40):
+        history.add(step, numbers(float("nan")), {"loss": 7.0} if step % 10 == 0 else {})
+    assert history.log(None, None).steps["loss"].tolist() == [7.0] * 40
+
+
+def test_a_step_is_broken_by_its_batch_or_by_the_loss_that_is_said() -> None:
+    history = StepHistory()
+    for step in range(6):
+        said = {"loss": float("inf") if step == 4 else 1.0, "grad_norm": float("inf")}
+        history.add(step, None if step == 2 else numbers(1.0), said)
+    assert history.log(None, None).steps["step"].tolist() == [0, 1, 3, 5]
+    loss = history.log(None, None, with_broken=True).steps["loss"]
+    assert loss.isna().tolist() == [step in (2, 4) for step in range(6)]
+
+
 @pytest.mark.parametrize("objective", ["ntxent", "triplet", "siglip", "smoothap"])
 def test_numbers_of_a_batch_are_those_of_its_first_rows(objective: str) -> None:
     S = 0.3 * torch.randn(200, 200, generator=torch.Generator().manual_seed(0)) + 0.2 * torch.eye(200)

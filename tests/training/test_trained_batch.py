@@ -16,6 +16,7 @@ from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.events import Event
 from lossscope.live.flight_recorder import FlightRecorder
 from lossscope.live.training_doctor import TrainingDoctor, observed_of
+from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training import forward
 from lossscope.training.loop import resume, train
@@ -117,3 +118,36 @@ def test_the_batch_that_is_not_finite_is_seen_before_training_dies(
     assert [event.id for event in events] == ["non-finite"] and doctor.reason is events[0]
     (folder,) = (tmp_path / "recorder").iterdir()
     assert folder.name == "step-000003-non-finite" and len(list(folder.glob("*.npz"))) == 2
+
+
+def test_a_listener_that_fails_does_not_hide_why_the_training_stops(tmp_path: Path) -> None:
+    def fail(event: Event) -> None:
+        raise RuntimeError("the disk is full")
+
+    doctor = TrainingDoctor(fail, "warning")
+    with pytest.raises(Stopped, match="siglip-start"):
+        train(recipe("siglip:bias=-12"), tmp_path / "run", on_batch=doctor)
+    assert doctor.reason is not None and doctor.reason.id == "siglip-start"
+
+
+def test_a_loss_that_is_not_finite_is_found_where_the_similarities_are(tmp_path: Path) -> None:
+    nan, batches = float("nan"), list[TrainedBatch]()
+    train(recipe(), tmp_path / "run", on_batch=lambda batch: batches.append(batch))  # type: ignore[func-returns-value]
+    for objective, found in ((batches[0].objective, ["non-finite"]), (build("objectives", "goal"), [])):
+        events: list[Event] = []
+        doctor = TrainingDoctor(events.append)
+        for batch in batches[:2]:
+            row = {**batch.row, "loss": nan, "gradient_norm": nan} if batch.number else batch.row
+            doctor(replace(batch, objective=objective, row=row))
+        assert [event.id for event in events] == found
+
+
+def test_a_resumed_training_is_not_judged_as_a_start(tmp_path: Path) -> None:
+    batches: list[TrainedBatch] = []
+    listen = batches.append
+    train(recipe("siglip:bias=-12"), tmp_path / "run", on_batch=lambda batch: listen(batch))  # type: ignore[func-returns-value]
+    for first, found in ((0, ["siglip-start"]), (1, [])):
+        events: list[Event] = []
+        doctor = TrainingDoctor(events.append)
+        doctor(batches[first])
+        assert [event.id for event in events] == found
