@@ -128,9 +128,19 @@ def status(
     """
     import json
 
+    from lossscope.errors import InputError
+
     work = _open(file, out)
     statuses = work.statuses()
-    alarms = {one.run.key: _alarms(work, one) for one in statuses}
+    alarms: dict[str, list[str] | None] = {}
+    damaged = set()
+    for one in statuses:
+        try:
+            alarms[one.run.key] = _alarms(work, one)
+        except InputError as error:  # of one run, and the others are shown
+            notice(f"Warning: {one.run.key}: {error}.")
+            alarms[one.run.key] = None
+            damaged.add(one.run.key)
     rows = [_row(one) | {"findings": alarms[one.run.key]} for one in statuses]
     if format == "json":
         typer.echo(json.dumps({"schema": "lossscope.status/2", "runs": rows}, indent=1))
@@ -138,7 +148,8 @@ def status(
     import pandas as pd
 
     if format == "csv":
-        print_csv(pd.DataFrame([{**row, "findings": " ".join(alarms[str(row["run"])] or ())} for row in rows]))
+        cells = ["unreadable" if key in damaged else _cell(own) for key, own in alarms.items()]
+        print_csv(pd.DataFrame(rows).assign(findings=cells))
         return
     _print_ill(alarms)
     print_tables([_status_table(statuses)], "table")
@@ -152,6 +163,11 @@ def _alarms(work: Study, one: RunStatus) -> list[str] | None:
     if document is None:
         return None
     return [f"{own['severity']}:{own['id']}" for own in document["findings"] if own["severity"] != "note"]
+
+
+def _cell(alarms: list[str] | None) -> str:
+    """Return the errors and warnings of a run as a cell of a CSV file, which is never empty."""
+    return "not examined" if alarms is None else " ".join(alarms) or "healthy"
 
 
 def _print_ill(alarms: Mapping[str, list[str] | None]) -> None:

@@ -111,7 +111,7 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     assert [of_run[key] for key in keys] == [["error:no-learning", "warning:hubness"], [], ["error:no-learning"], None]
     frame = pd.read_csv(io.StringIO(lossscope("study status tiny.toml --format csv").stdout)).set_index("run")
     assert frame.loc[keys[0], "findings"] == "error:no-learning warning:hubness"
-    assert frame.loc[keys[1:2], "findings"].isna().all()
+    assert frame.loc[keys[1:], "findings"].tolist() == ["healthy", "error:no-learning", "not examined"]
     text = " ".join(lossscope("study status tiny.toml").stdout.split())
     assert f"Doctor: error no-learning in 2 of 3 examined runs: {keys[0]}, {keys[2]}." in text
     assert f"Doctor: warning hubness in 1 of 3 examined runs: {keys[0]}." in text and "cone" not in text
@@ -127,13 +127,18 @@ def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     assert result.exit_code == 0 and "Doctor" not in result.stdout
 
 
-def test_a_damaged_list_of_findings_is_named() -> None:
-    (key, *_) = _run_folders()
+def test_a_damaged_list_of_findings_is_named_and_status_shows_the_rest() -> None:
+    (key, *others) = _run_folders()
     file = findings_file(key / "run")
     file.write_text(file.read_text(encoding="utf-8").replace('"severity"', '"severe"', 1)[:-40], encoding="utf-8")
-    for words in ("study status tiny.toml", "report runs/tiny --out page"):
-        result = lossscope(words)
-        assert result.exit_code == 1 and "findings.json" in message(result), result.output
+    result = lossscope("report runs/tiny --out page")
+    assert result.exit_code == 1 and "findings.json" in message(result), result.output
+    for format in ("table", "json", "csv"):
+        result = lossscope(f"study status tiny.toml --format {format}")
+        assert result.exit_code == 0 and f"{key.name}: " in result.stderr and "findings.json" in result.stderr
+        assert all(one.name in result.stdout for one in (key, *others))
+    frame = pd.read_csv(io.StringIO(result.stdout)).set_index("run")
+    assert (frame["findings"] == "unreadable").to_dict() == {one.name: one == key for one in (key, *others)}
 
 
 def _run_folders() -> list[Path]:
