@@ -55,7 +55,7 @@ def latex(title: str, lead: str, answer: Answer, sections: Sequence[Section], pr
 
 
 def _findings(answer: Answer) -> list[str]:
-    texts = [*answer.doctor, *(finding.text for finding in answer.findings)]
+    texts = [finding.text for finding in (*answer.doctor, *answer.findings)]
     if not texts:
         return []
     items = [rf"\item {formats.latex_text(text)}" for text in texts]

@@ -18,7 +18,7 @@ from lossscope.stats.naming import require_distinct_seeds
 from lossscope.visible_text import show_text
 
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
-FINDINGS = ("run", "severity", "id", "title", "why", "explains", "advice", "command")
+FINDINGS = ("run", "severity", "id", "title", "explains", "advice", "command")
 FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")
 
 
@@ -91,6 +91,8 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
     require_distinct_seeds((f"{one.data}, {one.encoder}, {one.objective_label}", one.run, one.seed) for one in done)
     frames = {kind: _concatenate(done, kind) for kind in FRAMES}
     _require_one_kind(frames["rows"])
+    found = {record.run: read_findings(record.path) for record in done}
+    documents = {run: document for run, document in found.items() if document is not None}
     rows = [{k: v for k, v in asdict(record).items() if k not in ("path", "recipe")} for record in records]
     return Results(
         **frames,
@@ -99,20 +101,20 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         recipes={record.run: record.recipe for record in records},
         name=name or ("1 run" if len(done) == 1 else f"{len(done)} runs"),
         paper=paper,
-        findings=pd.DataFrame(_findings(done), columns=list(FINDINGS)),
-        examined=frozenset(record.run for record in done if read_findings(record.path) is not None),
+        findings=pd.DataFrame(_findings(documents), columns=list(FINDINGS)),
+        examined=frozenset(documents),
     )
 
 
-def _findings(done: Sequence[RunRecord]) -> list[dict[str, str]]:
+def _findings(documents: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return a row for each finding of the doctor in a run, in its order."""
     rows = []
-    for record in done:
-        for one in (read_findings(record.path) or {}).get("findings", ()):
+    for run, document in documents.items():
+        for one in document["findings"]:
             advice = one["advice"][0] if one["advice"] else {}
-            texts = {name: show_text(str(one[name])) for name in ("severity", "id", "title", "why")}
+            texts = {name: show_text(str(one[name])) for name in ("severity", "id", "title")}
             rows.append({
-                "run": record.run, **texts, "explains": show_text(", ".join(map(str, one["explains"]))),
+                "run": run, **texts, "explains": show_text(", ".join(map(str, one["explains"]))),
                 "advice": show_text(str(advice.get("text") or "")),
                 "command": show_text(str(advice.get("command") or "")),
             })  # fmt: skip

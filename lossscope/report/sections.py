@@ -95,7 +95,7 @@ class Answer:
     findings: tuple[Finding, ...] = ()
     figure: str = ""  # name of the picture or bar chart to show; empty: none
     notes: tuple[str, ...] = ()  # what an expression of the findings means
-    doctor: tuple[str, ...] = ()  # which runs are ill, of what: stands at the very top
+    doctor: tuple[Finding, ...] = ()  # which runs are ill, of what: stands at the very top
 
 
 def items_of(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:

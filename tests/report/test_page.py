@@ -293,10 +293,10 @@ def test_findings_are_in_latex_and_in_the_index(answered):
 
 def test_what_the_doctor_finds_stands_above_the_answer(answered, tmp_path):
     assert "What the doctor finds" not in (answered / "index.html").read_text(encoding="utf-8")
-    sentences = ("Error: no-learning in 1 of 4 runs (a): <nothing>.", "Warning: hubness in 2 of 4 runs (a, b): hubs.")
-    for number, (doctor, kind) in enumerate(
-        ((sentences, "warnings"), (("The doctor finds nothing wrong in 4 runs.",), "note"))
-    ):
+    texts = ("Error: no-learning in 1 of 4 runs (a): <nothing wrong>.", "Warning: hubness in 2 of 4 runs (a, b): hubs.")
+    ill = tuple(Finding(text, warning=True) for text in texts)
+    well = (Finding("The doctor finds nothing wrong in 4 runs."),)
+    for number, (doctor, kind) in enumerate(((ill, "warnings"), (well, "note"))):
         out = tmp_path / str(number)
         write_page(out, "T", "L", _sections(), {}, replace(ANSWER, doctor=doctor))
         text = (out / "index.html").read_text(encoding="utf-8")
@@ -304,8 +304,8 @@ def test_what_the_doctor_finds_stands_above_the_answer(answered, tmp_path):
             rf'<div class="{kind}" role="note" aria-label="What the doctor finds">(.*?)</div>', text, re.S
         )
         assert block is not None and block.end() < text.index("A is &lt;best&gt;.")
-        assert all(one.replace("<", "&lt;").replace(">", "&gt;") in block[1] for one in doctor)
-        assert doctor[0].partition(" ")[0] in (out / "latex" / "main.tex").read_text(encoding="utf-8")
+        assert all(one.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for one in doctor)
+        assert doctor[0].text.partition(" ")[0] in (out / "latex" / "main.tex").read_text(encoding="utf-8")
 
 
 def test_two_sections_of_one_title_are_refused(tmp_path):

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from lossscope.doctor.examination.document import SCHEMA
+from lossscope.doctor.types import SEVERITIES
 from lossscope.errors import InputError
+from lossscope.io import evaluation_folder
 from lossscope.io.evaluation_folder import findings_file, read_findings, write_evaluation
 from lossscope.io.manifests import write_manifest
 from lossscope.registry import names
@@ -41,6 +44,10 @@ def test_every_run_of_a_study_was_examined(tiny_study: Path) -> None:
         assert found is not None and found["schema"] == "lossscope.doctor/1"
         looked_for = {*found["checked"], *(one["id"] for one in found["not_checked"])}
         assert looked_for == {name.replace("_", "-") for name in names("findings")} and "cone" in found["checked"]
+
+
+def test_findings_are_read_in_the_words_in_which_the_doctor_writes_them() -> None:
+    assert evaluation_folder.FINDINGS_SCHEMA == SCHEMA and {*evaluation_folder._SEVERITIES} == {*SEVERITIES}
 
 
 def test_findings_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -89,7 +96,7 @@ def test_a_file_that_was_changed_or_cut_off_is_an_input_error(tmp_path: Path) ->
 
 def test_results_have_the_findings_of_every_run(study: Path) -> None:
     first, second, *others = runs(study)
-    write_manifest(findings_file(first), document({**FINDING, "why": "\x1b[31mred"}))
+    write_manifest(findings_file(first), document({**FINDING, "title": "\x1b[31mred"}))
     write_manifest(findings_file(second), document())
     for run in others:
         findings_file(run).unlink()
@@ -97,7 +104,7 @@ def test_results_have_the_findings_of_every_run(study: Path) -> None:
     assert results.examined == {first.parent.name, second.parent.name}
     (row,) = results.findings.to_dict("records")
     assert row["run"] == first.parent.name and row["explains"] == "hubness, cone"
-    assert row["advice"] == "Look." and row["command"] == "lossscope train" and row["why"] == "\\x1b[31mred"
+    assert row["advice"] == "Look." and row["command"] == "lossscope train" and row["title"] == "\\x1b[31mred"
 
 
 def test_a_study_of_before_there_was_a_doctor_is_read(study: Path) -> None:

@@ -23,9 +23,9 @@ def build(data: ReportData) -> Sequence[Section]:
     """Return a table of findings; nothing where no run was examined."""
     if not data.results.examined:
         return []
-    names = ("run", "severity", "id", "title", "explains", "advice")
+    names = ("run", "severity", "id", "title", "explains", "advice", "command")
     rows = tuple(tuple(Cell(text=str(row[name])) for name in names) for row in data.results.findings.to_dict("records"))
-    columns = tuple(("", name) for name in ("run", "severity", "finding", "what", "explains", "do"))
+    columns = tuple(("", name) for name in ("run", "severity", "finding", "what", "explains", "do", "command"))
     alarms = data.results.findings["severity"].isin(["error", "warning"])
     look = "A run is ill." if alarms.any() else ""
     if not rows:

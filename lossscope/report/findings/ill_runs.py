@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ..chapters.base import ReportData
+from ..chapters.doctor import TITLE
+from ..sections import Finding
 
 _NAMED = 3  # runs that are named for each finding
 
 
-def ill_runs(data: ReportData) -> Sequence[str]:
+def ill_runs(data: ReportData) -> Sequence[Finding]:
     """Return a sentence for each error and warning of the doctor; one where all runs are well; none unless examined."""
     results = data.results
     if not results.examined:
@@ -19,10 +21,13 @@ def ill_runs(data: ReportData) -> Sequence[str]:
     alarms = results.findings[results.findings["severity"].isin(["error", "warning"])]
     runs = f"{len(results.examined)} run{'s' if len(results.examined) > 1 else ''}"
     if alarms.empty:
-        return [f"The doctor finds nothing wrong in {runs}."]
+        return [Finding(f"The doctor finds nothing wrong in {runs}.", TITLE)]
     errors_first = alarms.sort_values("severity", kind="stable")
     groups = errors_first.groupby(["severity", "id"], sort=False, observed=True)
-    return [f"{str(key[0]).capitalize()}: {_sentence(str(key[1]), rows, runs)}" for key, rows in groups]
+    return [
+        Finding(f"{str(key[0]).capitalize()}: {_sentence(str(key[1]), rows, runs)}", TITLE, warning=True)
+        for key, rows in groups
+    ]
 
 
 def _sentence(id: str, rows: pd.DataFrame, runs: str) -> str:

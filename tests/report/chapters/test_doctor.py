@@ -25,7 +25,7 @@ def test_every_finding_is_a_row_and_an_alarm_is_to_be_looked_at() -> None:
         ("a", "error", "no-learning", "it has no-learning"),
         ("b", "note", "cone", "it has cone"),
     ]
-    assert [name for _, name in table.columns] == ["run", "severity", "finding", "what", "explains", "do"]
+    assert [name for _, name in table.columns] == ["run", "severity", "finding", "what", "explains", "do", "command"]
 
 
 def test_notes_alone_are_not_to_be_looked_at() -> None:

@@ -33,8 +33,9 @@ def test_runs_that_were_not_examined_have_no_sentence() -> None:
 
 
 def test_runs_that_are_well_have_one() -> None:
-    assert ill_runs(found("abcd", ("a", "note", "cone"))) == ["The doctor finds nothing wrong in 4 runs."]
-    assert ill_runs(found("a")) == ["The doctor finds nothing wrong in 1 run."]
+    (well,) = ill_runs(found("abcd", ("a", "note", "cone")))
+    assert well.text == "The doctor finds nothing wrong in 4 runs." and not well.warning
+    assert [one.text for one in ill_runs(found("a"))] == ["The doctor finds nothing wrong in 1 run."]
 
 
 def test_errors_come_before_warnings_each_once() -> None:
@@ -44,7 +45,9 @@ def test_errors_come_before_warnings_each_once() -> None:
         ("c", "warning", "hubness"),
         ("a", "note", "cone"),
     )
-    assert ill_runs(found("abcd", *rows)) == [
+    ill = ill_runs(found("abcd", *rows))
+    assert all(one.warning for one in ill)
+    assert [one.text for one in ill] == [
         "Error: no-learning in 1 of 4 runs (a): it has no-learning.",
         "Warning: hubness in 2 of 4 runs (b, c): it has hubness.",
     ]
@@ -52,4 +55,5 @@ def test_errors_come_before_warnings_each_once() -> None:
 
 def test_three_runs_are_named() -> None:
     rows = [(run, "error", "frozen") for run in "abcde"]
-    assert ill_runs(found("abcde", *rows)) == ["Error: frozen in 5 of 5 runs (a, b, c and 2 more): it has frozen."]
+    (ill,) = ill_runs(found("abcde", *rows))
+    assert ill.text == "Error: frozen in 5 of 5 runs (a, b, c and 2 more): it has frozen."
