@@ -32,6 +32,9 @@ def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_the_first_finding_answers_the_thread(both: Both, request: pytest.FixtureRequest) -> None:
     name, sick, _ = both
     thread = module(name).THREAD
+    if not thread.first:  # no finding answers it, and none shall look like an answer; state the first one that does
+        assert thread.miss and {severity for severity, _ in sick.findings} <= {"note"}
+        return
     if thread.miss:
         request.applymarker(pytest.mark.xfail(strict=True, reason=thread.miss))
     assert [id for _, id in sick.findings[:1]] == [thread.first]
