@@ -13,16 +13,7 @@ import typer
 
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
-from ._options import (
-    Debug,
-    Device,
-    Quiet,
-    TrustCode,
-    complete_names,
-    resolve_device,
-    usage,
-    with_choices,
-)
+from ._options import Debug, Device, Quiet, TrustCode, complete_names, resolve_device, usage, with_choices
 from ._output import notice, print_path
 from ._processes import writes_results
 from ._progress import progress

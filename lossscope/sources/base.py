@@ -36,9 +36,8 @@ class Request:
     sides: str | None = None  # names of the sides of a dump, `query/document`; None: what it declares
     encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
     accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
-    raw: bool = (
-        False  # numbers as they are stored or computed: neither normalised nor refused where they are not finite
-    )
+    # numbers as they are stored or computed: neither normalised nor refused where they are not finite
+    raw: bool = False
 
 
 @runtime_checkable
