@@ -21,7 +21,7 @@ class BatchNumbers:
     """(loss, recall, positive, hardest negative, chance): means over queries of the first direction, (5,).
 
     The loss is NaN where it is not computed; recall is that of the batch, ties by lot; chance is that of
-    guessing. Nothing waits for the device.
+    guessing. Nothing waits for the device where every row has a positive and a negative.
     """
 
     _calls: int = field(default=0, init=False)
@@ -40,7 +40,7 @@ class BatchNumbers:
             rows = observed.rows.detach()
             mask, chance = self._first_rows(rows.mask)
             S = rows.S[: len(mask.match)]
-            if not mask.all_usable:
+            if not (rows.mask.all_usable or mask.all_usable):  # that of the whole is known, as objectives ask for it
                 S, mask = S[mask.usable], mask.rows(mask.usable)
             positive = S.masked_fill(~mask.positives, -torch.inf).amax(1)
             negatives = S.masked_fill(~mask.negatives, -torch.inf)
@@ -56,9 +56,8 @@ class BatchNumbers:
         """Return the mask of the rows that are looked at, and chance; masks of pairs are the same in every batch."""
         if self._rows is None or self._mask is not mask:
             rows = mask.rows(torch.arange(min(len(mask.match), MOST), device=mask.match.device))
-            usable = rows.usable
-            candidates, positives = rows.valid.sum(1)[usable], rows.positives.sum(1)[usable]
-            self._mask, self._rows = mask, (rows, (positives / candidates).double().mean())
+            share = (rows.positives.sum(1) / rows.valid.sum(1)).double()
+            self._mask, self._rows = mask, (rows, share.where(rows.usable, torch.nan).nanmean())
         return self._rows
 
     def _loss(self, observed: Observed, objective: Objective | None, S: Tensor, mask: Mask) -> Tensor | None:

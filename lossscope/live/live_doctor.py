@@ -156,7 +156,6 @@ class LiveDoctor:
         size = len(observed.rows.S)
         log = kind.history.log(spec, size, with_broken=is_broken)
         patient = patient_of(observed, objective, log)
-        newest = Patient("the newest steps", {TrainingLog: kind.history.log(spec, size, with_middle=False)})
         if _OF_LENGTHS in ids and not uses_lengths(patient, observed):
             ids -= {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
@@ -168,6 +167,9 @@ class LiveDoctor:
             absent = OF_LEARNING if state == "learns" else absent
         if ids & OF_RISE and not rises(log.steps["loss"].to_numpy(), self.options.every):
             ids, absent = ids - OF_RISE, absent | OF_RISE
+        newest = Patient("the newest steps", {})
+        if ids & OF_NEWEST:
+            newest.given[TrainingLog] = kind.history.log(spec, size, with_middle=False)
         checks = [_check(id) for id in sorted(ids)]
         found, checked = [], set(absent)
         for check in checks:

@@ -72,9 +72,6 @@ class StepHistory:
         if steps:
             self._take(steps[-1], said)
 
-    def __len__(self) -> int:
-        return len(self._first) + len(self._middle) + len(self._newest)
-
     def log(
         self, objective: str | None, batch_size: int | None, with_broken: bool = False, with_middle: bool = True
     ) -> TrainingLog:

@@ -331,6 +331,18 @@ def test_nothing_but_the_last_transfer_waits_for_the_device(S: Tensor) -> None:
     assert len(waits.seen) == 3
 
 
+def test_the_doctor_waits_for_the_device_no_oftener_where_each_batch_has_a_mask_of_its_own(S: Tensor) -> None:
+    def waits(doctor: bool) -> list[str]:
+        scope = LossScope(NTXENT, ("similarity",), doctor=doctor)
+        scope.watch(S, pair_mask(torch.arange(12)))
+        match = torch.eye(12, dtype=torch.bool)
+        with Waits() as seen:
+            scope.watch(S, Mask(match, torch.ones_like(match)))
+        return seen.seen
+
+    assert waits(True) == waits(False)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("name", WITHIN)
 def test_embeddings_that_are_not_finite_are_recorded_and_nothing_raises(name: str, bad: float, S: Tensor) -> None:
