@@ -57,7 +57,7 @@ class KnownPairs:
 
     def write(self, path: Path | str) -> None:
         """Write them as an .npz of plain arrays, whole."""
-        arrays = {
+        arrays: dict[str, Any] = {
             "left": self.left.astype(np.int64), "right": self.right.astype(np.int64),
             "probability": self.probability.astype(np.float32),
             "left_ids": np.array(self.left_ids, dtype=np.str_), "right_ids": np.array(self.right_ids, dtype=np.str_),
