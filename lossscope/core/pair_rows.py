@@ -1,0 +1,240 @@
+"""Which rows of a split does a file of pairs mean? Those of ids, of the k-th text of an item, or numbers of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+
+from lossscope.errors import InputError
+from lossscope.visible_text import show_text
+
+from .relations import Relations
+from .sides import plural, with_article
+from .types import Rows
+
+IdKind = Literal["id", "place", "row"]
+"""How a column names items: by the data set's ids, by ITEM#k (the k-th text of an item), or by numbers of rows."""
+ABSENT = -1  # row of what is not of the split
+_LONGEST = 60  # letters of an id in a message
+
+
+class Identified(Protocol):
+    """What has two sides with ids, and positives between them: a split, or its embeddings."""
+
+    @property
+    def image_ids(self) -> Sequence[str]:
+        """N ids of the first side."""
+
+    @property
+    def caption_ids(self) -> Sequence[str]:
+        """M ids of the second side."""
+
+    @property
+    def relations(self) -> Relations:
+        """Positives between both sides."""
+
+
+def resolve_pairs(
+    split: Identified,
+    first: Sequence[str],
+    second: Sequence[str],
+    where: str,
+    lines: Sequence[int] | None = None,
+    kinds: tuple[IdKind | None, IdKind | None] = (None, None),
+    absent: Literal["refuse", "mark"] = "refuse",
+) -> tuple[Rows, Rows]:
+    """Return the rows (n,) of the first and of the second side that n pairs name.
+
+    All values of a column are of one kind: ids as the data set gives them; else, for the second side, `ITEM#k`, the
+    k-th positive, from 0 and in row order, of the item of the first side whose id is ITEM; else numbers of rows, from
+    0. Where an id of that side is a whole number, numbers are ids, unless `kinds` says that they are rows.
+
+    Args:
+        split: of two sides or one set, with ids and positives.
+        first: (n,) values that name items of the first side.
+        second: (n,) values that name items of the second side.
+        where: the file, as messages name it.
+        lines: (n,) number of each pair's line in it; without, messages count the pairs from 1.
+        kinds: of both columns, where the file states them.
+        absent: `refuse` values that name nothing, or `mark` them with -1, as a file of several splits has them.
+
+    Raises:
+        InputError: naming line and value: columns of different lengths, a value that names nothing or two items, a
+            column of several kinds or of which no value is known, or a number behind the last row.
+    """
+    if len(first) != len(second):
+        raise InputError(f"pairs of {where} must be of two columns of one length; got {len(first)} and {len(second)}")
+    sides = split.relations.sides
+    items = _Items(sides.first, split.image_ids)
+    texts = _Items(sides.first if sides.second is None else sides.second, split.caption_ids)
+    finders: dict[IdKind, _Finder] = {"id": texts.of_id, "row": texts.of_row}
+    if not split.relations.one_set:
+        places = _Places(items, split.relations)
+        finders = {"id": texts.of_id, "place": places.of_place, "row": texts.of_row}
+    one = _Column(items, {"id": items.of_id, "row": items.of_row}, kinds[0], where, lines, absent == "mark")
+    other = _Column(texts, finders, kinds[1], where, lines, absent == "mark", owners=items)
+    return one.rows(first), other.rows(second)
+
+
+_Finder = Callable[[str], int]  # what names an item -> its row, or ABSENT
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The items of a side."""
+
+    name: str  # image
+    ids: Sequence[str]
+
+    def of_id(self, value: str) -> int:
+        """Return the row of an id. Raises InputError for an id that two items have."""
+        if value in self._doubled:
+            raise InputError(
+                f"{_show(value)} must name one {self.name}; {self._doubled[value]} have this id: give numbers of rows, "
+                f"in a column called {self.name}_row"
+            )
+        return self._rows.get(value, ABSENT)
+
+    def of_row(self, value: str) -> int:
+        """Return the row that a whole number is."""
+        return int(value) if _is_number(value) and int(value) < len(self.ids) else ABSENT
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """Whether an id is a whole number, so that numbers are ids."""
+        return any(map(_is_number, self.ids))
+
+    @cached_property
+    def _rows(self) -> Mapping[str, int]:
+        return {value: row for row, value in enumerate(self.ids)}
+
+    @cached_property
+    def _doubled(self) -> Mapping[str, int]:
+        """Id -> number of items that have it, of those ids that several have."""
+        if len(self._rows) == len(self.ids):
+            return {}
+        return {value: number for value, number in Counter(self.ids).items() if number > 1}
+
+
+@dataclass(frozen=True)
+class _Places:
+    """The texts of each item of the first side."""
+
+    items: _Items
+    relations: Relations
+
+    def of_place(self, value: str) -> int:
+        """Return the row of the text that `ITEM#k` names."""
+        owner, mark, k = value.rpartition("#")
+        row = self.items.of_id(owner) if mark and _is_number(k) else ABSENT
+        if row == ABSENT:
+            return ABSENT
+        starts, texts = self._lists
+        own = texts[starts[row] : starts[row + 1]]
+        return int(own[int(k)]) if int(k) < len(own) else ABSENT
+
+    @cached_property
+    def _lists(self) -> tuple[Rows, Rows]:
+        """(N + 1,) where the positives of each item begin in a list of rows, and the list, ascending for each item."""
+        owners, texts = self.relations.positives.T
+        order = np.lexsort((texts, owners))
+        return np.searchsorted(owners[order], np.arange(self.relations.first + 1)), texts[order]
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column of a file of pairs."""
+
+    items: _Items  # that its values name
+    finders: Mapping[IdKind, _Finder]  # in the order in which they are tried
+    stated: IdKind | None
+    where: str
+    lines: Sequence[int] | None
+    marks: bool  # whether values that name nothing are marked
+    owners: _Items | None = None  # items of the first side, where this is the second
+
+    def rows(self, values: Sequence[str]) -> Rows:
+        """Return (n,) the rows that values name, ABSENT for those that are marked. Raises InputError."""
+        if not values:
+            return np.zeros(0, np.int64)
+        found: Mapping[IdKind, list[int]] = {kind: self._find(kind, values) for kind in self._kinds}
+        kind = next((kind for kind, rows in found.items() if any(row != ABSENT for row in rows)), None)
+        if kind is None:
+            raise self._unknown(values, 0, len(values) - 1)
+        missing = [place for place, row in enumerate(found[kind]) if row == ABSENT]
+        if self.marks and kind != "row":
+            mixed = [place for place in missing if any(rows[place] != ABSENT for rows in found.values())]
+            if mixed:
+                raise self._mixed(values, mixed[0], kind)
+        elif missing:
+            raise self._unknown(values, missing[0], len(missing) - 1)
+        return np.array(found[kind], dtype=np.int64)
+
+    @property
+    def _kinds(self) -> Sequence[IdKind]:
+        """The kinds that values may be of, those first that are preferred."""
+        if self.stated is not None:
+            return [self.stated] if self.stated in self.finders else []
+        return [kind for kind in self.finders if kind != "row" or not self.items.has_numbers]
+
+    def _find(self, kind: IdKind, values: Sequence[str]) -> list[int]:
+        find, rows = self.finders[kind], []
+        for place, value in enumerate(values):
+            try:
+                rows.append(find(value))
+            except InputError as problem:
+                raise InputError(f"{self._place(place)}: {problem}") from None
+        return rows
+
+    def _place(self, place: int) -> str:
+        return (
+            f"pair {place + 1} of {self.where}" if self.lines is None else f"line {self.lines[place]} of {self.where}"
+        )
+
+    def _unknown(self, values: Sequence[str], place: int, others: int) -> InputError:
+        more = f", and {others} more that name none" if others else ""
+        return InputError(
+            f"{self._place(place)} must name {with_article(self.items.name)} of this split: {self._accepted}; got "
+            f"{_show(values[place])}{more}. Is it a file of another split, or of other data?"
+        )
+
+    def _mixed(self, values: Sequence[str], place: int, kind: IdKind) -> InputError:
+        words: Mapping[IdKind, str] = {"id": "ids", "place": f"{self._owner}#k", "row": "numbers of rows"}
+        return InputError(
+            f"{plural(self.items.name)} of {self.where} must all be named in one way; others are {words[kind]}, and "
+            f"{self._place(place)} has {_show(values[place])}"
+        )
+
+    @property
+    def _owner(self) -> str:
+        return "ITEM" if self.owners is None else self.owners.name.upper().replace(" ", "_")
+
+    @property
+    def _accepted(self) -> str:
+        """Say what a value may be."""
+        ways, last = [], len(self.items.ids) - 1
+        if "id" in self._kinds and last >= 0:
+            ways.append(f"an id as the data set gives it, such as {_show(self.items.ids[0])}")
+        if "place" in self._kinds and self.owners is not None and self.owners.ids:
+            example, name = _show(f"{self.owners.ids[0]}#0"), self.owners.name
+            ways.append(f"{self._owner}#k for the k-th of {with_article(name)}, from 0, such as {example}")
+        if "row" in self._kinds:
+            ways.append(f"the number of a row, 0..{last}")
+        else:
+            ways.append(f"in a column called {self.items.name}_row the number of a row, 0..{last}")
+        return "; or ".join(ways)
+
+
+def _is_number(value: str) -> bool:
+    """Return whether a value is a whole number as Python writes it, of ordinary size."""
+    return value.isascii() and value.isdecimal() and len(value) < 16 and str(int(value)) == value
+
+
+def _show(value: str) -> str:
+    text = show_text(value)
+    return repr(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}...")
