@@ -35,6 +35,7 @@ KINDS = {
     "launchers": "studies.launchers",
     "masks": "core.masks",
     "findings": "doctor",
+    "signals": "audit",
 }
 """Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
 KNOWN_AS = {

@@ -1,0 +1,1 @@
+"""Which negatives are really positives? One file a signal; `steps` puts them together."""

@@ -1,0 +1,29 @@
+"""Do several models, or epochs, agree that the candidate is as good as the positive?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Floats, Group, NotKnown, PairRows, Signal
+from .parts.material import Material
+
+
+@dataclass(frozen=True)
+class Agreement(Signal):
+    """value = share of the models under which s >= s₊ − (1 − share) |s₊|; of one model it is not computed."""
+
+    share: float = 0.95  # of the positive's similarity, as in `--mask percent`
+    because: ClassVar[str] = "several models agree"
+    group: ClassVar[Group] = "embeddings"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        if len(material.models) < 2:
+            raise NotKnown("agreement is of several sources; it has fewer than two")
+        votes = np.zeros(len(pairs), np.float32)
+        for model in material.models:
+            positive = model.best_positive[pairs.left]
+            votes += model.similarity(pairs) >= positive - (1 - self.share) * np.abs(positive)
+        return votes / len(material.models)

@@ -1,0 +1,1 @@
+"""From signals to probabilities, and from these to rates with intervals."""

@@ -1,0 +1,1 @@
+"""What an audit knows of both sides, each part computed once."""

@@ -1,0 +1,172 @@
+"""Texts as vectors: counts of words, and a space in which texts of one item lie together."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from scipy import sparse
+
+from lossscope.core.types import Progress
+
+from ..types import Floats, NotKnown
+
+_FIT, _WIDTH, _KEPT = 40_000, 600, 100  # texts that are learnt from, dimensions of words, and of what tells items apart
+_SHRINKAGE = 0.3  # of the scatter within items towards a sphere
+_WORD = re.compile(r"[^\W_]+")
+_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class TextSpace:
+    """Vectors of M texts of the second side, and of N of the first where it has texts."""
+
+    words: Any  # (M, V) sparse TF-IDF of stems, rows of unit length
+    siblings: Floats  # (M, k) rows of unit length in the space of `sibling_projection`
+    phrases: Any  # (M, P) sparse 0/1 of stems and pairs of stems
+    phrase_weights: npt.NDArray[np.float64]  # (P,) inverse document frequency
+    first_words: Any | None = None  # (N, V)
+    first_siblings: Floats | None = None  # (N, k)
+
+    @classmethod
+    def fit(
+        cls,
+        groups: Sequence[Sequence[str]],
+        second: Sequence[str],
+        first: Sequence[str] | None = None,
+        progress: Progress | None = None,
+    ) -> TextSpace:
+        """Learn the spaces and transform the texts.
+
+        Args:
+            groups: texts of each item of the training data.
+            second: M texts.
+            first: N texts, of a first side of texts.
+            progress: called with (label, done, of).
+
+        Raises:
+            NotKnown: texts without words.
+        """
+        from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+        label = "reading texts"
+        if progress:
+            progress(label, 0, 3)
+        chosen = _sample(groups)
+        texts = [text for group in chosen for text in group]
+        least = 2 if len(texts) > 1000 else 1
+        word_counter = TfidfVectorizer(analyzer=stems, sublinear_tf=True, min_df=least)
+        phrase_counter = CountVectorizer(analyzer=phrases, binary=True, min_df=least, dtype=np.float32)
+        try:
+            X = word_counter.fit_transform(texts)
+            counts = phrase_counter.fit_transform(texts)
+        except ValueError:  # an empty vocabulary
+            raise NotKnown("its texts have no words that two of them share") from None
+        if progress:
+            progress(label, 1, 3)
+        weights = np.log((1 + counts.shape[0]) / (1 + np.asarray(counts.sum(0)).ravel())) + 1
+        project, centre = sibling_projection(X, np.repeat(np.arange(len(chosen)), [len(group) for group in chosen]))
+        if progress:
+            progress(label, 2, 3)
+        words = word_counter.transform(second)
+        first_words = None if first is None else word_counter.transform(first)
+        first_siblings = None if first_words is None else unit(first_words @ project - centre)
+        result = cls(
+            words.tocsr(), unit(words @ project - centre), phrase_counter.transform(second).tocsr(), weights,
+            first_words, first_siblings,
+        )  # fmt: skip
+        if progress:
+            progress(label, 3, 3)
+        return result
+
+
+def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return (V, k) and (k,): x P − c has unit variance within items, and k directions in which items differ most.
+
+    Latent semantics first (the largest singular vectors of X), then the generalised eigenvectors of the scatter between
+    items against that within, shrunk towards a sphere. Where no item has two texts the singular vectors stay as they are.
+
+    Args:
+        X: (n, V) sparse, a row each text.
+        item: (n,) which item each text is of.
+
+    Source: Deerwester et al. 1990 (latent semantics); Fisher's discriminant as in Hatch et al. 2006 (within-class
+    covariance normalisation).
+    """
+    from sklearn.decomposition import TruncatedSVD
+
+    width = min(_WIDTH, min(X.shape) - 1)
+    if width < 2:
+        return np.eye(X.shape[1]), np.zeros(X.shape[1])
+    svd = TruncatedSVD(width, random_state=_SEED)
+    Z = svd.fit_transform(X)
+    sizes = np.bincount(item)
+    free = len(Z) - len(sizes)
+    if free < 2 * width:  # too few siblings to tell what varies within an item
+        return svd.components_.T, Z.mean(0) * 0
+    sums = sparse.csr_matrix((1 / sizes[item], (item, np.arange(len(item))))) @ Z
+    centre = sums.mean(0)
+    within = Z - sums[item]
+    S_w = within.T @ within / free
+    S_b = (sums - centre).T @ (sums - centre) / len(sums) - S_w * np.mean(1 / sizes)
+    S_w = (1 - _SHRINKAGE) * S_w + _SHRINKAGE * np.trace(S_w) / width * np.eye(width)
+    kept = min(_KEPT, width)
+    values, vectors = scipy.linalg.eigh(S_b, S_w, subset_by_index=(width - kept, width - 1))
+    P = vectors * np.sqrt(values.clip(0))
+    return svd.components_.T @ P, centre @ P
+
+
+def unit(rows: Any) -> Floats:
+    """Return rows of unit length, float32; rows of zeros stay zeros."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Floats = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+    return scaled
+
+
+def stems(text: str) -> list[str]:
+    """Return the stems of the words of a text.
+
+    >>> stems("Two dogs are running!")
+    ['two', 'dog', 'are', 'run']
+    """
+    return [_stem(word) for word in _WORD.findall(normal_text(text))]
+
+
+def phrases(text: str) -> list[str]:
+    """Return the stems of a text, and its pairs of stems that follow each other."""
+    words = stems(text)
+    return words + [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)]
+
+
+def normal_text(text: str) -> str:
+    """Return a text in small letters, compatible forms of letters as one, and single blanks."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+@lru_cache(maxsize=1 << 18)
+def _stem(word: str) -> str:
+    return str(_stemmer().stem(word))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    from nltk.stem.snowball import SnowballStemmer
+
+    return SnowballStemmer("english")
+
+
+def _sample(groups: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Return whole groups, drawn by lot, with about as many texts as are learnt from."""
+    total = sum(map(len, groups))
+    if total <= _FIT:
+        return list(groups)
+    order = np.random.default_rng(_SEED).permutation(len(groups))
+    cumulative = np.cumsum([len(groups[row]) for row in order])
+    return [groups[row] for row in order[: int(np.searchsorted(cumulative, _FIT)) + 1]]

@@ -1,0 +1,24 @@
+"""How near the top of the query's candidates is it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Floats, ModelSignal, PairRows
+from .parts.model_view import ModelView
+
+
+@dataclass(frozen=True)
+class Rank(ModelSignal):
+    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go.
+    """
+
+    because: ClassVar[str] = "it is near the top of the query's candidates"
+
+    def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
+        above = model.top_of_queries.rank(pairs.left, model.similarity(pairs))
+        rank: Floats = -np.log2(1 + above)
+        return rank

@@ -1,0 +1,31 @@
+"""Does the candidate repeat a positive of the query, word for word?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from lossscope.core.relations import NONE
+
+from .base import Floats, Group, PairRows, Signal
+from .parts.material import Material
+
+
+@dataclass(frozen=True)
+class SameText(Signal):
+    """value = 1 where the candidate's text equals that of a positive, but for case, blanks and forms of letters; else 0.
+
+    Such a pair matches, whatever else is known of it.
+    """
+
+    because: ClassVar[str] = "it repeats a positive of the query, word for word"
+    group: ClassVar[Group] = "copies"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        keys = material.text_keys
+        equal = np.zeros(len(pairs), bool)
+        for column in material.positives_of_queries[pairs.left].T:
+            equal |= (column != NONE) & (column != pairs.right) & (keys[column] == keys[pairs.right])
+        return equal.astype(np.float32)

@@ -1,0 +1,78 @@
+"""Which pairs could match? All of a small set; of a large one the most similar of each item, by models and by texts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lossscope.core.relations import NONE
+from lossscope.core.types import Rows
+
+from ..parts.material import Material
+from ..parts.text_space import unit
+from ..types import NotKnown, PairRows
+from .top_lists import TopLists, top_lists
+
+ALL_PAIRS = 6_000_000  # up to which every pair is looked at
+
+
+def candidate_pairs(material: Material, top: int) -> PairRows:
+    """Return pairs that are not known to match, in order of rows.
+
+    Args:
+        material: what is known of both sides.
+        top: of a large set, candidates of each query, and queries of each candidate, of each kind of similarity.
+    """
+    relations = material.relations
+    N, M = relations.first, relations.second
+    if N * M <= ALL_PAIRS:
+        keys = np.arange(N * M, dtype=np.int64)
+    else:
+        lists = [*_of_models(material), *_of_texts(material, top)]
+        keys = np.unique(np.concatenate(lists)) if lists else np.zeros(0, np.int64)
+    return without_known(material, PairRows(keys // M, keys % M))
+
+
+def without_known(material: Material, pairs: PairRows) -> PairRows:
+    """Return the pairs that are not known to match, an item with itself left out."""
+    relations = material.relations
+    if relations.labels is not None:
+        keep = relations.labels[pairs.left] != relations.labels[pairs.right]
+    else:
+        known = relations.positives[:, 0] * relations.second + relations.positives[:, 1]
+        keep = ~np.isin(pairs.left * relations.second + pairs.right, known)
+    return PairRows(pairs.left[keep], pairs.right[keep])
+
+
+def _of_models(material: Material) -> list[Rows]:
+    """Keys of the lists of every model."""
+    M = material.relations.second
+    keys = []
+    for model in material.models:
+        keys += [_keys(model.top_of_queries, M), _turned_keys(model.top_of_candidates, M)]
+    return keys
+
+
+def _of_texts(material: Material, top: int) -> list[Rows]:
+    """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
+    try:
+        texts = material.texts.siblings
+    except NotKnown:
+        return []
+    sums = np.zeros((material.relations.first, texts.shape[1]), np.float32)
+    for column in material.positives_of_queries.T:
+        rows = np.nonzero(column != NONE)[0]
+        sums[rows] += texts[column[rows]]
+    queries, M, one_set = unit(sums), material.relations.second, material.relations.one_set
+    forward = top_lists(queries, texts, None, top, one_set, material.progress)
+    reverse = top_lists(texts, queries, None, max(1, top // 4), one_set, material.progress)
+    return [_keys(forward, M), _turned_keys(reverse, M)]
+
+
+def _keys(lists: TopLists, M: int) -> Rows:
+    queries = np.repeat(np.arange(len(lists.rows), dtype=np.int64), lists.rows.shape[1])
+    return queries * M + lists.rows.ravel()
+
+
+def _turned_keys(lists: TopLists, M: int) -> Rows:
+    candidates = np.repeat(np.arange(len(lists.rows), dtype=np.int64), lists.rows.shape[1])
+    return lists.rows.ravel() * M + candidates

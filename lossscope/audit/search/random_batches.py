@@ -1,0 +1,44 @@
+"""Batches as training draws them, whose pairs stand for all pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+
+from lossscope.core.batches import Batch, Sampling
+from lossscope.core.relations import Relations
+from lossscope.errors import InputError
+
+from ..types import PairRows
+
+_PAIRS = 300_000  # of queries and candidates in all batches together
+
+
+def random_batches(relations: Relations, size: int, seed: int) -> list[Batch]:
+    """Return batches of one pass over the split, as many as have about 300,000 pairs, two at least.
+
+    Raises InputError for a set without a batch of two.
+    """
+    mode = "classes" if relations.one_set else "pairs"
+    sampling = Sampling(mode, size, seed, min_batch_size=2, per_class=2)  # type: ignore[arg-type]
+    count = max(2, -(-_PAIRS // (size * size)))
+    batches = [batch for batch in islice(sampling.batches(relations), count) if len(batch.images) > 1]
+    if not batches:
+        raise InputError(f"a batch of {size} must have two pairs; the split has fewer")
+    return batches
+
+
+def pairs_of(batches: Sequence[Batch], relations: Relations) -> tuple[PairRows, list[np.ndarray]]:
+    """Return the pairs of batches that are not known to match, and (b, c) bool of each batch which these are."""
+    left, right, masks = [], [], []
+    for batch in batches:
+        negative = ~relations.is_positive(batch.images, batch.captions)
+        if relations.one_set:
+            negative &= batch.images[:, None] != batch.captions[None, :]
+        rows, columns = np.nonzero(negative)
+        left.append(batch.images[rows])
+        right.append(batch.captions[columns])
+        masks.append(negative)
+    return PairRows(np.concatenate(left), np.concatenate(right)), masks

@@ -1,0 +1,1 @@
+"""From sources and data to a result, step by step."""

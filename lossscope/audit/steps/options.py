@@ -1,0 +1,29 @@
+"""What the user says of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lossscope.core.types import Progress
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """Options of an audit; those that are given override what a source says of itself."""
+
+    data: str | None = None  # spec
+    split: str = "train"
+    objectives: tuple[str, ...] = ()  # specs; none: what the source was trained with, else the usual ones
+    signals: tuple[str, ...] = ()  # names, or ./file.py:NAME; none: all
+    batch_size: int = 128
+    labels: Path | None = None  # sheet with answers
+    threshold: float = 0.5  # probability from which the mask leaves a pair out, in what is printed
+    top: int = 100  # of a large set, candidates of each item that are looked at
+    keep: float = 0.05  # probability from which a pair is a suspect
+    sheet: int = 100  # pairs to label
+    seed: int = 0
+    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `sources.base.Request`
+    progress: Progress | None = None

@@ -1,0 +1,25 @@
+"""Does the candidate's text use the words of the query's text?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .parts.text_products import sparse_product
+
+from .base import Floats, NotKnown, PairRows, Signal
+from .parts.material import Material
+
+
+@dataclass(frozen=True)
+class TextDirect(Signal):
+    """value = cos(query, candidate) of TF-IDF vectors of stems, where both sides are texts.
+    """
+
+    because: ClassVar[str] = "its text uses the words of the query"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        space = material.texts
+        if space.first_words is None:
+            raise NotKnown("its first side is no texts")
+        return sparse_product(space.first_words, space.words, pairs.left, pairs.right)

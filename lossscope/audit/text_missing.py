@@ -1,0 +1,24 @@
+"""How much does the candidate's text say that none of the query's own texts does?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .parts.text_products import unsaid_weight
+
+from .base import Floats, PairRows, Signal
+from .parts.material import Material
+
+
+@dataclass(frozen=True)
+class TextMissing(Signal):
+    """value = −log(1 + Σ idf of the stems, and pairs of stems, of the candidate that no text of the query has).
+
+    A short text that leaves much open can be true of many queries, though it is similar to none of their texts.
+    """
+
+    because: ClassVar[str] = "it says little that the query's texts do not say"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        return -unsaid_weight(material, pairs)

@@ -1,0 +1,26 @@
+"""Does the candidate's text say what the query's own texts say, in a space learnt from texts of one item?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .parts.model_view import best_product
+
+from .base import Floats, PairRows, Signal
+from .parts.material import Material
+
+
+@dataclass(frozen=True)
+class TextSiblings(Signal):
+    """value = max over the query's positives t of cos(P candidate, P t): P of `parts.text_space.sibling_projection`.
+
+    Texts of one item differ in what is left open and in words that mean the same; the space plays both down.
+    Source: latent semantics (Deerwester et al. 1990) with Fisher's discriminant.
+    """
+
+    because: ClassVar[str] = "its text says what a text of the query says"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        references = material.positives_of_queries[pairs.left]
+        return best_product(material.texts.siblings, pairs.right, references)

@@ -1,0 +1,41 @@
+"""Words of an audit: pairs of rows, and why a signal cannot be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.core.types import Rows
+
+Floats = npt.NDArray[np.float32]
+Group = Literal["texts", "embeddings", "copies", "own"]  # what a signal reads; `own` are those of the user's files
+
+
+class NotKnown(Exception):
+    """A signal needs something that is not there.
+
+    Args:
+        reason: what, as part of a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Pairs of a query, a row of the first side, and a candidate, a row of the second."""
+
+    left: Rows  # (n,)
+    right: Rows  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def part(self, start: int, stop: int) -> PairRows:
+        """Return the pairs from `start` to before `stop`."""
+        return PairRows(self.left[start:stop], self.right[start:stop])
