@@ -44,10 +44,7 @@ class HalfPrecision(Check):
         ties = self._ties(rounded, others) - self._ties(S, others)
         evidence = [Evidence("share of positives that tie with a negative after rounding", ties, self.ties, (0, 0.05))]
         changes = self._changes(patient, dtype)
-        evidence += [
-            Evidence(f"{what} in {_name(dtype)} / in float32", after / before, 1 + self.change, (0.99, 1.01))
-            for what, before, after in changes
-        ]
+        evidence += [self._evidence(dtype, *change) for change in changes]
         patient.signals[self.id()] = max([ties, *(abs(after / before - 1) for _, before, after in changes if before)])
         if ties <= self.ties and not changes:
             return None
@@ -58,31 +55,41 @@ class HalfPrecision(Check):
             (Advice("Compute similarities and the softmax in float32: (x.float() @ y.float().T) / tau."),),
         )
 
+    def _evidence(self, dtype: torch.dtype, what: str, before: float, after: float) -> Evidence:
+        """Return a change as a share of the number in float32; where that is 0, as a difference."""
+        if before:
+            return Evidence(f"{what} in {_name(dtype)} / in float32", after / before, 1 + self.change, (0.99, 1.01))
+        return Evidence(f"{what} in {_name(dtype)} (0 in float32)", after, self.smallest, (0, self.smallest))
+
     @staticmethod
     def _ties(S: torch.Tensor, others: torch.Tensor) -> float:
         return float(((S.diagonal()[:, None] == S) & others).any(1).double().mean())
 
     def _changes(self, patient: Patient, dtype: torch.dtype) -> list[tuple[str, float, float]]:
-        """Return what differs: a name, the number in float32 and that in the narrow type."""
+        """Return what differs: a name, its mean over queries in float32, and that in the narrow type."""
         if not patient.has(Batches):
             return []
-        objective, numbers = patient.objective, np.zeros((2, 2))
+        objective, blocks = patient.objective, []
         for directions in batch_rows(patient.part(Items).split, objective, patient.batch_size, patient.recipe):
             for rows in directions:
-                S = rows.S.float()
+                S, numbers = rows.S.float(), np.zeros((2, 2))
                 for place, scores in enumerate((S, S.to(dtype).float())):
                     values = objective(scores, rows.mask).values
                     loss = math.nan if values is None else float(values.double().mean())
-                    numbers[place] += loss, float(objective.counts(scores, rows.mask, EPS).above.double().mean())
+                    numbers[place] = loss, float(objective.counts(scores, rows.mask, EPS).above.double().mean())
+                blocks.append(numbers)
         changed = []
-        for what, before, after in zip(("loss", "count"), *numbers, strict=True):
+        for what, before, after in zip(("loss", "count"), *np.mean(blocks, axis=0), strict=True):
             if abs(after - before) > max(self.change * abs(before), self.smallest):
                 changed.append((what, float(before), float(after)))
         return changed
 
     @staticmethod
     def _words(ties: float, changes: list[tuple[str, float, float]]) -> str:
-        each = [f"{after / before:.3g} times the {what}" for what, before, after in changes if before]
+        each = [
+            f"{after / before:.3g} times the {what}" if before else f"a mean {what} of {after:.3g} in place of 0"
+            for what, before, after in changes
+        ]
         return " and ".join([*each, f"ties with a negative for {ties:.1%} more of the positives"])
 
 

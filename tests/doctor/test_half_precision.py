@@ -1,0 +1,55 @@
+"""What does rounding change of loss and counts, as means of a query, also where they are 0 in float32?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from lossscope.doctor.examination.open_source import open_patient
+from lossscope.doctor.examination.options import Options
+from lossscope.doctor.half_precision import HalfPrecision
+from lossscope.doctor.parts.alignment import Alignment
+from lossscope.doctor.types import Evidence
+
+
+def _rows(folder: Path, first: Any, second: Any) -> str:
+    """Write rows of bfloat16; return their path."""
+    sides = {"images": first, "captions": second}
+    path = folder / "dump.safetensors"
+    save_file({name: torch.from_numpy(x).to(torch.bfloat16) for name, x in sides.items()}, path)
+    return str(path)
+
+
+def _cosines(folder: Path, n: int, cosine: float) -> str:
+    """Write pairs of one cosine, whose negatives have cosine 0."""
+    eye = np.eye(n, 2 * n, dtype=np.float32)
+    second = cosine * eye + np.sqrt(1 - cosine**2, dtype=np.float32) * np.eye(n, 2 * n, n, dtype=np.float32)
+    lengths = 1 + np.arange(n, dtype=np.float32)[:, None] % 64 / 64  # numbers enough to tell the type by their digits
+    return _rows(folder, lengths * eye, second.astype(np.float32))
+
+
+def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
+    patient = open_patient(path, Options(cache=False, objective=objective, batch_size=batch))
+    found = HalfPrecision().examine(patient)
+    return {} if found is None else {one.statistic: one for one in found.evidence}
+
+
+def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> None:
+    """Cosines of 0.8995 are 0.8984 in bfloat16, below a margin at which a triplet loss of float32 is 0."""
+    path = _cosines(tmp_path, 64, 0.8995)
+    patient = open_patient(path, Options(cache=False))
+    margin = float(patient.part(Alignment).S.i2t.diagonal().min()) - 1e-4
+    found = _evidence(path, f"triplet:margin={margin}", 32)
+    loss, count = found["loss in bfloat16 (0 in float32)"], found["count in bfloat16 (0 in float32)"]
+    assert loss.value == pytest.approx(31 * (margin - 0.8984375), rel=0.01) and loss.threshold == 0.01
+    assert count.value == 31
+
+
+def test_a_change_is_that_of_a_query_not_the_sum_over_batches(tmp_path: Path) -> None:
+    """The loss of a query changes by 1e-4 nats, which over 192 batches adds up to more than 0.01."""
+    assert not _evidence(_cosines(tmp_path, 768, 0.9002), "ntxent:tau=0.13", 8)
