@@ -9,6 +9,7 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.alignment import Alignment, DirectionAlignment, Floats
+from .parts.items import Items
 from .parts.patient import Patient
 
 
@@ -39,7 +40,8 @@ class ShuffledShare(Check):
         if low < self.share or self._flatness(lowest.place) < self.flatness or lowest.auc < self.auc:
             return None
         worst = np.argsort(lowest.place)[::-1][:5]
-        rows = alignment.rows.i2t[worst]
+        split = patient.part(Items).split
+        first, second = split.sides.first, split.sides.second or split.sides.first
         return self.finding(
             f"about {share:.0%} of the pairs are wrong",
             f"{share:.0%} of the positives stand anywhere among their candidates, as by guessing, and the others near "
@@ -52,7 +54,10 @@ class ShuffledShare(Check):
                 Advice("Look at the pairs with the lowest similarity and drop those that are wrong."),
                 Advice("Train with a loss that expects them: --objective ncr."),
             ),
-            examples=tuple(f"row {row}" for row in rows.tolist()),
+            examples=tuple(
+                f"{first} {split.image_ids[row]} with {second} {split.caption_ids[column]}"
+                for row, column in zip(alignment.rows.i2t[worst], alignment.rows.t2i[worst], strict=True)
+            ),
         )
 
     @staticmethod

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lossscope.core.sides import plural
+
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .parts.patient import Patient
 from .parts.splits import SharedItems, Splits
@@ -33,20 +35,24 @@ class SplitLeak(Check):
         raise NotChecked("it has no held-out data beside the training data; --against names it")
 
     def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
-        worst = max(splits.shared, key=lambda one: len(_shared(one)) / max(one.total, 1))
-        share = len(_shared(worst)) / max(worst.total, 1)
+        worst = max(splits.shared, key=lambda one: one.share - self._threshold(one))
+        share, threshold, name = worst.share, self._threshold(worst), plural(worst.name)
         patient.signals[self.id()] = share
-        if share <= self.share + self.usual * worst.usual:
+        if share <= threshold:
             return None
         what = "the same input" if len(worst.equal) else "nearly the same embedding"
         return self.finding(
-            f"{share:.1%} of the {worst.held_out} {worst.name} are in the training data",
-            f"{len(_shared(worst)):,} of {worst.total:,} {worst.name} of {worst.held_out} have {what} as one of "
+            f"{share:.1%} of the {worst.held_out} {name} are in the training data",
+            f"{len(worst.rows):,} of {worst.total:,} {name} of {worst.held_out} have {what} as one of "
             f"{worst.train}: what is measured on them was trained on.",
-            (Evidence(f"share of {worst.name} that are in both", share, self.share, (0, self.share)),),
+            (Evidence(f"share of {name} that are in both", share, threshold, (0, threshold)),),
             (Advice("Take them out of one of the splits."),),
-            examples=tuple(f"row {row}" for row in _shared(worst)[:5]),
+            examples=tuple(f"{worst.name} {worst.ids[row]}" for row in worst.rows[:5]),
         )
+
+    def _threshold(self, one: SharedItems) -> float:
+        """Return the share above which items are shared, where as many of the training data are near to each other."""
+        return self.share + self.usual * one.usual
 
     def _of_texts(self, texts: Texts) -> Finding | None:
         if self.id() not in texts.report.checked:
@@ -61,7 +67,3 @@ class SplitLeak(Check):
             (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
             examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
         )
-
-
-def _shared(one: SharedItems) -> list[int]:
-    return sorted({*one.equal.tolist(), *one.near.tolist()})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings, unit_rows
-from lossscope.core.sides import plural
 from lossscope.core.types import Rows
 from lossscope.sources.base import load
 
@@ -21,12 +19,11 @@ _MOST = 8192  # held-out items that are compared
 _MOST_PAIRS = 1000
 
 
-def shared_with(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], ...], options: Options) -> Splits:
+def shared_with(split: SplitEmbeddings, options: Options) -> Splits:
     """Return what a split shares with the sources of `--against`, by their embeddings.
 
     Args:
         split: the held-out one.
-        usable: which of its rows are finite.
         options: with the other sources.
     """
     shared = []
@@ -47,12 +44,12 @@ def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name:
     first, second = held_out.images, train.images
     if first is None or second is None or first.shape[1] != second.shape[1]:
         return []
-    own, theirs = _unit(first, _MOST), _unit(second, None)
+    (own, rows), (theirs, _) = _unit(first, _MOST), _unit(second, None)
     if min(len(own), len(theirs)) < LEAST:
         return []
     near, usual = near_rows(own, theirs)
-    name_of_side = plural(held_out.relations.sides.first)
-    return [SharedItems(name_of_side, name, held_out.split or held_out.name, len(own), _none(), near, usual)]
+    side, split = held_out.relations.sides.first, held_out.split or held_out.name
+    return [SharedItems(side, name, split, len(own), _none(), rows[near], usual, held_out.image_ids)]
 
 
 def mean_recall(split: SplitEmbeddings, pairs: int) -> float:
@@ -73,11 +70,13 @@ def pairs_of_both(train: SplitEmbeddings, held_out: SplitEmbeddings) -> int:
     return min(pairs, _MOST_PAIRS)
 
 
-def _unit(rows: Tensor, most: int | None) -> Tensor:
-    finite = rows[rows.isfinite().all(1) & rows.any(1)]
-    if most is not None and len(finite) > most:
-        finite = finite[torch.from_numpy(np.random.default_rng(0).choice(len(finite), most, replace=False))]
-    return unit_rows(finite, "rows")[0] if len(finite) else finite
+def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:
+    """Return the finite vectors that are not zero, of unit length, and their rows; of more than `most` a sample."""
+    rows = np.flatnonzero((vectors.isfinite().all(1) & vectors.any(1)).numpy())
+    if most is not None and len(rows) > most:
+        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+    own = vectors[torch.from_numpy(rows)]
+    return (unit_rows(own, "rows")[0] if len(own) else own), rows
 
 
 def _none() -> Rows:

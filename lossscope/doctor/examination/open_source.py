@@ -158,7 +158,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     else:
         patient.given[Items] = lambda: _sample(split, usable)
     if options.against and not few:
-        patient.given[Splits] = lambda: shared_with(split, usable, options)
+        patient.given[Splits] = lambda: shared_with(split, options)
     patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}
     return patient
 

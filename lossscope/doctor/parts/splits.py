@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,13 +20,24 @@ _RESOLUTION = 5e-4  # of a distance from a cosine in float32
 class SharedItems:
     """Items of one side in both splits."""
 
-    name: str  # of the side, plural
+    name: str  # of the side
     train: str  # name of the split
     held_out: str
     total: int  # held-out items that were compared
-    equal: Rows  # rows of those whose input is in the training data
-    near: Rows  # rows of those whose embedding nearly equals one there
+    equal: Rows  # held-out rows of those whose input is in the training data
+    near: Rows  # held-out rows of those whose embedding nearly equals one there
     usual: float = 0.0  # share of the training items whose embedding nearly equals that of another one
+    ids: Sequence[str] = field(default=(), repr=False)  # of all held-out items
+
+    @property
+    def rows(self) -> Rows:
+        """Held-out rows that are in the training data, ascending."""
+        return np.union1d(self.equal, self.near)
+
+    @property
+    def share(self) -> float:
+        """Share of the held-out items that are in the training data."""
+        return len(self.rows) / max(self.total, 1)
 
 
 @dataclass(frozen=True)
