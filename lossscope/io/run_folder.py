@@ -234,13 +234,18 @@ class Run:
         return {int(epoch): str(name) for epoch, name in first.items() if name != own}
 
 
-def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
-    """Return (epoch, path) of the checkpoints of a run folder, in order. Raises InputError for fewer than two."""
-    checkpoints = sorted(
+def list_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
+    """Return (epoch, path) of the checkpoints of a run folder, in the order of epochs."""
+    return sorted(
         (int(match[1]), path)
         for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
         if (match := _EPOCH.fullmatch(path.name))
     )
+
+
+def epoch_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
+    """Return (epoch, path) of the checkpoints of a run folder, in order. Raises InputError for fewer than two."""
+    checkpoints = list_checkpoints(run)
     if len(checkpoints) < 2:
         raise InputError(
             f"{run} must be a run folder with two checkpoints/epoch-NN.pt or more; it has {len(checkpoints)}. Train "

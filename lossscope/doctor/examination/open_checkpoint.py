@@ -13,8 +13,7 @@ from torch import nn
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split
-from lossscope.errors import InputError
-from lossscope.io.run_folder import Run, epoch_checkpoints
+from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.trusted_code import is_trusted
 from lossscope.registry import build
 from lossscope.sources.base import load
@@ -79,7 +78,7 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
         patient.missing = {**patient.missing, **dict.fromkeys(kinds, reason)}
         return patient
     train = load(file, **options.request())
-    _add_scale(patient, checkpoint)
+    _add_scale(patient, checkpoint, path)
     size, pairs = checkpoint.training.get("batch_size"), len(train.relations.positives)
     if isinstance(size, int) and options.split == "train" and options.data is None:
         patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
@@ -98,8 +97,7 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
 
 def _file_of_run(path: Path) -> Path | None:
     run = Run(path)
-    every = sorted((path / "checkpoints").glob("epoch-*.pt"))
-    candidates = [*(every[-1:]), run.best, run.last]
+    candidates = [*(file for _, file in list_checkpoints(path)[-1:]), run.best, run.last]
     return next((file for file in candidates if file.is_file()), None)
 
 
@@ -114,29 +112,25 @@ def _add_run(patient: Patient, path: Path) -> None:
 
 def _parameters(file: Path, checkpoint: Checkpoint, path: Path) -> Parameters:
     """Return the weights of a checkpoint, and of a run those of its first epoch beside them."""
-    try:
-        (first, before), *_, (last, after) = epoch_checkpoints(path)
-    except InputError:  # a checkpoint alone, or a run of one epoch
+    every = list_checkpoints(path)
+    if len(every) < 2 or every[-1][1] != file:  # a checkpoint alone, or a run of one epoch
         return Parameters(file, checkpoint.weights)
-    if after != file:
-        return Parameters(file, checkpoint.weights)
+    (first, before), *_, (last, _) = every
     return Parameters(file, checkpoint.weights, Checkpoint.load(before).weights, (first, last))
 
 
-def _add_scale(patient: Patient, checkpoint: Checkpoint) -> None:
+def _add_scale(patient: Patient, checkpoint: Checkpoint, path: Path) -> None:
     """Add the learnt scale of a checkpoint, or of those of a run, after that at the start, which the recipe states."""
     start = checkpoint.training.get("objective")
     if not start or not is_trusted(start) or not build("objectives", start).learnable:
         return
-    patient.given[LearntScale] = lambda: _learnt_scale(patient, start, checkpoint)
+    patient.given[LearntScale] = lambda: _learnt_scale(path, start, checkpoint)
 
 
-def _learnt_scale(patient: Patient, start: str, checkpoint: Checkpoint) -> LearntScale:
+def _learnt_scale(path: Path, start: str, checkpoint: Checkpoint) -> LearntScale:
     """Return scale and bias at the start and after epochs; of a long run after some of them, evenly spread."""
-    specs = [start]
-    if patient.run is not None and patient.run.is_dir():
-        files = sorted((patient.run / "checkpoints").glob("epoch-*.pt"))
-        specs += [Checkpoint.load(file).objective for file in files[:: max(len(files) // _SCALES, 1)]]
+    earlier = [file for epoch, file in list_checkpoints(path) if epoch < checkpoint.epoch]
+    specs = [start, *(Checkpoint.load(file).objective for file in earlier[:: max(len(earlier) // _SCALES, 1)])]
     learnt = [build("objectives", spec).learnable for spec in (*specs, checkpoint.objective) if is_trusted(spec)]
     scales = np.array([one["scale"] for one in learnt if "scale" in one])
     return LearntScale(scales, np.array([one["bias"] for one in learnt if "bias" in one]), True)
@@ -177,12 +171,7 @@ def _generalisation(train: SplitEmbeddings, held_out: SplitEmbeddings, path: Pat
 
 def _earlier_checkpoint(path: Path) -> Path | None:
     """Return the checkpoint of a third of the epochs of a run folder."""
-    if not path.is_dir():
-        return None
-    try:
-        every = epoch_checkpoints(path)
-    except InputError:
-        return None
+    every = list_checkpoints(path)
     return every[(len(every) - 1) // 3][1] if len(every) > 2 else None
 
 

@@ -1,0 +1,49 @@
+"""Which checkpoints of a run are the first, the earlier and the last one?"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lossscope.doctor.examination.open_source import open_patient
+from lossscope.doctor.examination.options import Options
+from lossscope.doctor.parts.learnt_scale import LearntScale
+from lossscope.doctor.parts.parameters import Parameters
+from lossscope.io.run_folder import Run
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+
+
+@pytest.fixture
+def long_run(tiny_run: Path, tmp_path: Path) -> Callable[[int], Path]:
+    """Make a run whose last checkpoint is that of an epoch."""
+
+    def make(last: int) -> Path:
+        copied = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+        (copied / "checkpoints" / "epoch-02.pt").rename(Run(copied).epoch(last))
+        return copied
+
+    return make
+
+
+@pytest.mark.parametrize("last", [3, 99, 100, 1000])
+def test_the_last_checkpoint_is_that_of_the_last_epoch(long_run: Callable[[int], Path], last: int) -> None:
+    run = long_run(last)
+    shutil.copy(Run(run).epoch(1), Run(run).epoch(min(last - 1, 99)))
+    parameters = open_patient(run, Options(cache=False)).part(Parameters)
+    assert parameters.path == Run(run).epoch(last) and parameters.epochs == (1, last)
+
+
+def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tmp_path: Path) -> None:
+    run = Run(Path(shutil.copytree(tiny_run, tmp_path / "run")))
+    one = Checkpoint.load(run.epoch(1))
+    epochs = (1, 2, 99, 100, 101)
+    for epoch in epochs:
+        training = {**one.training, "objective": "siglip:scale=0.5"}
+        replace(one, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
+    scales = open_patient(run.path, Options(cache=False)).part(LearntScale).scale
+    np.testing.assert_allclose(scales, [0.5, *epochs])
