@@ -34,5 +34,5 @@ class BatchCeiling(Check):
             f"The loss is {batches.loss:.3g}: log B − loss is {math.log(size) - batches.loss:.3g} of at most "
             f"{math.log(size):.3g} nats. Larger batches, or harder negatives, could teach more.",
             (Evidence("loss in nats", batches.loss, self.near, (self.near, None)),),
-            (Advice(f"Train with larger batches: --batch-size {4 * size}."),),
+            (Advice(f"Train with larger batches: --batch-size {4 * patient.batch_size}."),),
         )

@@ -32,10 +32,11 @@ class Duplicates(Check):
         worst = max(patient.part(Copies).sides, key=lambda side: side.probability)
         if patient.masks("same_text"):
             return None
-        m, size = worst.expected(patient.batch_size), patient.batch_size
+        m = worst.expected(patient.batch_size) if worst.probability else 0.0
         patient.signals[self.id()] = m
         if m < self.copies:
             return None
+        size = patient.batch_size
         return self.finding(
             f"a batch of {size:,} has {m:.2g} copies of each query's positive",
             f"{worst.copied:.0%} of the pairs have one of the {worst.name} that stands elsewhere under another id with "

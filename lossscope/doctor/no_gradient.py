@@ -40,7 +40,7 @@ class NoGradient(Check):
                 Evidence(f"recall@1 {best.label} among {alignment.pairs}", best.recall, self.recall, (0.3, 1)),
             ),
             (
-                Advice(f"Train with larger batches: --batch-size {4 * batches.batch_size}."),
+                Advice(f"Train with larger batches: --batch-size {4 * patient.batch_size}."),
                 Advice("Mine harder negatives: `lossscope mine`, or a memory of earlier batches."),
             ),
         )

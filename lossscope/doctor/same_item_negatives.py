@@ -35,7 +35,8 @@ class SameItemNegatives(Check):
         sizes = np.bincount(relations.positives[:, 0]).astype(np.float64)
         n = float(sizes.sum()) * items.whole[0] / max(relations.first, 1)
         scale = items.whole[0] / max(relations.first, 1)
-        expected = (patient.batch_size - 1) * float((sizes * (sizes - 1)).sum()) * scale / max(n * (n - 1), 1.0)
+        probability = float((sizes * (sizes - 1)).sum()) * scale / max(n * (n - 1), 1.0)
+        expected = (patient.batch_size - 1) * probability if probability else 0.0
         if expected < self.expected:
             return None
         first, second = plural(relations.sides.first), plural(str(relations.sides.second))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 
+from lossscope.core.similarity import pair_mask
+from lossscope.objectives.base import Objective
+
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .parts.batches import Batches
 from .parts.patient import Patient
+
+_PAIRS = 2048  # of perfect embeddings, from which larger batches follow
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class TemperatureTooHigh(Check):
         if not batches.is_softmax:
             raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
         patient.require_trained()
-        share, floor = batches.effective_share, self._floor(batches)
+        share, floor = batches.effective_share, self._floor(batches.objective, patient.batch_size)
         patient.signals[self.id()] = min(share, floor)
         if share <= self.effective or floor <= self.floor:
             return None
@@ -55,12 +61,10 @@ class TemperatureTooHigh(Check):
         )
 
     @staticmethod
-    def _floor(batches: Batches) -> float:
-        from lossscope.core.similarity import pair_mask
-
-        pairs = max(min(batches.batch_size, 2048), 2)
-        mask = pair_mask(torch.arange(pairs))
-        perfect, guess = (batches.objective(S, mask).values for S in (torch.eye(pairs), torch.zeros(pairs, pairs)))
+    def _floor(objective: Objective, size: int) -> float:
+        """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over negatives, all alike."""
+        pairs = min(size, _PAIRS)
+        perfect = objective(torch.eye(pairs), pair_mask(torch.arange(pairs))).values
         assert perfect is not None
-        assert guess is not None
-        return float(perfect.mean() / guess.mean())
+        negatives = math.expm1(float(perfect.mean())) * (size - 1) / (pairs - 1)
+        return math.log1p(negatives) / math.log(size)

@@ -60,7 +60,7 @@ class Batches:
     """Statistics of single queries in batches of one size, both directions together."""
 
     objective: Objective
-    batch_size: int  # that was asked for
+    batch_size: int  # pairs of the largest one: fewer than training's where the source has fewer
     count: int  # batches
     queries: QueryStatistics
     by_direction: tuple[QueryStatistics, ...]
@@ -74,20 +74,24 @@ class Batches:
         split = patient.part(Items).split
         if patient.batch_size < 2:
             raise NotChecked("a batch of one pair has no negatives")
+        rows, size = [], 0
         try:
-            rows = [
-                [query_statistics(objective, one) for one in directions]
-                for directions in batch_rows(split, objective, patient.batch_size, patient.recipe)
-            ]
+            for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
+                rows.append([query_statistics(objective, one) for one in directions])
+                size = max(size, len(directions[0].S))
         except InputError as error:
             raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
             raise NotChecked("it has no batch")
+        if size < (wanted := patient.batch_size):
+            patient.notices.append(
+                f"loss and weights are those of batches of {size:,}: what is examined has none of {wanted:,}"
+            )
         by_direction = tuple(_concatenate(one) for one in zip(*rows, strict=True))
         every = _concatenate(by_direction)
         low = float(np.nanmin(every.hardest)) if len(every.hardest) else math.nan
         return cls(
-            objective, patient.batch_size, len(rows), every, by_direction,
+            objective, size, len(rows), every, by_direction,
             min(low, float(np.nanmin(every.positive))), float(max(np.nanmax(every.positive), np.nanmax(every.hardest))),
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from ..types import NotChecked
 T = TypeVar("T")
 LEAST_STEPS = 20  # of a training whose state is judged
 BATCH_SIZE = 128  # where neither the source nor the user says one
+_ASSUMED = f"its batch size is not known, and taken to be {BATCH_SIZE}; --batch-size says it"
 
 
 @dataclass
@@ -76,7 +77,9 @@ class Patient:
 
     @property
     def batch_size(self) -> int:
-        """Pairs of a batch."""
+        """Pairs of a batch; a notice says where they are assumed."""
+        if self.stated_batch_size is None and _ASSUMED not in self.notices:
+            self.notices.append(_ASSUMED)
         return self.stated_batch_size or BATCH_SIZE
 
     def require_trained(self) -> None:

@@ -1,0 +1,54 @@
+"""Is the batch size that is shown the one that the numbers are of?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lossscope
+from lossscope.doctor.parts.batches import Batches
+from lossscope.doctor.temperature_too_high import TemperatureTooHigh
+from lossscope.registry import build
+from tests.planted.base import Size, aligned, pairs
+
+
+@pytest.mark.parametrize(("n", "batch", "reached"), [(300, 4096, 300), (300, 300, 300), (300, 64, 64)])
+def test_the_batch_size_is_the_one_reached(n: int, batch: int, reached: int, tmp_path: Path) -> None:
+    path = pairs(tmp_path, *aligned(Size(n)))
+    (one,) = lossscope.doctor(path, objective="ntxent:tau=0.07", batch_size=batch, cache=False).examinations
+    assert one.patient is not None and one.patient.part(Batches).batch_size == reached
+    said = [notice for notice in one.notices if "batches of" in notice]
+    assert said == ([] if reached == batch else ["loss and weights are those of batches of 300: what is examined has "
+                                                 "none of 4,096"])  # fmt: skip
+
+
+def test_a_ceiling_is_that_of_the_batches_that_were_looked_at(tmp_path: Path) -> None:
+    same = aligned(Size(300))[0]
+    found = lossscope.doctor(
+        pairs(tmp_path, same, same), objective="ntxent:tau=0.05", batch_size=4096, cache=False
+    ).findings
+    one = next(finding for finding in found if finding.id == "batch-ceiling")
+    assert one.title == "batches of 300 are used up" and f"{math.log(300):.3g} nats" in one.why
+    assert "16384" in one.advice[0].text
+
+
+@pytest.mark.parametrize("size", [2, 128, 2048, 8192, 65_536])
+def test_the_loss_of_perfect_embeddings_is_that_of_the_batch_size(size: int) -> None:
+    """log(1 + (B − 1) e^(−1 / tau)) / log B, also of batches too large to be made."""
+    closed = math.log1p((size - 1) * math.exp(-1 / 0.2)) / math.log(size)
+    assert TemperatureTooHigh._floor(build("objectives", "ntxent:tau=0.2"), size) == pytest.approx(closed, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_used"),
+    [({}, False), ({"objective": "ntxent"}, True), ({"objective": "ntxent", "batch_size": 128}, False)],
+)
+def test_a_batch_size_that_is_assumed_is_said_once_where_it_is_used(
+    options: dict[str, Any], is_used: bool, tmp_path: Path
+) -> None:
+    (one,) = lossscope.doctor(pairs(tmp_path, *aligned(Size())), cache=False, **options).examinations
+    said = [notice for notice in one.notices if "batch size" in notice]
+    assert said == ["its batch size is not known, and taken to be 128; --batch-size says it"] * is_used
