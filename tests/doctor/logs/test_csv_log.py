@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from lossscope.doctor.logs.base import TrainingLog
 from lossscope.doctor.logs.read_log import read_log
+from lossscope.doctor.parts.learnt_scale import LearntScale
+from lossscope.doctor.parts.patient import Patient
 from lossscope.errors import InputError
 from lossscope.live.monitor import LossScope
 
@@ -129,10 +131,31 @@ def test_a_temperature_becomes_a_scale(tmp_path: Path) -> None:
     )
     scale = read(tmp_path, "step,loss,temperature\n1,4,14.3\n2,3,20\n")
     assert scale.steps["logit_scale"].tolist() == [14.3, 20] and "the scale itself" in scale.notices[0]
-    log_scale = read(tmp_path, "step,loss,t_prime\n1,4,2.3\n2,3,2.5\n")
-    assert log_scale.steps["logit_scale"].tolist() == [2.3, 2.5] and "logarithm" in log_scale.notices[0]
-    small = read(tmp_path, "step,loss,logit_scale\n1,4,2.66\n")
-    assert small.steps["logit_scale"].tolist() == [2.66] and "if it is the logarithm" in small.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "logged", "scale", "notice"),
+    [
+        ("t_prime", (0.0, 2.5), (1, 12.18), "t_prime is the logarithm of the scale: logit_scale is exp(t_prime)"),
+        ("log_logit_scale", (0.9, 2.5), (2.46, 12.18), "is the logarithm of the scale"),
+        ("log_temperature", (-2.66, -1.0), (14.3, 2.718), "logit_scale is exp(-log_temperature)"),
+        ("log_temperature", (2.66, 1.0), (14.3, 2.718), "logit_scale is exp(log_temperature)"),
+        ("log_scale", (14.3, 100.0), (14.3, 100), "is above 6: it counts as the scale itself"),
+        ("logit_scale", (2.66, 0.5), (14.3, 1.649), "begins at 2.66 and stays below 6, as the logarithm of a scale"),
+        ("logit_scale", (1.0, 4.5), (1, 4.5), "if it is the logarithm of the scale, log its exp()"),
+        ("logit_scale", (14.3, 1.0), (14.3, 1), None),
+        ("logit_scale.exp", (2.66, 0.5), (2.66, 0.5), None),
+    ],
+)
+def test_a_logarithm_becomes_a_scale_once(
+    name: str, logged: tuple[float, float], scale: tuple[float, float], notice: str | None, tmp_path: Path
+) -> None:
+    """Also where the scale looks like a logarithm itself: exp(0.9) is 2.46."""
+    rows = "".join(f"{step},4,{logged[min(step // 30, 1)]}\n" for step in range(40))
+    log = read(tmp_path, f"step,loss,{name}\n{rows}")
+    for values in (log.steps["logit_scale"].to_numpy(), Patient("log", {TrainingLog: log}).part(LearntScale).scale):
+        assert values[[0, -1]] == pytest.approx(scale, rel=2e-3)
+    assert len(log.notices) == (notice is not None) and (notice or "") in "".join(log.notices)
 
 
 def test_negatives_that_may_not_be_the_hardest_are_noticed(tmp_path: Path) -> None:
