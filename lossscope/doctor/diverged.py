@@ -11,6 +11,8 @@ from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.curve import Curve, Floats
 from .parts.patient import Patient
 
+_INSIDE = 0.1  # of the rise above the best level, up to which the loss is in its band
+
 
 @dataclass(frozen=True)
 class Diverged(Check):
@@ -43,7 +45,7 @@ class Diverged(Check):
             return None
         if above < self.noise or lost < self.lost or not stays or (curve.recall_rises and lost < 1):
             return None
-        step = self._step(curve, best, window)
+        step = self._step(curve, smooth, window, low + _INSIDE * (last - low))
         return self.finding(
             f"the loss left its band at step {step:,} and did not come back",
             f"The loss had reached {low:.4g} and is {last:.4g} at the end, {lost:.0%} of the way back to its start.",
@@ -58,10 +60,10 @@ class Diverged(Check):
         )
 
     @staticmethod
-    def _step(curve: Curve, best: int, window: int) -> int:
-        steps = curve.column("step")
-        finite = np.isfinite(curve.column("loss"))
-        return int(steps[finite][min(best * window + window, int(finite.sum()) - 1)])
+    def _step(curve: Curve, smooth: Floats, window: int, band: float) -> int:
+        """Return the first step of the first window from which all windows are above the band."""
+        first = (int(np.flatnonzero(smooth <= band)[-1]) + 1) * window
+        return int(curve.column("step")[np.isfinite(curve.column("loss"))][min(first, len(curve.loss) - 1)])
 
 
 def smoothed(loss: Floats) -> tuple[Floats, int]:
