@@ -9,7 +9,7 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
 from .logs.base import TrainingLog
-from .parts.batches import Batches
+from .parts.batches import Batches, guess_is_margin
 from .parts.curve import Curve
 from .parts.patient import Patient
 
@@ -41,18 +41,15 @@ class MarginPlateau(Check):
         return self._of_curve(patient, patient.part(Curve))
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
-        margin = getattr(batches.objective, "margin", None)
-        if not isinstance(margin, float) or not margin > 0 or not batches.guess > 0:
+        if not guess_is_margin(batches.objective):
             return None
         positive, hardest = (float(np.mean(x)) for x in (batches.queries.positive, batches.queries.hardest))
         if abs(batches.loss / batches.guess - 1) > self.near or abs(positive - hardest) > self.apart:
             return None
-        return self._found(
-            patient, batches.loss, batches.guess, f"the margin {margin:g} per negative", positive, hardest
-        )
+        name = f"the margin {batches.objective.margin:g} per negative"  # type: ignore[attr-defined]
+        return self._found(patient, batches.loss, batches.guess, name, positive, hardest)
 
     def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
-        margin = getattr(curve.objective, "margin", None)
         positive, hardest = (self._last(curve, name) for name in ("positive", "hardest_negative"))
         equal = positive is not None and hardest is not None and abs(positive - hardest) <= self.apart
         if not curve.is_flat or (positive is not None and hardest is not None and not equal):
@@ -62,7 +59,7 @@ class MarginPlateau(Check):
                 return None
             return self._found(patient, curve.level, curve.level, "the value of equal similarities", positive, hardest)
         guess = curve.nearest_guess(self.near)
-        if not isinstance(margin, float) or guess is None or abs(curve.level / guess.value - 1) > self.near:
+        if not guess_is_margin(curve.objective) or guess is None or abs(curve.level / guess.value - 1) > self.near:
             return None
         return self._found(patient, curve.level, guess.value, guess.name, positive, hardest)
 

@@ -201,6 +201,22 @@ def guess_is_logarithm(objective: Objective) -> bool:
     return True
 
 
+def guess_is_margin(objective: Objective | None) -> bool:
+    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
+    margin = getattr(objective, "margin", None)
+    if objective is None or not isinstance(margin, float) or not margin > 0:
+        return False
+    for pairs, similarity in ((4, 0.0), (8, 0.0), (8, 0.9)):
+        try:
+            values = objective(torch.full((pairs, pairs), similarity), _pairs(pairs)).values
+        except (InputError, RuntimeError):
+            return False
+        costs = (margin, margin * (pairs - 1))
+        if values is None or all(float((values - cost).abs().max()) > 1e-3 * cost for cost in costs):
+            return False
+    return True
+
+
 def _pairs(pairs: int) -> Mask:
     match = torch.eye(pairs, dtype=torch.bool)
     return Mask(match, torch.ones_like(match))

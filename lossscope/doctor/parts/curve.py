@@ -20,10 +20,12 @@ from lossscope.objectives.base import Objective
 
 from ..logs.base import TrainingLog
 from ..types import NotChecked
+from .batches import guess_is_margin
 from .patient import Patient, build_objective
 
 LEAST = 20  # steps with a loss, below which a curve says nothing
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
+_ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
 Floats = npt.NDArray[np.float64]
 
 
@@ -157,40 +159,45 @@ def guesses_of(objective: Objective | None, size: int | None, recipe: object = N
     if objective is None or size is None:
         yield from _guesses_without(objective, size)
         return
-    per_query = _guess_per_query(objective, size)
-    if per_query is None:
-        return
     own = _own_guess(objective, size, recipe)
     if own is not None:
         yield Guess(own, f"the loss of equal similarities at batches of {size}", True, True)
         return
+    per_query = _guess_per_query(objective, size)
+    if per_query is None:
+        return
     name = f"log {size}" if abs(per_query - math.log(size)) < 1e-3 else "the loss of equal similarities"
     yield Guess(per_query, name, True)
     yield Guess(2 * per_query, f"2 × {name}", True)
-    margin = getattr(objective, "margin", None)
-    if isinstance(margin, float) and abs(per_query - margin * (size - 1)) < 1e-3 * per_query:
-        yield Guess(margin, "the margin", True)
-        yield Guess(2 * margin, "2 × the margin", True)
+    if guess_is_margin(objective):
+        yield from _margins(objective)
 
 
 def _guesses_without(objective: Objective | None, size: int | None) -> Iterator[Guess]:
     if size is not None:
         yield Guess(math.log(size), f"log {size}", True)
         yield Guess(2 * math.log(size), f"2 × log {size}", True)
-    margin = getattr(objective, "margin", None)
-    if isinstance(margin, float) and margin > 0:
-        yield Guess(margin, "the margin", True)
-        yield Guess(2 * margin, "2 × the margin", True)
-    elif size is None:
+    if guess_is_margin(objective):
+        yield from _margins(objective)
+    elif size is None and not hasattr(objective, "margin"):
         for power in _POWERS:
             yield Guess(power * math.log(2), f"log {2**power:,}", False)
     if objective is None and size is not None:
         yield Guess(math.log(2), "log 2", False)
 
 
+def _margins(objective: Objective | None) -> Iterator[Guess]:
+    margin: float = getattr(objective, "margin")  # noqa: B009
+    yield Guess(margin, "the margin", True)
+    yield Guess(2 * margin, "2 × the margin", True)
+
+
 def _guess_per_query(objective: Objective, size: int) -> float | None:
-    """Return the mean loss of a query where all similarities are equal; None where that is not defined."""
-    rows = min(size, 2048)
+    """Return the mean loss of a query where all similarities are equal; None where that is not defined.
+
+    Of a large batch it follows from smaller ones: a logarithm, or a sum of negatives, or the same at every size.
+    """
+    rows = min(size, _ROWS)
     try:
         values = objective(torch.zeros(rows, rows), pair_mask(torch.arange(rows))).values
     except InputError:
@@ -200,15 +207,29 @@ def _guess_per_query(objective: Objective, size: int) -> float | None:
     mean = float(values.mean())
     if rows == size:
         return mean
-    return mean + math.log(size / rows) if abs(mean - math.log(rows)) < 1e-3 else mean * (size - 1) / (rows - 1)
+    if abs(mean - math.log(rows)) < 1e-3:
+        return mean + math.log(size / rows)
+    half = _guess_per_query(objective, rows // 2)
+    return None if half is None else mean + (mean - half) * (size - rows) / (rows - rows // 2)
 
 
 def _own_guess(objective: Objective, size: int, recipe: object) -> float | None:
-    """Return the loss that an own run logs where all similarities are equal."""
+    """Return the loss that an own run logs where all similarities are equal; None where that is not defined."""
     if not isinstance(recipe, dict) or not recipe:
         return None
-    reduction = recipe.get("reduction") or objective.reduction
-    S, mask = torch.zeros(size, size), pair_mask(torch.arange(size))
-    both = Pair(objective(S, mask), objective(S, mask.t()))
-    value = reduce_weights(both, objective.directions, reduction, size).value
-    return None if value is None else float(value)
+    reduction, rows = recipe.get("reduction") or objective.reduction, min(size, _ROWS)
+    S, mask = torch.zeros(rows, rows), pair_mask(torch.arange(rows))
+    try:
+        both = Pair(objective(S, mask), objective(S, mask.t()))
+    except InputError:
+        return None
+    value = reduce_weights(both, objective.directions, reduction, rows).value
+    if value is None or not float(value) > 0:
+        return None
+    if rows == size:
+        return float(value)
+    small, large = _guess_per_query(objective, rows), _guess_per_query(objective, size)
+    if small is None or large is None:
+        return None
+    factor = {"sum": size / rows, "cells": (rows - 1) / (size - 1)}.get(reduction, 1.0)  # of R, see reduce_weights
+    return float(value) * factor * large / small
