@@ -42,21 +42,19 @@ class SiglipStart(Check):
 
     @staticmethod
     def _bias(patient: Patient) -> float:
-        """Return the bias at the start of training."""
-        spec = patient.recipe.get("objective") or patient.objective_spec
-        if (
-            patient.has(LearntScale)
-            and len(bias := patient.part(LearntScale).bias)
-            and patient.part(LearntScale).is_start
-        ):
-            return float(bias[0])
-        if spec is None:
-            raise NotChecked("it is not known what it was trained with, and its log has no bias")
+        """Return the bias at the start of training, of a log of its first steps or of its recipe."""
+        if patient.has(LearntScale) and len(bias := patient.part(LearntScale).bias):
+            if patient.part(LearntScale).is_start:
+                return float(bias[0])
+            raise NotChecked("its log begins after the first steps")
+        spec = patient.recipe.get("objective")
+        if not spec and patient.has(TrainingLog):
+            spec = patient.part(TrainingLog).objective
+        if not spec:
+            raise NotChecked("it has neither a recipe nor a log of the bias: that at the start is not known")
         objective = build_objective(str(spec))
         if "bias" not in objective.learnable:
             raise NotChecked(f"{spec} has no learnt bias")
-        if not patient.recipe and patient.epoch:
-            raise NotChecked("the bias at the start is not known")
         return float(objective.learnable["bias"])
 
     @staticmethod

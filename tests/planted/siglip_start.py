@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .base import Case, Size, aligned, curve, log, pairs
+from .base import Case, Size, curve, log
 
 
 def zero(size: Size, folder: Path) -> Case:
@@ -17,8 +17,8 @@ def zero(size: Size, folder: Path) -> Case:
 
 
 def minus_ten(size: Size, folder: Path) -> Case:
-    path = pairs(folder, *aligned(size))
-    return Case((path,), {"objective": "siglip:bias=-10", "batch_size": min(size.batch, 256)})
+    path = log(folder, "minus_ten.csv", loss=curve(size, 3.0, 0.5), logit_bias=np.linspace(-10, -8, 400))
+    return Case((), {"log": path, "batch_size": min(size.batch, 256)})
 
 
 SICK = (zero, minus_ten)

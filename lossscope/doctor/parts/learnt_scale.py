@@ -23,7 +23,7 @@ class LearntScale:
 
     scale: npt.NDArray[np.float64]  # the factor on cosines
     bias: npt.NDArray[np.float64]
-    is_start: bool  # whether the first is that of the first step
+    is_start: bool  # whether the first bias is that at which training began, not that of a log which begins later
 
     @classmethod
     def of(cls, patient: Patient) -> LearntScale:
@@ -31,9 +31,11 @@ class LearntScale:
         if not patient.has(TrainingLog):
             raise NotChecked("it has no log of a learnt scale")
         log, curve = patient.part(TrainingLog), patient.part(Curve)
-        scale, bias = (x[np.isfinite(x)] for x in (curve.column("logit_scale"), curve.column("logit_bias")))
+        steps, biases = curve.column("step"), curve.column("logit_bias")
+        scale, bias = (x[np.isfinite(x)] for x in (curve.column("logit_scale"), biases))
         if not len(scale) and not len(bias):
             raise NotChecked("its log has no learnt scale")
         if "logit_scale" not in log.columns and is_logarithm(scale):  # of a running loop; files are read as factors
             scale = np.exp(scale)
-        return cls(scale, bias, True)
+        begins = steps[: len(biases)][np.isfinite(biases)][:1]
+        return cls(scale, bias, bool((begins <= max(float(np.median(np.diff(steps))), 1.0)).all()))
