@@ -38,7 +38,8 @@ class Overfitting(Check):
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Alignment) and patient.part(Alignment).best.recall < self.trained:
+        is_known = not patient.is_held_out and patient.has(Alignment)
+        if is_known and patient.part(Alignment).best.recall < self.trained:
             return None  # who does not fit the training data does not overfit
         looked = patient.has(Generalisation)
         if looked:

@@ -1,4 +1,4 @@
-"""Which checkpoints of a run are the first, the earlier and the last one?"""
+"""Which checkpoints of a run are the first, the earlier and the last one, and which of its data was it trained on?"""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import pytest
 
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
+from lossscope.doctor.overfitting import Overfitting
+from lossscope.doctor.parts.generalisation import Generalisation
 from lossscope.doctor.parts.learnt_scale import LearntScale
 from lossscope.doctor.parts.parameters import Parameters
+from lossscope.doctor.parts.splits import Splits
 from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.planted.base import SIZES, curve, log, unit
 
 
 @pytest.fixture
@@ -47,3 +51,26 @@ def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tm
         replace(one, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
     scales = open_patient(run.path, Options(cache=False)).part(LearntScale).scale
     np.testing.assert_allclose(scales, [0.5, *epochs])
+
+
+def test_held_out_data_are_not_taken_for_the_training_data(tiny_run: Path) -> None:
+    """Neither is recall on them that on what was trained, nor may they not share items with other held-out data."""
+    for split in ("train", "val", "test"):
+        patient = open_patient(tiny_run, Options(cache=False, split=split))
+        assert patient.is_held_out == (split != "train")
+        for kind in (Splits, Generalisation):
+            assert (kind in patient.given) == (split == "train")
+            if split != "train":
+                assert f"its {split} data are examined" in patient.missing[kind]
+
+
+def test_a_low_recall_on_held_out_data_does_not_hide_overfitting(tmp_path: Path) -> None:
+    fallen = np.concatenate([np.linspace(0.2, 0.5, 10), np.linspace(0.5, 0.05, 20)])
+    path = log(
+        tmp_path, loss=curve(SIZES[0], 4.0, 0.2), every={"val_recall": fallen, "val_train_recall": np.full(30, 0.9)}
+    )
+    guessing = SIZES[0].rng.normal(size=(2, 200, 32))
+    patient = open_patient((unit(guessing[0]), unit(guessing[1])), Options(cache=False), path)
+    assert Overfitting().examine(patient) is None
+    patient.is_held_out = True
+    assert Overfitting().examine(patient) is not None

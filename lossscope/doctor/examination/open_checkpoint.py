@@ -82,7 +82,11 @@ def add_checkpoint(patient: Patient, path: Path, options: Options, of_split: OfS
     size, pairs = checkpoint.training.get("batch_size"), len(train.relations.positives)
     if isinstance(size, int) and options.split == "train" and options.data is None:
         patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
-    other = _held_out(checkpoint, options)
+    patient.is_held_out = options.split != "train"
+    other = None if patient.is_held_out else _held_out(checkpoint, options)
+    if patient.is_held_out:
+        reason = f"its {options.split} data are examined, not those that it was trained on"
+        patient.missing = {**patient.missing, Splits: f"{reason}; --against names these", Generalisation: reason}
     if other is not None and not options.against:
         held_out = cache(lambda: load(file, **options.request(other)))
         patient.given[Splits] = lambda: _splits(train, held_out(), options)
@@ -142,7 +146,7 @@ def _held_out(checkpoint: Checkpoint, options: Options) -> str | None:
     if not spec or not is_trusted(spec):
         return None
     splits = build("datasets", complete_data(spec, checkpoint.reading)[0]).splits()
-    return next((name for name in _HELD_OUT if name in splits and name != options.split), None)
+    return next((name for name in _HELD_OUT if name in splits), None)
 
 
 def _split(checkpoint: Checkpoint, options: Options) -> Split:
