@@ -73,17 +73,20 @@ def side_copies(numbers: Rows, pairs: Rows, side: int, name: str, ids: list[str]
         ids: of its items.
         by: what is equal.
     """
-    own, key = pairs[:, side], numbers[pairs[:, side]]
+    own, other, key = pairs[:, side], pairs[:, 1 - side], numbers[pairs[:, side]]
     n = len(pairs)
-    same_key, same_item = (np.unique(x, return_counts=True)[1].astype(np.float64) for x in (key, own))
-    # pairs of pairs with one key, without those that are one item, or belong to one item of the other side
-    other = pairs[:, 1 - side].astype(np.int64)
-    within = np.unique(np.stack([key, other], 1), axis=0, return_counts=True)[1].astype(np.float64)
-    twins = (same_key * (same_key - 1)).sum() - max((within * (within - 1)).sum(), (same_item * (same_item - 1)).sum())
+    # pairs of pairs with one key, without those that are one item, or belong to one item of the other side, or both
+    twins = _equal(key) - _equal(own) - _equal(key, other) + _equal(own, other)
     unique_items = np.unique(own)
     counts = np.unique(numbers[unique_items], return_counts=True)
     repeated = counts[0][counts[1] > 1]
     copied = float(np.isin(key, repeated).mean())
     first = unique_items[np.isin(numbers[unique_items], repeated[:1])][:2] if len(repeated) else ()
     examples = (f"{' = '.join(ids[row] for row in first)}",) if len(first) else ()
-    return SideCopies(name, max(float(twins), 0.0) / max(n * (n - 1), 1), copied, examples, by)
+    return SideCopies(name, twins / max(n * (n - 1), 1), copied, examples, by)
+
+
+def _equal(*columns: Rows) -> float:
+    """Return the number of ordered pairs of different rows that are equal in every column."""
+    counts = np.unique(np.stack(columns, 1), axis=0, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1)).sum())
