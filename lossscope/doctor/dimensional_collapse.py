@@ -32,13 +32,14 @@ class DimensionalCollapse(Check):
         is_cut = side.share < self.share_of_unused and side.used < self.used
         if side.share >= self.share and not is_cut:
             return None
+        share, used = (self.share, None) if side.share < self.share else (self.share_of_unused, self.used)
         return self.finding(
             f"the {side.name} use {side.rank:.0f} of {side.d} dimensions",
             f"The effective rank of the centred {side.name} is {side.rank:.1f}; isotropic ones of as many rows have "
             f"{side.null:.0f}. The other dimensions carry next to nothing.",
             (
-                Evidence("effective rank / that of isotropic vectors", side.share, self.share, (0.06, 1)),
-                Evidence("share of directions with a thousandth of the widest", side.used, self.used, (0.3, 1)),
+                Evidence("effective rank / that of isotropic vectors", side.share, share, (0.06, 1)),
+                Evidence("share of directions with a thousandth of the widest", side.used, used, (0.3, 1)),
                 Evidence("effective rank", side.rank, None, (None, None)),
             ),
             (

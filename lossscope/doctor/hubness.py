@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.alignment import Alignment
-from .parts.hubs import Hubs
+from .parts.hubs import DirectionHubs, Hubs
 from .parts.items import Items
 from .parts.patient import Patient
 
@@ -31,13 +31,15 @@ class Hubness(Check):
     def examine(self, patient: Patient) -> Finding | None:
         patient.require_trained()
         hubs, alignment = patient.part(Hubs), patient.part(Alignment)
-        worst = max(hubs.directions, key=lambda one: one.share_of_hubs)
-        largest = max(self.largest, self.beyond * worst.null_first)
-        patient.signals[self.id()] = worst.share_of_hubs if alignment.best.recall >= self.recall else 0.0
-        is_hub = worst.largest_share >= largest
-        are_hubs = worst.share_of_hubs >= max(self.hubs, largest) and alignment.best.recall >= self.recall
-        if worst.skewness < worst.null + self.skewness or not (is_hub or are_hubs):
+        is_trained = alignment.best.recall >= self.recall
+        patient.signals[self.id()] = max(
+            one.share_of_hubs if is_trained else one.largest_share for one in hubs.directions
+        )
+        found = [one for one in hubs.directions if self._is_crowded(one, is_trained)]
+        if not found:
             return None
+        worst = max(found, key=lambda one: one.share_of_hubs)
+        largest, gathered = self._thresholds(worst)
         hub = int(worst.firsts.argmax())
         split, forth = patient.part(Items).split, worst is hubs.directions[0]
         rows, ids = (alignment.rows.t2i, split.caption_ids) if forth else (alignment.rows.i2t, split.image_ids)
@@ -50,7 +52,7 @@ class Hubness(Check):
                 Evidence(
                     f"share of queries near 1 % of the candidates, {worst.label}",
                     worst.share_of_hubs,
-                    self.hubs,
+                    gathered if is_trained else None,
                     (0, 0.2),
                 ),
                 Evidence(f"share of queries with one nearest, {worst.label}", worst.largest_share, largest, (0, 0.1)),
@@ -62,3 +64,14 @@ class Hubness(Check):
             ),
             examples=(f"candidate {ids[rows[hub]]}",),
         )
+
+    def _thresholds(self, one: DirectionHubs) -> tuple[float, float]:
+        """Return those of the largest share and of the share of 1 % of the candidates, above what lots give."""
+        by_lot = self.beyond * one.null_first
+        return max(self.largest, by_lot), max(self.hubs, by_lot)
+
+    def _is_crowded(self, one: DirectionHubs, is_trained: bool) -> bool:
+        """Return whether neighbours of a direction gather on one candidate, or of a trained model on 1 % of them."""
+        largest, gathered = self._thresholds(one)
+        is_hub = one.largest_share >= largest or (is_trained and one.share_of_hubs >= gathered)
+        return is_hub and one.skewness >= one.null + self.skewness

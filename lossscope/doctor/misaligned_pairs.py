@@ -63,6 +63,6 @@ class MisalignedPairs(Check):
         return self.finding(
             "queries are paired with the wrong candidates",
             why,
-            (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, 0.55, (0.7, 1))),
+            (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, best.auc_by_chance, (0.7, 1))),
             (advice, Advice("Look at a few pairs by eye before anything else.")),
         )

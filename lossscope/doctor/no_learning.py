@@ -58,7 +58,7 @@ class NoLearning(Check):
             return None
         best = alignment.best
         evidence = [
-            Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, 0.55, (0.7, 1)),
+            Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, best.auc_by_chance, (0.7, 1)),
             Evidence(f"recall@1 {best.label} among {alignment.pairs} (by chance {best.chance:.2g})", best.recall, None,
                      (None, None)),
         ]  # fmt: skip

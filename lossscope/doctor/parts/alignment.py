@@ -56,11 +56,16 @@ class DirectionAlignment:
         return float(1 / np.sqrt(12 * len(self.place)))
 
     @property
+    def auc_by_chance(self) -> float:
+        """The AUC below which guessing explains it."""
+        return 0.5 + max(0.05, 3 * self.error)
+
+    @property
     def at_chance(self) -> bool:
         """Whether positives are not told from negatives, by their order or by recall."""
         m = len(self.place)
         most = self.chance + 3 * np.sqrt(self.chance / m) + 2 / m
-        return self.auc < 0.5 + max(0.05, 3 * self.error) and self.recall <= max(most, 3 * self.chance)
+        return self.auc < self.auc_by_chance and self.recall <= max(most, 3 * self.chance)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Is the threshold that a finding shows the one that made it a finding?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import lossscope
+from lossscope.core.pair import Pair
+from lossscope.doctor.dimensional_collapse import DimensionalCollapse
+from lossscope.doctor.hubness import Hubness
+from lossscope.doctor.parts.alignment import Alignment
+from lossscope.doctor.parts.hubs import Hubs
+from lossscope.doctor.parts.items import Items
+from lossscope.doctor.parts.patient import Patient
+from lossscope.doctor.parts.spectrum import SideSpectrum, Spectrum
+from lossscope.doctor.types import Evidence
+from tests.planted import misaligned_pairs, no_learning
+from tests.planted.base import SIZES, Plant, aligned, pairs
+
+
+@pytest.mark.parametrize("plant", [no_learning.vectors, misaligned_pairs.shuffled])
+@pytest.mark.parametrize("n", [32, 100, 600])
+def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int, tmp_path: Path) -> None:
+    case = plant(replace(SIZES[0], n=n), tmp_path)
+    (one,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
+    shown = [each for finding in (*one.findings, *one.folded) for each in finding.evidence if "AUC" in each.statistic]
+    assert shown and all(each.threshold == pytest.approx(0.5 + max(0.05, 3 / np.sqrt(12 * n))) for each in shown)
+
+
+def _collapse(share: float, used: float) -> Sequence[Evidence]:
+    values = np.where(np.arange(100) < 100 * used, 1.0, 0.0)
+    side = SideSpectrum("images", 200, 100, 0.1, 1.0, values, 100 * share, 100.0, 100)
+    found = DimensionalCollapse().examine(Patient("x", {Spectrum: Spectrum((side,))}))
+    return () if found is None else found.evidence
+
+
+@pytest.mark.parametrize(
+    ("share", "used", "thresholds"),
+    [(0.03, 0.5, (0.04, None)), (0.1, 0.2, (0.15, 0.25)), (0.1, 0.5, None), (0.2, 0.2, None)],
+)
+def test_few_dimensions_are_shown_with_the_rule_that_they_meet(
+    share: float, used: float, thresholds: tuple[float, float | None] | None
+) -> None:
+    evidence = _collapse(share, used)
+    assert tuple(one.threshold for one in evidence[:2]) == (thresholds or ())
+
+
+def _hubs(tmp_path: Path, share: float, direction: int) -> tuple[Hubness, Patient]:
+    """A patient whose queries of one direction have one candidate as their nearest, a share of them."""
+    n = 400
+    S = torch.from_numpy(np.random.default_rng(0).normal(size=(n, n)).astype(np.float32)) / 10 + 0.5 * torch.eye(n)
+    S[: int(share * n), 7] = 0.9
+    both = Pair(S, S.T.contiguous()) if direction == 0 else Pair(S.T.contiguous(), S)
+    split = Patient("x")
+    rows = Pair(np.arange(n), np.arange(n))
+    alignment = Alignment(both, torch.ones(n, n, dtype=torch.bool), rows, ("i2t", "t2i"))
+    items = lossscope.doctor(pairs(tmp_path, *aligned(replace(SIZES[0], n=n))), cache=False).examinations[0].patient
+    assert items is not None
+    split.given = {Alignment: alignment, Items: items.part(Items)}
+    return Hubness(), split
+
+
+@pytest.mark.parametrize("direction", [0, 1])
+def test_hubs_of_either_direction_are_found_and_their_signal_is_above_the_threshold(
+    direction: int, tmp_path: Path
+) -> None:
+    check, patient = _hubs(tmp_path, 0.4, direction)
+    found = check.examine(patient)
+    assert found is not None and f"In {('i2t', 't2i')[direction]}" in found.why
+    assert patient.signals["hubness"] >= min(one.threshold or 1 for one in found.evidence[:2])
+
+
+def test_the_share_of_hubs_has_a_threshold_of_its_own(tmp_path: Path) -> None:
+    _, patient = _hubs(tmp_path, 0.4, 0)
+    share = patient.part(Hubs).directions[0].share_of_hubs
+    assert Hubness(largest=0.9, hubs=share - 0.01).examine(patient) is not None
+    assert Hubness(largest=0.9, hubs=share + 0.01).examine(patient) is None
+
+
+def test_hubs_of_a_model_in_its_first_plateau_have_a_signal(tmp_path: Path) -> None:
+    _, patient = _hubs(tmp_path, 0.4, 0)
+    found = Hubness(recall=0.99).examine(patient)
+    assert found is not None and patient.signals["hubness"] >= 0.3 and found.evidence[0].threshold is None
