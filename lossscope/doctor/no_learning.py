@@ -43,7 +43,12 @@ class NoLearning(Check):
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Alignment):
             alignment = patient.part(Alignment)
-            found = self._of_vectors(patient, alignment)
+            try:
+                found = self._of_vectors(patient, alignment)
+            except NotChecked:
+                if not patient.has(Curve):
+                    raise
+                return self.of_curve(patient.part(Curve))
             if found is not None or alignment.best.auc >= self.auc or not patient.has(Curve):
                 return found
             return self.of_curve(patient.part(Curve))

@@ -11,6 +11,8 @@ from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.patient import Patient
 from .parts.vectors import SideFacts, Vectors
 
+_COLUMNS = "All columns"
+
 
 @dataclass(frozen=True)
 class NormalisedOverWrongAxis(Check):
@@ -36,13 +38,14 @@ class NormalisedOverWrongAxis(Check):
             return None
         side, what, value = sides[0]
         rows = float(np.nanmedian(side.norms))
+        measured = "a column" if what == _COLUMNS else "the whole matrix"
         return self.finding(
             f"the {side.name} were normalised over the wrong axis",
-            f"{what} of the {side.name} {'has' if what.startswith('The whole') else 'have'} length {value:.4g}, and "
+            f"{what} of the {side.name} {'have' if what == _COLUMNS else 'has'} length {value:.4g}, and "
             f"their rows {rows:.3g}: each embedding depends on the others of its batch, and the loss sees dot products "
             "of about 1 / n instead of cosines.",
             (
-                Evidence("length of a column", value, 1 + self.tolerance, (None, None)),
+                Evidence(f"length of {measured}", value, 1 + self.tolerance, (None, None)),
                 Evidence("median length of a row", rows, None, (1 - self.tolerance, 1 + self.tolerance)),
             ),
             (Advice("Normalise over the last axis: torch.nn.functional.normalize(x, dim=-1), l2_normalize(x, -1)."),),
@@ -56,11 +59,11 @@ class NormalisedOverWrongAxis(Check):
         whole = float(squares.sum())
         if abs(whole - 1) < self.tolerance:
             return "The whole matrix", whole**0.5
-        parts = round(whole)
-        if 1 < parts <= min(self.parts, len(rows) / 2) and abs(whole / parts - 1) < self.exactly:
-            return f"The whole matrix, {parts} batches of it,", whole**0.5
         batches = round(float(np.median(squares)))
         equal = np.all(np.abs(np.sqrt(squares / max(batches, 1)) - 1) < self.tolerance)
         if batches >= 1 and batches <= len(rows) / 2 and equal:
-            return "All columns", float(np.median(side.column_norms))
+            return _COLUMNS, float(np.median(side.column_norms))
+        parts = round(whole)
+        if 1 < parts <= min(self.parts, len(rows) / 2) and abs(whole / parts - 1) < self.exactly:
+            return f"The whole matrix, {parts} batches of it,", whole**0.5
         return None

@@ -33,7 +33,7 @@ class NotNormalised(Check):
         if not share:
             return None
         return self.finding(
-            f"{share:.0%} of the {worst.name} are not of unit length",
+            f"{round(share * len(norms)):,} of {len(norms):,} {worst.name} are not of unit length",
             f"Lengths of the {worst.name} are {np.quantile(norms, 0.01):.4g} to {np.quantile(norms, 0.99):.4g} (98 % "
             "of them): a dot product of such rows is no cosine, so long rows win every ranking and tau means another "
             "thing for each. The numbers of this page are of the normalised rows.",

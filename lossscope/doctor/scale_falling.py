@@ -36,8 +36,7 @@ class ScaleFalling(Check):
         tail = max(len(scale) // 10, 1)
         first, last = float(scale[0]), float(np.median(scale[-tail:]))
         patient.signals[self.id()] = last / first if curve.drift >= -self.fall else 1.0
-        still_low = last <= 1.1 * float(np.min(scale)) or last < self.ratio * first
-        if last >= self.ratio * first or not still_low or curve.drift < -self.fall:
+        if last >= self.ratio * first or curve.drift < -self.fall:
             return None
         return self.finding(
             f"the learnt scale falls from {first:.3g} to {last:.3g} with a flat loss",
