@@ -55,7 +55,6 @@ class Finding:
     reference: str
     can_explain: tuple[str, ...] = ()  # ids of its symptoms
     explains: tuple[str, ...] = ()  # those of them that there are, and that are not listed beside it
-    source: str | None = None  # where several were examined
     examples: tuple[str, ...] = field(default=())  # rows or items that show it
 
     @property

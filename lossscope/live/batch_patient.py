@@ -149,11 +149,7 @@ def _batches(observed: Observed, objective: Objective) -> Batches:
     every = QueryStatistics(**columns)
     if not len(every.positive):
         raise NotChecked("no query of the batch has a positive and a negative")
-    return Batches(
-        objective, len(observed.rows.S), 1, every, tuple(parts),
-        float(np.nanmin(np.minimum(every.positive, every.hardest))),
-        float(np.nanmax(np.maximum(every.positive, every.hardest))),
-    )  # fmt: skip
+    return Batches(objective, len(observed.rows.S), every)
 
 
 def _dense(rows: DirectionRows, direction: Direction) -> DenseRows:

@@ -6,11 +6,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lossscope
+from lossscope.doctor.examination.open_source import open_patient
+from lossscope.doctor.examination.options import Options
 from lossscope.doctor.parts.batches import Batches
 from lossscope.doctor.temperature_too_high import TemperatureTooHigh
+from lossscope.doctor.types import NotChecked
 from lossscope.registry import build
 from tests.planted.base import Size, aligned, pairs
 
@@ -52,3 +56,14 @@ def test_a_batch_size_that_is_assumed_is_said_once_where_it_is_used(
     (one,) = lossscope.doctor(pairs(tmp_path, *aligned(Size())), cache=False, **options).examinations
     said = [notice for notice in one.notices if "batch size" in notice]
     assert said == ["its batch size is not known, and taken to be 128; --batch-size says it"] * is_used
+
+
+def test_batches_without_a_query_that_has_a_negative_are_not_judged() -> None:
+    """Every caption belongs to every image."""
+    first, second = aligned(Size(20))
+    owners = np.stack(np.meshgrid(np.arange(20), np.arange(20)), -1).reshape(-1, 2)
+    arrays = {"queries": first, "documents": second, "positives": owners}
+    patient = open_patient(arrays, Options(objective="ntxent", batch_size=16))
+    patient.recipe = {"same_image": "mask"}
+    with pytest.raises(NotChecked, match="no query of its batches"):
+        patient.part(Batches)

@@ -52,7 +52,6 @@ class QueryStatistics:
     first: Floats  # probability that the positive is ranked first, ties broken by lot
     positive: Floats  # similarity of the best positive
     hardest: Floats  # of the hardest negative
-    finite: Floats  # 1 where loss and weights are finite
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,7 @@ class Batches:
 
     objective: Objective
     batch_size: int  # pairs of the largest one: fewer than training's where the source has fewer
-    count: int  # batches
     queries: QueryStatistics
-    by_direction: tuple[QueryStatistics, ...]
-    low: float  # smallest and largest similarity
-    high: float
 
     @classmethod
     def of(cls, patient: Patient) -> Batches:
@@ -83,17 +78,14 @@ class Batches:
             raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
             raise NotChecked("it has no batch")
+        every = _concatenate([one for direction in zip(*rows, strict=True) for one in direction])
+        if not len(every.positive):
+            raise NotChecked("no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
             patient.notices.append(
                 f"loss and weights are those of batches of {size:,}: what is examined has none of {wanted:,}"
             )
-        by_direction = tuple(_concatenate(one) for one in zip(*rows, strict=True))
-        every = _concatenate(by_direction)
-        low = float(np.nanmin(every.hardest)) if len(every.hardest) else math.nan
-        return cls(
-            objective, size, len(rows), every, by_direction,
-            min(low, float(np.nanmin(every.positive))), float(max(np.nanmax(every.positive), np.nanmax(every.hardest))),
-        )  # fmt: skip
+        return cls(objective, size, every)
 
     @cached_property
     def is_softmax(self) -> bool:
@@ -175,10 +167,9 @@ def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
     equal = ((positive[:, None] == S) & mask.negatives).sum(1)
     first = torch.where(above == 0, 1 / (1 + equal.double()), 0.0)
     values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values
-    finite = weights.W.isfinite().all(1) & (values.isfinite() if weights.values is not None else True)
     columns = (
         values, guess_of(objective, S, mask), mask.valid.sum(1), total.square() / negative.square().sum(1), top / total,
-        _uncounted(objective, S, mask), first, positive, hardest, finite,
+        _uncounted(objective, S, mask), first, positive, hardest,
     )  # fmt: skip
     return QueryStatistics(*(column[use].detach().double().cpu().numpy() for column in columns))
 
