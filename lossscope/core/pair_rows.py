@@ -225,7 +225,7 @@ class _Column:
             ways.append(f"{self._owner}#k for the k-th of {with_article(name)}, from 0, such as {example}")
         if "row" in self._kinds:
             ways.append(f"the number of a row, 0..{last}")
-        else:
+        elif self.stated is None:
             ways.append(f"in a column called {self.items.name}_row the number of a row, 0..{last}")
         return "; or ".join(ways)
 
