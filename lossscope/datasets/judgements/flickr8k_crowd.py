@@ -1,0 +1,46 @@
+"""CrowdFlowerAnnotations.txt of Flickr8k: image, caption id, share of yes, and how many said yes and no."""
+
+from __future__ import annotations
+
+import re
+
+from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
+
+from .base import Judgements
+from .flickr8k_lines import JudgedLine, iter_flickr8k_lines
+
+_COUNT, _SHARE = re.compile(r"[0-9]{1,6}"), re.compile(r"[01](\.[0-9]{1,20})?")
+_OFF = 0.01  # how far the share may be from that of the counts
+
+
+def read_crowd_judgements(path: str) -> Judgements:
+    """Return the judged pairs; positive is a majority of yes, "describes the image, possibly with minor mistakes".
+
+    Raises InputError, naming file and line, for a line of other columns, and for a share that is not that of the
+    counts.
+
+    Source: Hodosh, Young and Hockenmaier 2013 (Flickr8k), whose readme says what the columns mean.
+    """
+    lines = list(iter_flickr8k_lines(path))
+    return Judgements(
+        lines[0].file if lines else path,
+        [one.image for one in lines],
+        [one.caption for one in lines],
+        [_is_positive(one) for one in lines],
+        "more people said yes than no",
+        [one.number for one in lines],
+        ("id", None),
+    )
+
+
+def _is_positive(one: JudgedLine) -> bool:
+    share, yes, no = one.values
+    if _SHARE.fullmatch(share) and _COUNT.fullmatch(yes) and _COUNT.fullmatch(no):
+        said = int(yes) + int(no)
+        if said and abs(float(share) - int(yes) / said) <= _OFF:
+            return int(yes) > int(no)
+    raise InputError(
+        f"{one.place} must have the share of yes and the numbers of yes and no that it comes from; got "
+        f"{shorten(' '.join(one.values))}"
+    )
