@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.sides import IMAGE_TEXT, Sides, sides_entry
 from lossscope.core.types import Progress, Rows
+from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
 
 from .folds import require_same_items, retrieve_folds
@@ -27,6 +29,7 @@ def evaluate(
     folds: int = 1,
     progress: Progress | None = None,
     cutoffs: Sequence[int] | None = None,
+    queries: Pair[npt.NDArray[np.bool_]] | None = None,
 ) -> pd.DataFrame:
     """Return summary rows (probe `recall`) of one source, or of an ensemble: the mean of several sources' similarities.
 
@@ -41,17 +44,21 @@ def evaluate(
         progress: called after each tile.
         cutoffs: k of R@k, recall@k, nDCG@k and MRR@k, 1, 5 and 10 unless given; images and captions have the last
             three, MAP@R and R-precision only where they are given.
+        queries: (N,) and (M,) items of each side that are queries, where not all with a positive are; of one fold.
 
     Raises:
         InputError: sources hold different items, folds do not divide the images, a fold has no captions, folds of
-            other sides than images and captions, or a k below 1.
+            other sides than images and captions, a k below 1, or queries of which none has a positive.
     """
     first = embedded[0]
     require_same_items(embedded)
     name = first.name if len(embedded) == 1 else "mean of " + ", ".join(e.name for e in embedded)
     floor, sides, ks = first.floors_median_rank, first.sides, choose_cutoffs(first.sides, cutoffs)
     results = list(retrieve_folds(embedded, folds, progress, ks))
+    if queries is not None:
+        results = [_choose_queries(results[0], first.relations, queries)]
     statistics = [_statistics(Pair(*both), sides, floor) for both in results]
+    split = _split_name(first, queries is not None)
     seed = first.seed if len(embedded) == 1 else None
     number = {label: len(one.ranks) for label, one in zip(sides.labels, results[0], strict=False)}
     number["both"] = number[sides.labels[0]]
@@ -64,7 +71,7 @@ def evaluate(
             "probe": "recall", "statistic": statistic, "mean": float(values.mean()),
             "std": float(values.std()) if folds > 1 else np.nan, "n": n, "n_defined": n,
             "unit": _unit(statistic), "convention": None, "eps": np.nan,
-            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else _split_name(first), "seed": seed,
+            "batch_size": np.nan, "sampling": f"{folds} folds" if folds > 1 else split, "seed": seed,
             **sides_entry(sides),
         })  # fmt: skip
     return pd.DataFrame(rows, columns=[*SUMMARY, *sides_entry(sides)])
@@ -103,5 +110,22 @@ def _unit(statistic: str) -> str:
     return _UNITS.get(statistic, "%" if statistic.startswith(("R@", "recall@")) else "1")
 
 
-def _split_name(embedded: SplitEmbeddings) -> str | None:
-    return f"{embedded.split} split" if embedded.split else None
+def _choose_queries(
+    both: tuple[Retrieval, Retrieval], relations: Relations, queries: Pair[npt.NDArray[np.bool_]]
+) -> tuple[Retrieval, Retrieval]:
+    """Return the retrieval of some queries. Raises InputError, naming the side, where none of them has a positive."""
+    chosen: list[Retrieval] = []
+    for one, own, wanted in zip(both, (relations, relations.t()), queries, strict=True):
+        kept = wanted[np.flatnonzero(own.number_of_positives)]
+        if not kept.any():
+            label = relations.sides.labels[len(chosen)]
+            asked = f"no {relations.sides.query(label)} is a query"
+            raise InputError(f"{label} must have at least one of the queries that are asked for; {asked}")
+        chosen.append(one.take(kept))
+    return chosen[0], chosen[1]
+
+
+def _split_name(embedded: SplitEmbeddings, some: bool) -> str | None:
+    """Return the name of the split, and that not all of its items are queries."""
+    split = f"{embedded.split} split" if embedded.split else None
+    return ", ".join([*([split] if split else []), "judged queries"]) if some else split

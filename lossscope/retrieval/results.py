@@ -91,6 +91,17 @@ class Retrieval:
             "MRR": float((1 / (self.ranks + 1)).mean()),
         }
 
+    def take(self, queries: Flags) -> Retrieval:
+        """Return the retrieval of some of the queries (q,)."""
+        return Retrieval(
+            self.ranks[queries],
+            self.ties[queries],
+            self.hits[queries],
+            self.relevant[queries],
+            {name: values[queries] for name, values in self.measures.items()},
+            None if self.mixed_ties is None else self.mixed_ties[queries],
+        )
+
     @classmethod
     def join(cls, parts: Sequence[Retrieval]) -> Retrieval:
         """Return the retrieval of all queries, from that of some at a time."""
