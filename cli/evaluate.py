@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from lossscope.core.embedded import SplitEmbeddings
     from lossscope.core.types import Progress
+    from lossscope.retrieval.judged import JudgedPairs
 
 
 _TIES = {
@@ -60,6 +62,17 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
+    judgements: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="File of pairs that people judged: their positives count beside the data's own, in rows of their own. "
+            "Flickr8k's experts or CrowdFlower, ECCV Caption, CxC, or a CSV file with the columns image, caption and, "
+            "perhaps, positive. May be repeated.",
+        ),
+    ] = None,
+    judged_only: Annotated[
+        bool, typer.Option("--judged-only", help="Queries are those that were judged, as in ECCV Caption's measures.")
+    ] = False,
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
     device: Device = "auto",
     format: Format = "table",
@@ -99,16 +112,21 @@ def evaluate(
 
     `lossscope eval ckpt.pt --run-files trec --run-top all`
 
+    `lossscope eval ckpt.pt --split test --judgements ExpertAnnotations.txt`
+
     Ranks count strictly higher candidates; `ties` is the number of queries that have a non-relevant candidate exactly
     as high as the best relevant one. Of sides other than images and captions, queries are the items that have a
-    positive, and the candidates all items of the other side; docs/concepts/retrieval.md defines each number.
+    positive, and the candidates all items of the other side; docs/concepts/retrieval.md defines each number, and what
+    `--judgements` changes.
     """
     from lossscope.io.frames import join
     from lossscope.retrieval.evaluate import evaluate as evaluate_sources
-    from lossscope.tables import retrieval
+    from lossscope.retrieval.judged import evaluate_judged
+    from lossscope.tables import judged_retrieval, retrieval
 
     if run_files is not None and (ensemble or folds > 1):
         raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
+    _require_plain_split(judgements, judged_only, folds, run_files)
     top, cutoffs = _parse_top(run_top), _parse_cutoffs(k)
     request: dict[str, Any] = {
         "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
@@ -118,7 +136,11 @@ def evaluate(
     with progress(quiet) as report:
         loaded = [load_source(source, report, quiet, device, **request) for source in sources]
         groups = [loaded] if ensemble else [[one] for one in loaded]
-        rows = join(evaluate_sources(group, folds, cutoffs=cutoffs) for group in groups)
+        if judgements:
+            judge = _read_judgements(judgements, quiet)
+            rows = join(evaluate_judged(group, judge(group[0]), None, cutoffs, judged_only) for group in groups)
+        else:
+            rows = join(evaluate_sources(group, folds, cutoffs=cutoffs) for group in groups)
         for place, one in enumerate(loaded if run_files is not None else ()):
             folder = Path(str(run_files))
             own = folder / f"{place:02d}-{Path(one.name).stem}" if len(loaded) > 1 else folder
@@ -131,7 +153,38 @@ def evaluate(
         "folds": folds,
         "ensemble": ensemble,
     } | ({} if cutoffs is None else {"k": list(cutoffs)})
-    print_results(rows, lambda: [retrieval.build(rows)], arguments, format, out)
+    if judgements:
+        arguments |= {"judgements": [str(file) for file in judgements], "judged_only": judged_only}
+    table = judged_retrieval if judgements else retrieval
+    print_results(rows, lambda: [table.build(rows)], arguments, format, out)
+
+
+def _require_plain_split(judgements: list[Path] | None, judged_only: bool, folds: int, run_files: Path | None) -> None:
+    """Raise a usage error for options that --judgements does not go with."""
+    if judged_only and not judgements:
+        raise usage("--judged-only needs --judgements FILE, which says what was judged")
+    if judgements and folds > 1:
+        raise usage("--judgements are of a whole split, whose parts they connect; leave out --folds")
+    if judgements and run_files is not None:
+        raise usage("--run-files writes the data's own positives; leave out --judgements, or --run-files")
+
+
+def _read_judgements(files: list[Path], quiet: bool) -> Callable[[SplitEmbeddings], JudgedPairs]:
+    """Return what matches the judgements of files to a split; notices are shown once for each set of notices."""
+    from lossscope.datasets.judgements.any_format import read_judgements
+    from lossscope.retrieval.judged import match_judgements
+
+    said = set[str]()
+
+    def match(embedded: SplitEmbeddings) -> JudgedPairs:
+        judged = match_judgements(embedded, [read_judgements(file, embedded.sides) for file in files])
+        for text in judged.summary:
+            if text not in said:
+                notice(f"Note: {text}.", quiet)
+            said.add(text)
+        return judged
+
+    return match
 
 
 def _parse_top(text: str) -> int | None:
@@ -165,4 +218,5 @@ def _report_ties(rows: pd.DataFrame, quiet: bool) -> None:
     tied = rows[rows["statistic"].isin(_TIES) & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
         queries = f"{row['mean']:g} {row['direction']} queries of {row['source']}"
+        queries += " with judgements" if row["probe"] != "recall" else ""
         notice(f"Note: {queries} {_TIES[row['statistic']]}.", quiet)

@@ -81,6 +81,8 @@ def make_inputs(home: Path) -> None:
     _write_texts(home)
     _write_text_models(home)
     _write_log(home / "train.csv")
+    judged = "".join(f"test-{n:05d}\ttest-{(n + 1) % 20:05d}#2\t3\t{n % 4 + 1}\t4\n" for n in range(20))
+    (home / "ExpertAnnotations.txt").write_text(judged, encoding="utf-8")
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
     (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
     (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")

@@ -1,0 +1,59 @@
+"""How well does each model retrieve with the data's own positives, and with those that people judged beside them?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lossscope.errors import NoRows
+from lossscope.io.frames import require_columns
+
+from . import _settings, _summary
+from ._summary import Column
+from .base import Table
+
+_POSITIVES = {"recall": "the data's own", "recall+judgements": "own and judged"}  # probe -> what its positives are
+_NOTE = (
+    "Own and judged: a positive is what the data says, or what people judged to be one; the candidates are the same. "
+    "R@k in per cent: queries with any positive among the first k. MAP@R and R-precision, in [0, 1]: over the first R, "
+    "the number of positives, which judgements raise, so that these two may fall. rsum is the sum of the six recalls, "
+    "in points."
+)
+
+
+def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> Table:
+    """Return two rows per source and objective, of one and of the other positives; no number is marked as the best.
+
+    Args:
+        frame: summary rows with those of the probes `recall` and `recall+judgements`.
+        by: columns whose values make a row.
+
+    Raises:
+        InputError: columns, or rows of the probes, are missing.
+    """
+    require_columns(frame, _summary.COLUMNS, "summary rows")
+    whole = _summary.whole_splits(frame)
+    judged = whole[whole["probe"] == "recall+judgements"]
+    if judged.empty:
+        raise NoRows(
+            "table judged_retrieval must have rows of the probe 'recall+judgements'; got "
+            f"{_summary.list_values(frame['probe'])}. Run `lossscope eval SOURCE --judgements FILE`"
+        )
+    own = _summary.select(whole, "recall", "judged_retrieval")
+    rows = _summary.with_weight_unit(pd.concat([own, judged]).drop_duplicates())
+    rows = rows.assign(positives=rows["probe"].map(_POSITIVES))
+    labels = [label for label in rows["direction"].unique() if label != "both"]
+    columns = [column for label in labels for column in _columns(label, rows)]
+    columns.append(Column("both", ("rsum",), digits=1, grouped=False))
+    keys = (*by, "positives")
+    caption = "Retrieval with judgements: " + _settings.settings(rows, "queries", keys)
+    lines = _summary.group_rows(rows, keys)
+    return _summary.build_table("judged_retrieval", caption, lines, columns, [_NOTE])
+
+
+def _columns(direction: str, rows: pd.DataFrame) -> list[Column]:
+    """Return R@k of each k, MAP@R and R-precision of a direction."""
+    names = list(rows.loc[rows["direction"] == direction, "statistic"].unique())
+    recalls = [Column(direction, (name,), digits=1) for name in names if str(name).startswith("R@")]
+    return [*recalls, *(Column(direction, (name,), digits=3) for name in ("MAP@R", "R-precision") if name in names)]

@@ -1,0 +1,69 @@
+"""From the command line: retrieval in which the positives of files of judgements count."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+pytestmark = pytest.mark.slow
+
+
+def lossscope(words: str) -> Result:
+    return CliRunner().invoke(app, words.split())
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images, owners = rng.normal(size=(8, 4)), np.repeat(np.arange(8), 2)
+    ids = {"image_id": [f"{i}.jpg" for i in range(8)], "caption_id": [f"c{j}" for j in range(16)]}
+    captions = images[owners] + rng.normal(size=(16, 4))
+    np.savez("dump.npz", images=images, captions=captions, caption_image=owners, **ids)  # type: ignore[arg-type]
+    Path("judged.csv").write_text("image,caption,positive\n0.jpg,c5,1\n3.jpg,c2,1\n9.jpg,c1,1\n2.jpg,c0,0\n")
+    np.savez("set.npz", embeddings=images, labels=np.arange(8) % 2)
+
+
+def test_eval_gives_both_rows_and_says_what_was_added() -> None:
+    result = lossscope("eval dump.npz --judgements judged.csv --format json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    rows = pd.DataFrame(document["rows"])
+    assert set(rows["probe"]) == {"recall", "recall+judgements"}
+    assert document["command"]["judgements"] == ["judged.csv"]
+    usual = pd.DataFrame(json.loads(lossscope("eval dump.npz --k 1,5,10 --format json").stdout)["rows"])
+    pd.testing.assert_frame_equal(rows[rows["probe"] == "recall"].reset_index(drop=True), usual)
+    assert "3 of 4 judged pairs are positives: its column `positive` says so" in result.stderr
+    assert "judgements add 2 positives, to 2 images and 2 captions" in result.stderr
+    assert "1 judged pairs are not of this split" in result.stderr
+
+
+def test_eval_writes_a_table_and_an_ensemble() -> None:
+    for words in ("dump.npz", "dump.npz dump.npz --ensemble", "dump.npz --judged-only --k 3"):
+        result = lossscope(f"eval {words} --judgements judged.csv --quiet")
+        assert result.exit_code == 0, result.stderr
+        assert "own and judged" in result.stdout
+    lossscope("eval dump.npz --judgements judged.csv --format csv --out rows.csv")
+    assert "own and judged" in lossscope("table judged_retrieval rows.csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("dump.npz --judged-only", 2, "--judged-only needs --judgements"),
+        ("dump.npz --judgements judged.csv --folds 2", 2, "leave out --folds"),
+        ("dump.npz --judgements judged.csv --run-files trec", 2, "leave out --judgements"),
+        ("set.npz --judgements judged.csv", 1, "one set"),
+        ("dump.npz --judgements nowhere.csv", 1, "nowhere.csv"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(words: str, code: int, says: str) -> None:
+    result = lossscope(f"eval {words}")
+    assert result.exit_code == code
+    assert says in " ".join(result.stderr.split())
