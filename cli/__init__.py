@@ -6,6 +6,7 @@ from . import _start  # noqa: F401 - before anything else is imported
 
 # isort: split
 from . import (
+    audit,
     check,
     cocos,
     compare,
@@ -34,6 +35,7 @@ probe.register_probes()
 
 __all__ = [
     "app",
+    "audit",
     "check",
     "cocos",
     "compare",

@@ -11,8 +11,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class CandidateNeighbours(ModelSignal):
-    """value = max over the query's positives t of cos(candidate, t), of a model's embeddings of the second side.
-    """
+    """value = max over the query's positives t of cos(candidate, t), of a model's embeddings of the second side."""
 
     because: ClassVar[str] = "the model finds it like a positive of the query"
 

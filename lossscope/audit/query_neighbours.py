@@ -11,8 +11,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class QueryNeighbours(ModelSignal):
-    """value = max over the items v that the candidate is a positive of, of cos(query, v), of embeddings of the first side.
-    """
+    """value = max over the items v that the candidate is a positive of, of cos(query, v), of embeddings of the first side."""
 
     because: ClassVar[str] = "the model finds the query like its own item"
 

@@ -13,8 +13,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class Rank(ModelSignal):
-    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go.
-    """
+    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go."""
 
     because: ClassVar[str] = "it is near the top of the query's candidates"
 

@@ -13,8 +13,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class ReverseRank(ModelSignal):
-    """value = −log2(1 + number of queries above it), counted as far as the lists of the search go.
-    """
+    """value = −log2(1 + number of queries above it), counted as far as the lists of the search go."""
 
     because: ClassVar[str] = "the query is near the top of its queries"
 

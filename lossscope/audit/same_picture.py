@@ -15,22 +15,26 @@ from .parts.material import Material
 
 @dataclass(frozen=True)
 class SamePicture(Signal):
-    """value = 1 where the pictures differ in at most `bits` of the 768 of a perceptual hash; else 0.
+    """value = 1 where the pictures are one, perhaps in another size or quality; else 0.
 
-    The hash says of 16 x 16 places of each colour whether they are brighter than the one to their left, as copies in another
-    size or quality agree. Pictures with hardly any detail have none. Source: difference hash (Krawetz 2013).
+    A perceptual hash of 768 bits says of 16 x 16 places of each colour whether they are brighter than the one to their left;
+    where at most `bits` differ, the means of these places are compared, as pictures of plain grounds share their hashes.
+    Pictures with hardly any detail have none. Source: difference hash (Krawetz 2013).
     """
 
     bits: int = 38  # 5 % of the hash
+    step: int = 24  # of 255, the most that the mean of a place may differ
     because: ClassVar[str] = "its picture is a copy of the query's"
     group: ClassVar[Group] = "copies"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        hashes = material.picture_hashes
+        hashes, thumbnails = material.picture_hashes
         equal = np.zeros(len(pairs), bool)
         for column in material.positives_of_candidates[pairs.right].T:
             use = np.nonzero((column != NONE) & (column != pairs.left))[0]
-            differ = np.bitwise_count(hashes[pairs.left[use]] ^ hashes[column[use]]).sum(1)
-            known = hashes[pairs.left[use]].any(1) & hashes[column[use]].any(1)
-            equal[use] |= known & (differ <= self.bits)
+            one, other = pairs.left[use], column[use]
+            differ = np.bitwise_count(hashes[one] ^ hashes[other]).sum(1)
+            near = hashes[one].any(1) & hashes[other].any(1) & (differ <= self.bits)
+            steps = np.abs(thumbnails[one[near]].astype(np.int16) - thumbnails[other[near]])
+            equal[use[near]] |= steps.max(1, initial=0) <= self.step
         return equal.astype(np.float32)

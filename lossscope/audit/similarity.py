@@ -11,8 +11,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class Similarity(ModelSignal):
-    """value = s.
-    """
+    """value = s."""
 
     because: ClassVar[str] = "the model finds them similar"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .parts.text_products import best_sparse_product
-
 from .base import Floats, PairRows, Signal
 from .parts.material import Material
+from .parts.text_products import best_sparse_product
 
 
 @dataclass(frozen=True)

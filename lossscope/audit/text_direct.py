@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .parts.text_products import sparse_product
-
 from .base import Floats, NotKnown, PairRows, Signal
 from .parts.material import Material
+from .parts.text_products import sparse_product
 
 
 @dataclass(frozen=True)
 class TextDirect(Signal):
-    """value = cos(query, candidate) of TF-IDF vectors of stems, where both sides are texts.
-    """
+    """value = cos(query, candidate) of TF-IDF vectors of stems, where both sides are texts."""
 
     because: ClassVar[str] = "its text uses the words of the query"
 

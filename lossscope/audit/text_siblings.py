@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .parts.model_view import best_product
-
 from .base import Floats, PairRows, Signal
 from .parts.material import Material
+from .parts.model_view import best_product
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ def accuracy(pairs: BatchPairs, calibration: Calibration, threshold: float) -> A
         return precision, inside / max(float(one.sum()), 1e-300)
 
     value = both(p)
-    draws = [both(pairs.probabilities(calibration, b)) for b in calibration.draws] if calibration.draws is not None else []
+    draws = (
+        [both(pairs.probabilities(calibration, b)) for b in calibration.draws] if calibration.draws is not None else []
+    )
     columns = list(zip(*draws, strict=True)) if draws else [None, None]
     precision, recall = (
         Estimate(one, *(interval(column) if column is not None and above.any() else (None, None)))

@@ -113,7 +113,9 @@ def weight_share(
     Raises:
         InputError: an objective that does not take these batches.
     """
-    weights = [_weights(split, batch, mask, objective) for batch, mask in zip(pairs.batches, pairs.negative, strict=True)]
+    weights = [
+        _weights(split, batch, mask, objective) for batch, mask in zip(pairs.batches, pairs.negative, strict=True)
+    ]
     total = sum(float(one.sum()) for one in weights)
     if total == 0:
         raise InputError(f"{name} must have weights on negatives; it has none in batches of {split.name}")

@@ -33,7 +33,9 @@ def draw_sheet(logit: Doubles, Z: Doubles, size: int, seed: int) -> Rows:
     def draw(values: Doubles, each: int, edges: Sequence[float]) -> None:
         order = np.lexsort((np.arange(len(values)), -values))
         for low, high in zip(edges, edges[1:], strict=False):
-            stratum = [one for one in order[int(low * len(order)) : int(high * len(order))].tolist() if one not in chosen]
+            stratum = [
+                one for one in order[int(low * len(order)) : int(high * len(order))].tolist() if one not in chosen
+            ]
             for one in random.choice(stratum, min(each, len(stratum)), replace=False) if stratum else ():
                 if len(chosen) < size:
                     chosen[int(one)] = None

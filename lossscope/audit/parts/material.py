@@ -30,8 +30,8 @@ class Material:
     """
 
     relations: Relations
-    first_ids: list[str]  # N
-    second_ids: list[str]  # M
+    image_ids: list[str]  # N ids of the first side
+    caption_ids: list[str]  # M ids of the second
     models: tuple[ModelView, ...] = ()  # of the same items
     split: Split | None = None  # with texts, and pictures
     training: Split | None = None  # whose texts the spaces of words are fitted on; None: those of the split
@@ -79,8 +79,8 @@ class Material:
         return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
 
     @cached_property
-    def picture_hashes(self) -> npt.NDArray[np.uint8]:
-        """(N, 96) bits of the perceptual hash of each picture. Raises NotKnown where there are none."""
+    def picture_hashes(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+        """(N, 96) bits of the perceptual hash of each picture, and (N, 816) thumbnails. Raises NotKnown where there are none."""
         return hash_pictures(self.pictures, self.progress)
 
     @classmethod
@@ -97,9 +97,7 @@ class Material:
         Raises InputError where they are of different items.
         """
         first: Any = split if split is not None else sources[0]
-        material = cls(
-            first.relations, list(first.image_ids), list(first.caption_ids), (), split, training, progress
-        )
+        material = cls(first.relations, list(first.image_ids), list(first.caption_ids), (), split, training, progress)
         views = tuple(ModelView.of(one, material, top) for one in sources)
         material.models = views
         return material

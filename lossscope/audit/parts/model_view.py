@@ -44,7 +44,7 @@ class ModelView:
                 "one. Write its matrix to a dump first"
             )
         for ids, own, what in (
-            (source.image_ids, material.first_ids, "first"), (source.caption_ids, material.second_ids, "second"),
+            (source.image_ids, material.image_ids, "first"), (source.caption_ids, material.caption_ids, "second"),
         ):  # fmt: skip
             if list(ids) != own:
                 raise InputError(

@@ -13,16 +13,19 @@ _BLOCK = 128  # pictures read at a time
 _LEAST = 2.0  # of 255, the mean step from place to place below which a picture has no detail
 
 
-def hash_pictures(pictures: Images, progress: Progress | None = None) -> npt.NDArray[np.uint8]:
-    """Return 768 bits of each picture, (N, 96): where it is brighter than to the left, colour by colour.
+def hash_pictures(
+    pictures: Images, progress: Progress | None = None
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Return 768 bits of each picture, (N, 96), and its thumbnail, (N, 816): 16 x 17 places, colour by colour.
 
-    All bits of a picture without detail are 0.
+    A bit says whether a place is brighter than that to its left. All bits of a picture without detail are 0.
 
     Args:
         pictures: N items of (3, H, W).
         progress: called with (label, done, of).
     """
     hashes = np.zeros((len(pictures), 3 * _SIDE * _SIDE // 8), np.uint8)
+    thumbnails = np.zeros((len(pictures), 3 * _SIDE * (_SIDE + 1)), np.uint8)
     for start in range(0, len(pictures), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(pictures)), dtype=np.int64)
         pixels = np.asarray(pictures.take(rows), np.float32)
@@ -32,9 +35,10 @@ def hash_pictures(pictures: Images, progress: Progress | None = None) -> npt.NDA
         bits = np.packbits(steps > 0, axis=-1).reshape(len(rows), -1)
         bits[np.abs(steps).mean((1, 2, 3)) < _LEAST] = 0
         hashes[rows] = bits
+        thumbnails[rows] = small.reshape(len(rows), -1).round()
         if progress:
             progress("comparing pictures", int(rows[-1]) + 1, len(pictures))
-    return hashes
+    return hashes, thumbnails
 
 
 def _shrink(pixels: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

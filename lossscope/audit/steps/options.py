@@ -20,7 +20,7 @@ class AuditOptions:
     signals: tuple[str, ...] = ()  # names, or ./file.py:NAME; none: all
     batch_size: int = 128
     labels: Path | None = None  # sheet with answers
-    threshold: float = 0.5  # probability from which the mask leaves a pair out, in what is printed
+    threshold: float = 0.2  # probability from which the mask leaves a pair out, in what is printed
     top: int = 100  # of a large set, candidates of each item that are looked at
     keep: float = 0.05  # probability from which a pair is a suspect
     sheet: int = 100  # pairs to label

@@ -1,0 +1,218 @@
+"""`lossscope audit`: which negatives are really positives?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ._options import (
+    OUTPUT,
+    CaptionImage,
+    DataSpec,
+    Debug,
+    Device,
+    NoCache,
+    Objectives,
+    Quiet,
+    Seed,
+    SidesOption,
+    SplitName,
+    TrustCode,
+    VocabularyFile,
+    complete_names,
+    resolve_device,
+    usage,
+)
+from ._output import notice, print_path
+from ._progress import progress
+from .app import command
+
+if TYPE_CHECKING:
+    from lossscope.audit.estimate.rates import Estimate
+    from lossscope.audit.steps.result import AuditResult
+
+
+@command(keeps=True)
+def audit(
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for suspects, mask, sheet and pages.", show_default=False, rich_help_panel=OUTPUT),
+    ],
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SOURCE]...",
+            help="Checkpoints, run folders or dumps of the same split; none: texts of --data alone.",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataSpec = None,
+    split: SplitName = "train",
+    objective: Objectives = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Sheet with answers, which recalibrate the probabilities.", show_default=False)
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv.",
+            show_default=False,
+        ),
+    ] = None,
+    signal: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Signal to decide by, or ./file.py:NAME; repeat.",
+            show_default="all",
+            autocompletion=complete_names("signals"),
+        ),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Probability from which the mask leaves a pair out.", min=0.0, max=1.0)
+    ] = 0.2,
+    batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2)] = 128,
+    top: Annotated[
+        int, typer.Option(help="Of more than 6 million pairs: candidates of each item that are looked at.", min=1)
+    ] = 100,
+    sheet: Annotated[int, typer.Option(help="Pairs to label.", min=10)] = 100,
+    shown: Annotated[int, typer.Option(help="Suspects on the page.", min=1, max=2000, rich_help_panel=OUTPUT)] = 200,
+    seed: Seed = 0,
+    sides: SidesOption = None,
+    caption_image: CaptionImage = None,
+    vocabulary: VocabularyFile = None,
+    trust_code: TrustCode = False,
+    format: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="Of the result.", rich_help_panel=OUTPUT)
+    ] = "table",
+    device: Device = "auto",
+    no_cache: NoCache = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Which negatives are really positives: how many, which, and how much of the gradient pushes them away?
+
+    **Examples**
+
+    `lossscope audit checkpoints/tiny.pt --out audit`
+
+    `lossscope audit --data scenes:ambiguity=0.4 --out audit`
+
+    `lossscope audit runs/scenes-ntxent-seed0/checkpoints/*.pt --objective ntxent --objective triplet-sh --out audit`
+
+    `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
+
+    `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
+
+    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. Without labels the
+    weights of the signals are those of human judgements of photos and captions; a hundred labels make them yours.
+    """
+    from lossscope.audit.steps.options import AuditOptions
+
+    if not sources and data is None:
+        raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
+    if threshold == 0:
+        raise usage("--threshold must be above 0: at 0 every negative would be left out")
+    request = {
+        "cache": not no_cache, "vocabulary": vocabulary, "caption_image": caption_image, "sides": sides,
+        "trust_code": trust_code, "device": resolve_device(device),
+    }  # fmt: skip
+    with progress(quiet) as report:
+        options = AuditOptions(
+            data, split, tuple(objective or ()), tuple(signal or ()), batch_size, labels, threshold, top,
+            sheet=sheet, seed=seed, request=request, progress=report,
+        )  # fmt: skip
+        if pairs is not None:
+            status, path = _score(sources or [], pairs, options, out)
+        else:
+            result, path = _audit(sources or [], options, out, shown)
+    if pairs is not None:
+        notice(f"Note: {status}.", quiet)
+        print_path(path)
+        return
+    for text in result.notices:
+        notice(f"Note: {text}.", quiet)
+    if format == "json":
+        from lossscope.audit.output.document import document
+
+        typer.echo(json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    typer.echo("\n".join(_lines(result, out)))
+    print_path(path)
+
+
+def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:
+    from lossscope.audit.output.folder import write_audit
+    from lossscope.audit.steps.run import audit as run
+
+    result = run(sources, options)
+    return result, write_audit(result, out, shown)
+
+
+def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[str, Path]:
+    """Write OUT/scores.csv; return what the probabilities were fitted on, and its path."""
+    from lossscope.audit.output.document import UNCALIBRATED
+    from lossscope.audit.steps.score_pairs import score_pairs
+    from lossscope.io.csv_tables import format_csv
+    from lossscope.io.files import write_text
+    from lossscope.io.folder_lock import lock_folder
+
+    table, calibration, relations = score_pairs(sources, pairs, options)
+    path = out / "scores.csv"
+    with lock_folder(out):
+        write_text(path, format_csv(table))
+    if calibration.labels:
+        return f"probabilities are calibrated on {calibration.labels} labels of {calibration.origin}", path
+    other = "" if relations.sides.is_image_text else ", which are other things than these"
+    return f"probabilities are {UNCALIBRATED}: the weights are of {calibration.origin}{other}", path
+
+
+def _lines(result: AuditResult, out: Path) -> list[str]:
+    """What is printed: the rate, the weight on false negatives, what the threshold leaves out, what to do."""
+    from lossscope.audit.output.document import status
+    from lossscope.core.sides import plural
+
+    relations = result.material.relations
+    sides = relations.sides
+    items = f"{relations.first:,} {plural(sides.first)}"
+    items += "" if sides.second is None else f" and {relations.second:,} {plural(sides.second)}"
+    lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}.", ""]
+    lines.append(f"false negatives among the negatives of a batch   {_percent(result.rate)}")
+    lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}")
+    for one in result.weights:
+        epoch = "" if one.epoch is None else f", epoch {one.epoch}"
+        lines.append(f"gradient weight on them, {one.objective}{epoch}   {_percent(one.share)}")
+    lines += [f"not weighed: {reason}" for reason in result.not_weighed]
+    lines.append("")
+    lines.append("leave out from   of negatives   precision            recall")
+    for row in result.accuracy:
+        mark = " *" if row.threshold == result.threshold else ""
+        lines.append(
+            f"p >= {row.threshold:<11g} {row.hidden:<14.3%} {_percent(row.precision):<20} {_percent(row.recall)}{mark}"
+        )
+    lines.append("")
+    copies = int(result.suspects.copy.sum())
+    text = f"{len(result.suspects.probability):,} suspects of {result.examined:,} pairs that were looked at"
+    lines.append(text + (f", {copies:,} of them copies" if copies else "") + f" ({result.pairs:,} in all).")
+    if result.quality is not None:
+        q = result.quality
+        lines.append(
+            f"Predicted for queries not fitted on, {q.n} labels ({q.positive} yes): AUC {q.auc:.3f}, AP "
+            f"{q.average_precision:.3f}, calibration error {q.calibration_error:.3f}."
+        )
+    if not result.is_calibrated:
+        lines.append(
+            f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
+        )
+    lines.append(f"Train without them: --mask {out / 'mask.npz'}")
+    return lines
+
+
+def _percent(estimate: Estimate) -> str:
+    digits = 3 if abs(estimate.value) < 0.01 else 1
+    value = f"{estimate.value:.{digits}%}" if estimate.value == estimate.value else "–"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} ({estimate.low:.{digits}%} to {estimate.high:.{digits}%})"

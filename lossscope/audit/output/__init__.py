@@ -1,0 +1,1 @@
+"""What an audit writes: the page on which a person labels pairs."""

@@ -1,0 +1,51 @@
+"""The folder of an audit: suspects.parquet, mask.npz, sheet.csv, the pages and audit.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from lossscope.core.known_pairs import KnownPairs
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import write_text
+from lossscope.io.folder_lock import lock_folder
+from lossscope.io.parquet_tables import write_parquet
+from lossscope.io.write_errors import explain_write_errors
+
+from ..steps.result import AuditResult
+from .document import document
+from .pages import write_pages
+from .tables import sheet_table, suspects_table
+
+FILES = ("suspects.parquet", "mask.npz", "sheet.csv", "sheet.html", "index.html", "audit.json")
+
+
+def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
+    """Write everything; return the path of the page.
+
+    audit.json is written last: a folder without it is of an audit that did not end.
+
+    Args:
+        result: of the audit.
+        out: folder, new or that of an earlier audit.
+        shown: pairs on the page.
+    """
+    with explain_write_errors(out), lock_folder(out):
+        (out / "audit.json").unlink(missing_ok=True)
+        write_parquet(out / "suspects.parquet", suspects_table(result))
+        mask_of(result).write(out / "mask.npz")
+        write_text(out / "sheet.csv", format_csv(sheet_table(result)))
+        page = write_pages(result, out, shown)
+        write_text(
+            out / "audit.json", json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        )
+    return page
+
+
+def mask_of(result: AuditResult) -> KnownPairs:
+    """Return the suspects as what `--mask` takes."""
+    material, scored = result.material, result.suspects
+    ids = tuple(material.image_ids), tuple(material.caption_ids)
+    return KnownPairs(scored.pairs.left, scored.pairs.right, scored.probability.astype(np.float32), *ids)

@@ -1,0 +1,229 @@
+"""Pairs -> one page on which a person says which of them match, and downloads the answers as labels.csv."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from markupsafe import Markup
+from PIL import Image
+
+from lossscope.core.sides import Sides, plural
+from lossscope.errors import InputError
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import fingerprint_of, write_text
+from lossscope.visible_text import show_text
+
+ANSWERS = ("yes", "no", "unsure")
+_MAX_SIDE = 512  # pixels of a picture in the page
+_LOSSLESS_SIDE = 128  # pixels up to which each of them is seen
+
+
+@dataclass(frozen=True)
+class PageItem:
+    """One item of a side, as it is shown."""
+
+    id: str
+    texts: tuple[str, ...] = ()  # its own text, or (of a picture) the texts that are its positives
+    picture: npt.NDArray[np.uint8] | None = None  # (3, H, W) pixels
+
+
+@dataclass(frozen=True)
+class PagePair:
+    """A query and a candidate that probably match, and why."""
+
+    query: PageItem
+    candidate: PageItem  # its text(s); picture: that of the item it belongs to, where there is one
+    probability: float  # that they match
+    reasons: tuple[tuple[str, float], ...]  # sentence and its share of the log-odds, the strongest first
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """What names the pair in labels.csv: the ids of query and candidate."""
+        return self.query.id, self.candidate.id
+
+
+def label_columns(sides: Sides) -> tuple[str, str, str]:
+    """Return the columns of labels.csv: ids of query and candidate, and the answer.
+
+    >>> label_columns(Sides()), label_columns(Sides("item", None)), label_columns(Sides("question", "answer"))
+    (('image', 'caption', 'answer'), ('item', 'item 2', 'answer'), ('question', 'answer', 'label'))
+    """
+    first, second = sides.first, f"{sides.first} 2" if sides.second is None else sides.second
+    return first, second, next(name for name in ("answer", "label", "match") if name not in (first, second))
+
+
+def write_page(
+    path: Path,
+    pairs: Sequence[PagePair],
+    title: str,
+    sides: Sides,
+    facts: Sequence[tuple[str, str]],
+    labelled: Mapping[tuple[str, str], str] | None = None,
+) -> Path:
+    """Write the page, one file that needs no network; return its path.
+
+    The browser keeps the answers under a fingerprint of the pairs, whatever their order. labels.csv, which the page
+    downloads, also has the answers of `labelled` to pairs that the page does not show, so that no label is lost.
+
+    Args:
+        path: file to write.
+        pairs: in the order in which they are shown.
+        title: of the page.
+        sides: of queries and candidates, whose names are columns of labels.csv.
+        facts: what and its value, lines at the top.
+        labelled: ids of query and candidate -> yes, no or unsure, the answers that are known.
+
+    Raises:
+        InputError: a pair is there twice, or an answer is none.
+    """
+    path, labelled = Path(path), labelled or {}
+    _require_pairs(pairs, labelled)
+    environment = _environment()
+    style, script = (Markup(environment.get_template(f"page.{part}.jinja").render()) for part in ("css", "js"))
+    page = environment.get_template("page.html.jinja").render(
+        title=title,
+        question=_question(sides),
+        facts=facts,
+        others=sum(ids not in {pair.ids for pair in pairs} for ids in labelled),
+        data=_data(pairs, sides, labelled),
+        style=style,
+        script=script,
+        style_hash=_source_hash(style),
+        script_hash=_source_hash(script),
+    )
+    write_text(path, page)
+    return path
+
+
+def _require_pairs(pairs: Sequence[PagePair], labelled: Mapping[tuple[str, str], str]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for pair in pairs:
+        if pair.ids in seen:
+            raise InputError(f"pairs of a page must be there once; got {pair.ids} twice")
+        seen.add(pair.ids)
+    for ids, answer in labelled.items():
+        if answer not in ANSWERS:
+            raise InputError(f"answers must be {', '.join(ANSWERS)}; got {answer!r} for {ids}")
+
+
+def _question(sides: Sides) -> str:
+    """Return what is asked of each pair.
+
+    >>> _question(Sides()), _question(Sides("product", None))
+    ('Does this caption match this image?', 'Do these two products match?')
+    """
+    if sides.second is None:
+        return f"Do these two {plural(sides.first)} match?"
+    return f"Does this {sides.second} match this {sides.first}?"
+
+
+def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """Return what the script of the page reads: every pair with its row of labels.csv, and each picture once."""
+    pictures = _Pictures()
+    keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
+    columns = label_columns(sides)
+    shown = {pair.ids for pair in pairs}
+    others = [_csv_row(columns, (*ids, answer)) for ids, answer in labelled.items() if ids not in shown]
+    return {
+        "storage": f"lossscope.labels/{fingerprint_of(sides.text, *sorted(keys))[:16]}",
+        "header": format_csv(pd.DataFrame(columns=list(columns))),
+        "others": [f"{row}\n" for row in others],
+        "query": _names(sides, 0),
+        "candidate": _names(sides, 1),
+        "pairs": [
+            {
+                "key": key,
+                "row": _csv_row(columns[:2], pair.ids),
+                "query": _item(pair.query, pictures),
+                "candidate": _item(pair.candidate, pictures),
+                "probability": _finite(pair.probability),
+                "reasons": [[show_text(sentence), _finite(share)] for sentence, share in pair.reasons],
+                "given": labelled.get(pair.ids),
+            }
+            for key, pair in zip(keys, pairs, strict=True)
+        ],
+        "pictures": pictures.addresses,
+    }
+
+
+def _names(sides: Sides, side: int) -> dict[str, str]:
+    """Return what an item of a side, its texts beside a picture, and the picture beside its text are called."""
+    if sides.second is None:
+        return {"name": sides.first, "texts": "Its texts", "picture": "Its picture"}
+    if side == 0:
+        return {"name": sides.first, "texts": f"Its own {plural(sides.second)}", "picture": ""}
+    return {"name": sides.second, "texts": "Its text", "picture": f"The {sides.first} that it belongs to"}
+
+
+def _csv_row(columns: Sequence[str], values: Sequence[str]) -> str:
+    """Return values as a row of labels.csv, without formulas and without its end."""
+    header = format_csv(pd.DataFrame(columns=list(columns)))
+    return format_csv(pd.DataFrame([values], columns=list(columns))).removeprefix(header).removesuffix("\n")
+
+
+def _item(item: PageItem, pictures: _Pictures) -> dict[str, Any]:
+    texts = [show_text(text, "\n\t") for text in item.texts]
+    place = None if item.picture is None else pictures.place(item.picture)
+    return {"id": show_text(item.id), "texts": texts, "picture": place}
+
+
+def _fingerprint(item: PageItem) -> str:
+    return fingerprint_of(item.id, *item.texts, b"" if item.picture is None else item.picture.tobytes())
+
+
+def _finite(number: float) -> float | None:
+    """Return a number as JSON can hold it; None for one that is none."""
+    return round(float(number), 6) if math.isfinite(number) else None
+
+
+@dataclass
+class _Pictures:
+    """Data addresses of pictures, each once."""
+
+    addresses: list[str] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)  # fingerprint -> place among the addresses
+
+    def place(self, pixels: npt.NDArray[np.uint8]) -> int:
+        """Return the place of a picture's address; it is added where it is new."""
+        key = fingerprint_of(str(pixels.shape), pixels.tobytes())
+        if key not in self._places:
+            self._places[key] = len(self.addresses)
+            self.addresses.append(_address(pixels))
+        return self._places[key]
+
+
+def _address(pixels: npt.NDArray[np.uint8]) -> str:
+    """Return (3, H, W) pixels as a data address: PNG, or of large ones WebP, of a tenth of the size."""
+    image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    kind = "png" if max(image.size) <= _LOSSLESS_SIDE else "webp"
+    image.thumbnail((_MAX_SIDE, _MAX_SIDE))
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **({"quality": 85} if kind == "webp" else {"optimize": True}))
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def _source_hash(text: str) -> str:
+    """Return what allows a script or style in a content security policy, which allows no other."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: show_text(value, "\n") if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

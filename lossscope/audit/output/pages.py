@@ -1,0 +1,84 @@
+"""The pages of an audit: the strongest suspects, and the sheet of pairs to label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.core.relations import NONE
+from lossscope.core.types import Rows
+
+from ..steps.result import AuditResult, ScoredPairs
+from ..types import NotKnown
+from .document import status
+from .page import PageItem, PagePair, write_page
+from .tables import positives
+
+_REASONS = 4  # of a pair that are shown
+
+
+def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
+    """Write index.html, the strongest suspects, and sheet.html, the pairs to label; return the path of the first."""
+    sides = result.material.relations.sides
+    suspects = result.suspects.take(np.arange(min(shown, len(result.suspects.probability))))
+    facts = facts_of(result)
+    page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts)
+    write_page(out / "sheet.html", _pairs(result, result.sheet), f"Sheet to label: {result.name}", sides, facts)
+    return page
+
+
+def facts_of(result: AuditResult) -> list[tuple[str, str]]:
+    """Return what the page says at its top."""
+    rate = result.rate
+    span = "" if rate.low is None or rate.high is None else f", {rate.low:.3%} to {rate.high:.3%}"
+    facts = [
+        ("false negatives among negatives", f"{rate.value:.3%}{span}"),
+        (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}"),
+        ("probabilities", status(result)),
+    ]
+    for one in result.weights:
+        low, high = one.share.low, one.share.high
+        span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
+        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}"))
+    return facts
+
+
+def _pairs(result: AuditResult, scored: ScoredPairs) -> list[PagePair]:
+    material = result.material
+    owners = material.positives_of_candidates[:, 0]
+    left, right = scored.pairs.left, scored.pairs.right
+    pictures = _pictures(result, np.unique(np.r_[left, owners[right][owners[right] != NONE]]))
+    own, texts = material.first_texts, None if material.split is None else material.split.captions
+    shown = []
+    for place, (q, c) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        of_query = [] if texts is None else [texts[row] for row in positives(result, q)]
+        query = PageItem(material.image_ids[q], (*(() if own is None else (own[q],)), *of_query), pictures.get(q))
+        candidate = PageItem(
+            material.caption_ids[c], () if texts is None else (texts[c],), pictures.get(int(owners[c]))
+        )
+        shown.append(PagePair(query, candidate, float(scored.probability[place]), _reasons(result, scored, place)))
+    return shown
+
+
+def _reasons(result: AuditResult, scored: ScoredPairs, place: int) -> tuple[tuple[str, float], ...]:
+    """Return what speaks for a pair, the strongest first, in log-odds."""
+    if scored.copy[place]:
+        return tuple((result.because[name], 1.0) for name in result.copy_names[:1])
+    parts = result.calibration.weights[1:] * scored.Z[place]
+    order: Sequence[int] = np.argsort(-parts)[:_REASONS].tolist()
+    return tuple((result.because[result.signals[k]], float(parts[k])) for k in order if parts[k] > 0)
+
+
+def _pictures(result: AuditResult, rows: Rows) -> dict[int, npt.NDArray[np.uint8]]:
+    """Return the pictures of some items of the first side, by row; none where the data have none."""
+    try:
+        items = result.material.pictures
+    except NotKnown:
+        return {}
+    pixels = np.asarray(items.take(rows))
+    if pixels.dtype != np.uint8:
+        pixels = (pixels * 255).round().clip(0, 255).astype(np.uint8)
+    return dict(zip(rows.tolist(), pixels, strict=True))

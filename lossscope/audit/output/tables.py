@@ -1,0 +1,59 @@
+"""Suspects, the sheet and scored pairs as tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ..estimate.labels import ANSWER, pair_columns
+from ..steps.result import AuditResult, ScoredPairs
+from ..types import Floats
+
+_TEXTS = 5  # of a query that the sheet shows
+
+
+def signal_columns(result: AuditResult, scored: ScoredPairs) -> dict[str, Floats]:
+    """Return a column for each signal, as it is: NaN where a pair has none."""
+    columns = {name: scored.raw[:, place] for place, name in enumerate(result.signals)}
+    return columns | {"is_copy": scored.copy.astype(np.float32)}
+
+
+def suspects_table(result: AuditResult) -> pd.DataFrame:
+    """Return the suspects, the most probable first: ids, rows, probability, rank among the query's, signals."""
+    material, scored = result.material, result.suspects
+    first, second = pair_columns(material.relations.sides)
+    left, right = scored.pairs.left, scored.pairs.right
+    return pd.DataFrame(
+        {
+            first: [material.image_ids[row] for row in left.tolist()],
+            second: [material.caption_ids[row] for row in right.tolist()],
+            f"{first}_row": left, f"{second}_row": right, "probability": scored.probability, "rank": result.ranks(),
+            **signal_columns(result, scored),
+        }
+    )  # fmt: skip
+
+
+def sheet_table(result: AuditResult) -> pd.DataFrame:
+    """Return the pairs to label, in random order: ids, what the query says, what the candidate says, an empty answer."""
+    material, pairs = result.material, result.sheet.pairs
+    first, second = pair_columns(material.relations.sides)
+    split = material.split
+    columns = {
+        first: [material.image_ids[row] for row in pairs.left.tolist()],
+        second: [material.caption_ids[row] for row in pairs.right.tolist()],
+        ANSWER: [""] * len(pairs),
+    }
+    if split is not None:
+        own = material.first_texts
+        columns[f"{first}_text"] = [
+            " | ".join(([] if own is None else [own[row]]) + [split.captions[k] for k in positives(result, row)])
+            for row in pairs.left.tolist()
+        ]
+        columns[f"{second}_text"] = [split.captions[row] for row in pairs.right.tolist()]
+    return pd.DataFrame(columns)
+
+
+def positives(result: AuditResult, row: int) -> list[int]:
+    """Return the first positives of an item of the first side."""
+    lists = result.material.positives_of_queries[row]
+    return [one for one in lists.tolist() if one >= 0][:_TEXTS]
