@@ -83,6 +83,12 @@ def doctor(
         list[str] | None,
         typer.Option(help="Training data, or a dump of it, that may not share an item with a source; repeat."),
     ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of `lossscope audit`, or its mask.npz: which items probably match.", rich_help_panel=SOURCE
+        ),
+    ] = None,
     data: DataSpec = None,
     split: SplitName = "train",
     sides: SidesOption = None,
@@ -130,7 +136,7 @@ def doctor(
     with progress(quiet) as report:
         result = examine(
             *(targets or ()), objective=objective, data=data, log=log, batch_size=batch_size, against=against or (),
-            columns=_columns(column or ()), trust_code=trust_code, split=split, sides=sides,
+            audit=audit, columns=_columns(column or ()), trust_code=trust_code, split=split, sides=sides,
             caption_image=caption_image, vocabulary=vocabulary, encoder=tuple(encoder_option or ()),
             accepted_options=tuple(accept_option or ()), device=resolve_device(device), cache=not no_cache,
             progress=report,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 
 from .base import Advice, Check, Evidence, Finding, Severity
@@ -19,7 +18,7 @@ from .parts.truth import Truth
 class FalseNegatives(Check):
     """Which share of the gradient's weight on negatives is on items that match after all?
 
-    Exact where the data set knows the truth; an audit finds suspects elsewhere.
+    Exact where the data set knows the truth; elsewhere by the probabilities of an audit (`--audit`).
     Source: Bleeker & de Rijke 2022, section 6; Chun et al. 2022 (ECCV Caption) for how many there are.
     """
 
@@ -28,7 +27,7 @@ class FalseNegatives(Check):
     place: ClassVar[int] = 33
 
     def examine(self, patient: Patient) -> Finding | None:
-        truth, split, objective = patient.part(Truth).match, patient.part(Items).split, patient.objective
+        truth, split, objective = patient.part(Truth), patient.part(Items).split, patient.objective
         on_match = total = pairs = matching = 0.0
         for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
             rows = directions[0]  # the first side's items as queries, as the truth has them
@@ -36,8 +35,8 @@ class FalseNegatives(Check):
             own = torch.from_numpy(split.relations.is_positive(queries, candidates))
             negatives = rows.mask.negatives & ~own  # other captions of the query's image are same-item-negatives
             W = torch.where(negatives, objective(rows.S, rows.mask).W.abs(), 0.0)
-            match = torch.from_numpy(truth[np.ix_(queries, candidates)]) & negatives
-            on_match, total = on_match + float(W[match].sum()), total + float(W.sum())
+            match = torch.where(negatives, torch.from_numpy(truth.probability(queries, candidates)), 0.0)
+            on_match, total = on_match + float((W * match).sum()), total + float(W.sum())
             matching, pairs = matching + float(match.sum()), pairs + float(negatives.sum())
         share = on_match / total if total else 0.0
         patient.signals[self.id()] = share
@@ -45,14 +44,16 @@ class FalseNegatives(Check):
             return None
         return self.finding(
             f"{share:.0%} of the gradient pushes away items that match",
-            f"{matching / pairs:.1%} of the negatives match their query, and {share:.0%} of the weight on negatives is "
-            "on them.",
+            f"{matching / pairs:.1%} of the negatives {'' if truth.is_exact else 'probably '}match their query, and "
+            f"{share:.0%} of the weight on negatives is on them.",
             (
                 Evidence("share of the weight on matching negatives", share, self.share, (0, self.share)),
                 Evidence("share of the negatives that match", matching / pairs, None, (None, None)),
             ),
             (
-                Advice("Label them as positives; rules that hide them (--mask percent) seldom help recall."),
+                Advice(
+                    "Label them as positives, or audit them and leave the suspects out: lossscope audit, then --mask."
+                ),
                 Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
             ),
         )

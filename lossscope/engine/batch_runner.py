@@ -157,9 +157,8 @@ class BatchRunner:
             if self.guide is None:
                 raise InputError("--mask gist needs a guide: the embeddings of the same items, --guide SOURCE")
             guides = self._rows(self.guide, stack, False, False, Buffers(), False)
-        split = None if stack[0].mode == "views" else self.embedded
         return tuple(
-            hide_by_rules(rows, self.plan.masks, split, guide) for rows, guide in zip(directions, guides, strict=True)
+            hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
         )
 
     def _run_large(self, batch: Batch, index: int) -> _Results:

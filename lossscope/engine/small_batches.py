@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask, drop_unscored, pair_mask
@@ -78,11 +79,11 @@ def rows_of_stack(
     backward = (None, None) if layer_gradients is None else tuple(layer_gradients(images[0], captions[0]))
     q, c = (v, t) if embeddings else (None, None)
     forward = None if related is None else related.flatten(0, 1)
-    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, forward, backward[0])
+    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, forward, backward[0], embedded)
     if stack[0].is_one_set:
         return (i2t,)
     reverse = None if related is None else related.transpose(1, 2).flatten(0, 1)
-    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], reverse, backward[1])
+    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], reverse, backward[1], embedded, False)
     return (i2t, t2i)
 
 
@@ -140,6 +141,8 @@ def _rows(
     keys: tuple[Tensor | None, ...],
     related: Tensor | None,
     gradients: Gradients | None,
+    embedded: SplitEmbeddings,
+    forward: bool = True,
 ) -> DenseRows:
     """Build the rows of one direction.
 
@@ -153,7 +156,11 @@ def _rows(
         keys: input keys of queries and candidates, shaped as their rows.
         related: (k·q, c) which candidates are known to be positives.
         gradients: of the layers of the model.
+        embedded: the split.
+        forward: whether queries are of its first side.
     """
+    ids = embedded.image_ids, embedded.caption_ids
+    items = None if embedded.is_joined else BatchItems(*ids, queries.reshape(-1), candidates, forward)
     shape = BatchShape(
         len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates)
     )
@@ -167,6 +174,7 @@ def _rows(
         keys[1],
         related,
         gradients=gradients,
+        items=items,
     )
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from lossscope.core.known_pairs import KnownPairs, read_known_pairs
 from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -19,6 +21,7 @@ from .views.view import DenseRows, View
 _STATISTICS = tuple(
     Statistic(name, name, "mean", "samples") for name in ("same_image", "duplicates", "outranking", "near")
 )
+_SUSPECTED = Statistic("suspected", "suspected", "mean", "samples")
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,14 @@ class FalseNegatives:
         outranking: negatives strictly above the best positive.
         near: negatives whose embedding has a cosine of at least `near` with that of a positive, copies included; NaN
             where the source has similarities only.
+        suspected: sum of the probabilities that an audit gives to negatives, the number of false ones to expect; where
+            the option `audit` names one.
 
-    Raises InputError unless -1 < near <= 1.
+    Raises InputError unless -1 < near <= 1, and for an audit of other items.
     """
 
     near: float = 0.95  # cosine with a positive from which a negative counts as near
+    audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz
     axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "extremes", "embeddings", "keys"})
     needs_objective: ClassVar[bool] = False
@@ -57,13 +63,15 @@ class FalseNegatives:
             "outranking": view.extremes.above,
             "near": _count(_near(rows, self.near), rows),
         }
+        if self.audit is not None:
+            columns["suspected"] = _suspected(rows, read_known_pairs(self.audit))
         return {name: Accumulator(value) for name, value in columns.items()}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {name: part.value for name, part in accumulators.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
-        return _STATISTICS
+        return _STATISTICS if self.audit is None else (*_STATISTICS, _SUSPECTED)
 
     def check(self, objective: Objective) -> None:
         """Accept every objective."""
@@ -105,6 +113,14 @@ def _near(rows: DenseRows, threshold: float) -> Tensor | None:
         positive = vectors.gather(1, column.view(k, -1, 1).expand(-1, -1, d))
         near |= (torch.bmm(positive, vectors.transpose(1, 2)) >= threshold).flatten(0, 1) & present[:, None]
     return near
+
+
+def _suspected(rows: DenseRows, known: KnownPairs) -> Tensor:
+    """(k·q,) sum of the probabilities of negatives."""
+    if rows.items is None:
+        raise InputError("false-negatives:audit needs the items of two sides; the batch has them in one set")
+    probability = torch.from_numpy(rows.items.probabilities(known)).to(rows.S.device)
+    return torch.where(rows.mask.negatives, probability, 0.0).sum(1)
 
 
 def _positives(mask: Mask) -> Iterator[tuple[Tensor, Tensor]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.masks.base import BatchItems
 from lossscope.errors import InputError
 from lossscope.probes.false_negatives import FalseNegatives
 
@@ -135,3 +138,30 @@ def test_exact_copies_are_near_at_one(lab: Any) -> None:
     assert bool((torch.bmm(half, half.transpose(1, 2)).diagonal(dim1=1, dim2=2) < 1).any())
     rows = replace(batch, queries=batch.queries.float(), candidates=half.repeat(1, 2, 1)).rows()
     assert lab.columns(lab.run("false_negatives:near=1", rows))["near"].tolist() == [1] * 40
+
+
+def test_an_audit_adds_the_number_of_false_negatives_to_expect(lab: Any, tmp_path: Path) -> None:
+    ids = [f"q{row}" for row in range(40)], [f"d{row}" for row in range(60)]
+    random = np.random.default_rng(0)
+    keys = random.choice(40 * 60, 300, replace=False)
+    probability = random.random(300).astype(np.float32)
+    KnownPairs(keys // 60, keys % 60, probability, *map(tuple, ids)).write(tmp_path / "mask.npz")
+    table = np.zeros((40, 60))
+    table[keys // 60, keys % 60] = probability
+    batches = lab.random_batches()
+    k, q, c = batches.match.shape
+    queries, candidates = random.integers(0, 40, k * q), random.integers(0, 60, (k, c))
+    rows = replace(batches.rows(), items=BatchItems(*ids, queries, candidates))
+    actual = lab.columns(lab.run(f"false_negatives:audit={tmp_path}", rows))["suspected"]
+    negatives = rows.mask.negatives.numpy()
+    for row in range(k * q):
+        assert actual[row] == pytest.approx(
+            (table[queries[row], candidates[row // q]] * negatives[row]).sum(), rel=1e-5
+        )
+
+
+def test_an_audit_is_of_the_items_of_two_sides(lab: Any, tmp_path: Path) -> None:
+    empty = np.zeros(0, np.int64)
+    KnownPairs(empty, empty, empty.astype(np.float32), ("a",), ("b",)).write(tmp_path / "mask.npz")
+    with pytest.raises(InputError, match="the batch has them in one set"):
+        lab.run(f"false_negatives:audit={tmp_path}", lab.random_batches().rows())

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.known_pairs import KnownPairs
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
@@ -30,6 +32,18 @@ class BatchItems:
     def blocks(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield the rows of queries (q,) and candidates (c,) of each batch."""
         yield from zip(np.split(self.queries, len(self.candidates)), self.candidates, strict=True)
+
+    def probabilities(self, known: KnownPairs) -> npt.NDArray[np.float32]:
+        """Return the probability (k·q, c) that pairs give query and candidate; 0 of a pair that is not known.
+
+        Raises InputError where the pairs are of other items.
+        """
+        blocks = []
+        for queries, candidates in self.blocks():
+            first, second = (queries, candidates) if self.first_are_queries else (candidates, queries)
+            block = known.probabilities(self.first_ids, self.second_ids, first, second)
+            blocks.append(block if self.first_are_queries else block.T)
+        return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)

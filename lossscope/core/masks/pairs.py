@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,12 +38,6 @@ class Pairs:
         return read_known_pairs(self.file)
 
     def hidden(self, rows: MaskInputs) -> Tensor:
-        items = rows.items
-        assert items is not None
-        blocks = []
-        for queries, candidates in items.blocks():
-            first, second = (queries, candidates) if items.first_are_queries else (candidates, queries)
-            probability = self.known.probabilities(items.first_ids, items.second_ids, first, second)
-            blocks.append(probability if items.first_are_queries else probability.T)
-        hidden: Tensor = torch.from_numpy(np.concatenate(blocks) >= self.threshold).to(rows.S.device)
+        assert rows.items is not None
+        hidden: Tensor = torch.from_numpy(rows.items.probabilities(self.known) >= self.threshold).to(rows.S.device)
         return hidden

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.known_pairs import read_known_pairs
 from lossscope.core.pair import Pair
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
@@ -37,6 +38,7 @@ from .open_checkpoint import add_checkpoint
 from .options import Options
 
 _NO_LOG = "it has no log; --log names one"
+_NO_TRUTH = "its data do not know the truth; --audit names an audit"
 _NO_TEXTS = "it has no rows of text"
 _OF_ITEMS: tuple[type[Any], ...] = (Vectors, Items, Matrix, Parameters, Splits, Generalisation, TrainMode, Truth)
 
@@ -115,7 +117,7 @@ def _open_path(target: str, options: Options) -> Patient:
 
 
 def _new(name: str) -> Patient:
-    return Patient(name, missing={TrainingLog: _NO_LOG, Texts: _NO_TEXTS, Truth: "its data do not know the truth"})
+    return Patient(name, missing={TrainingLog: _NO_LOG, Texts: _NO_TEXTS, Truth: _NO_TRUTH})
 
 
 def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None = None) -> Patient:
@@ -157,6 +159,10 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
         missing[Items] = "too few of its rows are finite"
     else:
         patient.given[Items] = lambda: _sample(split, usable)
+    if options.audit is not None and not few:
+        known = read_known_pairs(options.audit)
+        known.require_items(split.image_ids, split.caption_ids)
+        patient.given[Truth] = lambda: Truth.audited(known, patient.part(Items).split)
     if options.against and not few:
         patient.given[Splits] = lambda: shared_with(split, options)
     patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}

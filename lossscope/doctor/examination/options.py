@@ -18,6 +18,7 @@ class Options:
     split: str = "train"  # that a model is examined on
     batch_size: int | None = None  # pairs of a batch; None: that of the training, else 128
     against: tuple[str, ...] = ()  # training data, or dumps of it, that may not share an item with a source
+    audit: Path | None = None  # folder of an audit, or its mask.npz: which items of the split probably match
     columns: Mapping[str, str] = field(default_factory=dict)  # name of the field -> column of a log, {"loss": "l"}
     device: str = "cpu"
     cache: bool = True  # whether embeddings are kept in the cache folder

@@ -151,7 +151,7 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
         directions = rows_of_stack(
             split, [batch], recipe.get("same_image", "keep"), needs, any(r.needs in ("keys", "related") for r in rules)
         )
-        yield tuple(hide_by_rules(one, rules, split) for one in directions) if rules else directions
+        yield tuple(hide_by_rules(one, rules) for one in directions) if rules else directions
 
 
 def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, Counts
+from lossscope.core.masks.base import BatchItems
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
@@ -90,6 +91,7 @@ class DenseRows(RowsOfS):
     related: Tensor | None = None  # (k·q, c) bool, candidates known to be of the query's item, such as of its image
     all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, where `queries` are only some
     gradients: Gradients | None = None  # where the source has a model, with k = 1
+    items: BatchItems | None = None  # which items these are; None where both sides are taken as one set
     _counted: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
     _row_counts: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
     _counts: dict[tuple[Objective, float], Counts] = field(default_factory=dict, init=False, repr=False)
