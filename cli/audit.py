@@ -75,8 +75,13 @@ def audit(
     ] = 0.2,
     batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2)] = 128,
     top: Annotated[
-        int, typer.Option(help="Of more than 6 million pairs: candidates of each item that are looked at.", min=1)
-    ] = 100,
+        int | None,
+        typer.Option(
+            help="Of more than 6 million pairs: candidates of each query that are looked at.",
+            min=1,
+            show_default="a fiftieth",
+        ),
+    ] = None,
     sheet: Annotated[int, typer.Option(help="Pairs to label.", min=10)] = 100,
     shown: Annotated[int, typer.Option(help="Suspects on the page.", min=1, max=2000, rich_help_panel=OUTPUT)] = 200,
     seed: Seed = 0,

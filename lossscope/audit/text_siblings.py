@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from .base import Floats, PairRows, Signal
 from .parts.material import Material
-from .parts.model_view import best_product
+from .parts.model_view import nearest_reference
 
 
 @dataclass(frozen=True)
@@ -21,5 +21,4 @@ class TextSiblings(Signal):
     because: ClassVar[str] = "its text says what a text of the query says"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        references = material.positives_of_queries[pairs.left]
-        return best_product(material.texts.siblings, pairs.right, references)
+        return nearest_reference(material.texts.siblings, pairs, material.positives_of_queries)

@@ -1,7 +1,8 @@
-"""How good is the threshold: precision and recall of what the mask leaves out, and how well probabilities fit labels."""
+"""How good is a threshold: precision and recall of what the mask leaves out; and how well do probabilities fit?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,29 +22,27 @@ class Accuracy:
     recall: Estimate  # share of the false negatives that are left out
 
 
-def accuracy(pairs: BatchPairs, calibration: Calibration, threshold: float) -> Accuracy:
-    """Return what a threshold leaves out, as the probabilities say.
+def accuracies(pairs: BatchPairs, calibration: Calibration, thresholds: Sequence[float]) -> tuple[Accuracy, ...]:
+    """Return what thresholds leave out, as the probabilities say.
 
     Intervals are of draws of the weights; NaN where nothing is left out.
     """
     p = pairs.probabilities(calibration)
-    above = p >= threshold
-
-    def both(one: Doubles) -> tuple[float, float]:
-        inside = float(one[above].sum())
-        precision = inside / int(above.sum()) if above.any() else float("nan")
-        return precision, inside / max(float(one.sum()), 1e-300)
-
-    value = both(p)
-    draws = (
-        [both(pairs.probabilities(calibration, b)) for b in calibration.draws] if calibration.draws is not None else []
-    )
-    columns = list(zip(*draws, strict=True)) if draws else [None, None]
-    precision, recall = (
-        Estimate(one, *(interval(column) if column is not None and above.any() else (None, None)))
-        for one, column in zip(value, columns, strict=True)
-    )
-    return Accuracy(threshold, float(above.mean()), precision, recall)
+    above = np.stack([p >= one for one in thresholds], 1)
+    hidden, inside, whole = above.sum(0), p @ above, float(p.sum())
+    draws = None
+    if calibration.draws is not None:
+        draws = pairs.sums(calibration, np.c_[above, np.ones(len(p))].astype(np.float64))
+    found = []
+    for place, threshold in enumerate(thresholds):
+        n = int(hidden[place])
+        precision = Estimate(float(inside[place]) / n if n else float("nan"))
+        recall = Estimate(float(inside[place]) / whole if whole else float("nan"))
+        if draws is not None and n:
+            precision = Estimate(precision.value, *interval(draws[:, place] / n))
+            recall = Estimate(recall.value, *interval(draws[:, place] / draws[:, -1]))
+        found.append(Accuracy(threshold, n / len(p), precision, recall))
+    return tuple(found)
 
 
 def calibration_error(p: Doubles, answers: npt.NDArray[np.bool_], bins: int = 10) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import expit
 
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
@@ -20,6 +21,7 @@ from lossscope.probes.views.view import DenseRows
 from .calibration import Calibration, Doubles, interval
 
 _SEED = 1
+_ROWS = 1 << 14  # pairs whose probabilities are computed at a time, under all draws
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,23 @@ class BatchPairs:
         p: Doubles = np.where(self.copy > 0, 1.0, calibration.probability(self.Z, weights))
         return p
 
+    def sums(self, calibration: Calibration, columns: Doubles) -> Doubles:
+        """Return Σ p · column of each column, for each draw of the weights, (m, s); one pass over the pairs.
+
+        Args:
+            calibration: with draws.
+            columns: (n, s).
+        """
+        assert calibration.draws is not None
+        total = np.zeros((len(calibration.draws), columns.shape[1]))
+        draws = calibration.draws.astype(np.float32)
+        for start in range(0, len(self.Z), _ROWS):
+            part = slice(start, start + _ROWS)
+            p = expit(draws[:, :1] + draws[:, 1:] @ self.Z[part].T.astype(np.float32))  # (m, rows)
+            p[:, self.copy[part] > 0] = 1
+            total += p @ columns[part]
+        return total
+
     def of_batches(self, p: Doubles) -> list[Doubles]:
         """Return probabilities (b, c) of each batch, 0 where items are not negatives."""
         split = np.split(p, np.cumsum([int(mask.sum()) for mask in self.negative])[:-1])
@@ -75,13 +94,9 @@ def rate(pairs: BatchPairs, calibration: Calibration) -> Estimate:
     p = pairs.probabilities(calibration)
     if calibration.draws is None:
         return Estimate(float(p.mean()))
-    random = np.random.default_rng(_SEED)
-    means = []
-    for weights in calibration.draws:
-        one = pairs.probabilities(calibration, weights)
-        spread = np.sqrt((one * (1 - one)).sum()) / len(one)  # which of the pairs are false is not known either
-        means.append(float(np.clip(random.normal(one.mean(), spread), 0, 1)))
-    return Estimate(float(p.mean()), *interval(means))
+    number = pairs.sums(calibration, np.ones((len(p), 1)))[:, 0]
+    drawn = np.random.default_rng(_SEED).poisson(number)  # which of the pairs are false is not known either
+    return Estimate(float(p.mean()), *interval(np.minimum(drawn / len(p), 1)))
 
 
 def per_query(pairs: BatchPairs, calibration: Calibration) -> float:
@@ -121,12 +136,11 @@ def weight_share(
         raise InputError(f"{name} must have weights on negatives; it has none in batches of {split.name}")
     flat = np.concatenate([one[mask] for one, mask in zip(weights, pairs.negative, strict=True)])
 
-    def share(p: Doubles) -> float:
-        return float(flat @ p) / total
-
     p = pairs.probabilities(calibration)
-    draws = [] if calibration.draws is None else [share(pairs.probabilities(calibration, b)) for b in calibration.draws]
-    estimate = Estimate(share(p), *(interval(draws) if draws else (None, None)))
+    bounds = (None, None)
+    if calibration.draws is not None:
+        bounds = interval(pairs.sums(calibration, flat[:, None])[:, 0] / total)
+    estimate = Estimate(float(flat @ p) / total, *bounds)
     return WeightShare(split.name, name, estimate, float(flat[p >= threshold].sum()) / total, epoch)
 
 

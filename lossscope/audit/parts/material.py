@@ -14,6 +14,7 @@ from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split, Texts
 
+from ..search.list_lengths import default_top
 from ..types import NotKnown
 from .model_view import ModelView
 from .picture_hashes import hash_pictures
@@ -89,7 +90,7 @@ class Material:
         sources: tuple[SplitEmbeddings, ...],
         split: Split | None,
         training: Split | None = None,
-        top: int = 100,
+        top: int | None = None,
         progress: Progress | None = None,
     ) -> Material:
         """Put together what sources and data know of the same items.
@@ -98,8 +99,8 @@ class Material:
         """
         first: Any = split if split is not None else sources[0]
         material = cls(first.relations, list(first.image_ids), list(first.caption_ids), (), split, training, progress)
-        views = tuple(ModelView.of(one, material, top) for one in sources)
-        material.models = views
+        length = top or default_top(first.relations)
+        material.models = tuple(ModelView.of(one, material, length) for one in sources)
         return material
 
 

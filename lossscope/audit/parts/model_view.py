@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
+from ..search.list_lengths import reverse_top
 from ..search.top_lists import TopLists, top_lists
 from ..types import Floats, NotKnown, PairRows
 
 if TYPE_CHECKING:
     from .material import Material
 
-_CHUNK = 1 << 16  # pairs whose vectors are gathered at a time
+_CHUNK = 1 << 11  # vectors that are gathered at a time
 _NEAREST = 10  # that the density round an item is the mean of
 
 
@@ -33,7 +34,8 @@ class ModelView:
     second: Floats | None  # (M, d)
     matrix: Floats | None  # (N, M), where only similarities are known
     material: Material
-    top: int  # entries of the lists of the most similar
+    top: int  # candidates in the list of the most similar of each query
+    _last: tuple[PairRows, Floats] | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def of(cls, source: SplitEmbeddings, material: Material, top: int) -> ModelView:
@@ -57,25 +59,33 @@ class ModelView:
         return cls(source.name, source.images.float().numpy(), source.captions.float().numpy(), None, material, top)
 
     def similarity(self, pairs: PairRows) -> Floats:
-        """Return s of each pair, (n,)."""
+        """Return s of each pair, (n,); those of the pairs that were asked for last are kept."""
+        if self._last is None or self._last[0] is not pairs:
+            self._last = pairs, self._similarity(pairs)
+        return self._last[1]
+
+    def _similarity(self, pairs: PairRows) -> Floats:
         if self.matrix is not None:
             picked: Floats = self.matrix[pairs.left, pairs.right]
             return picked
         assert self.first is not None
         assert self.second is not None
-        return products(self.first, self.second, pairs.left, pairs.right)
+        first = self.first
+        return best_products(self.second, pairs.right[:, None], pairs.left, lambda row: first[row : row + 1])
 
     def nearest_sibling(self, pairs: PairRows) -> Floats:
         """Return the largest cosine of the candidate with a positive of the query, (n,); NaN without any."""
         if self.second is None:
             raise NotKnown("it has similarities only, no embeddings")
-        return best_product(self.second, pairs.right, self.material.positives_of_queries[pairs.left])
+        return nearest_reference(self.second, pairs, self.material.positives_of_queries)
 
     def nearest_query(self, pairs: PairRows) -> Floats:
         """Return the largest cosine of the query with an item that the candidate is a positive of, (n,); NaN: none."""
         if self.first is None:
             raise NotKnown("it has similarities only, no embeddings")
-        return best_product(self.first, pairs.left, self.material.positives_of_candidates[pairs.right])
+        first, owners = self.first, self.material.positives_of_candidates[pairs.right]
+        owners = np.where(owners == pairs.left[:, None], NONE, owners)
+        return best_products(first, owners, pairs.left, lambda row: first[row : row + 1])
 
     @cached_property
     def best_positive(self) -> Floats:
@@ -96,7 +106,8 @@ class ModelView:
     def top_of_candidates(self) -> TopLists:
         """The most similar items of the first side of each item of the second."""
         matrix = None if self.matrix is None else self.matrix.T
-        return top_lists(self.second, self.first, matrix, self.top, self._is_one_set, self.material.progress)
+        top = reverse_top(self.material.relations, self.top)
+        return top_lists(self.second, self.first, matrix, top, self._is_one_set, self.material.progress)
 
     @property
     def _is_one_set(self) -> bool:
@@ -113,25 +124,55 @@ class ModelView:
 
 def products(a: Floats, b: Floats, rows: Rows, others: Rows) -> Floats:
     """Return a[rows] · b[others], (n,)."""
-    result = np.empty(len(rows), np.float32)
-    left, right = torch.from_numpy(a), torch.from_numpy(b)
-    for start in range(0, len(rows), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        x, y = left[torch.from_numpy(rows[part])], right[torch.from_numpy(others[part])]
-        result[part] = (x * y).sum(1).numpy()
-    return result
+    return best_products(b, others[:, None], rows, lambda row: a[row : row + 1])
 
 
-def best_product(vectors: Floats, rows: Rows, references: Rows) -> Floats:
-    """Return the largest cosine of each row with its references, itself left out, (n,); NaN without any.
+def nearest_reference(vectors: Floats, pairs: PairRows, references: Rows) -> Floats:
+    """Return the largest cosine of each candidate with a reference of its query, itself left out, (n,); NaN without any.
 
     Args:
-        vectors: (N, d) unit rows.
-        rows: (n,).
-        references: (n, k) rows; −1 for none.
+        vectors: (M, d) unit rows of candidates and references.
+        pairs: queries and candidates.
+        references: (N, k) rows of the references of each query; −1 for none.
     """
-    best = np.full(len(rows), -np.inf, np.float32)
-    for column in references.T:
-        use = np.nonzero((column != NONE) & (column != rows))[0]
-        best[use] = np.maximum(best[use], products(vectors, vectors, rows[use], column[use]))
+    best = np.full(len(pairs), -np.inf, np.float32)
+    for start, stop in _runs(pairs.left):
+        own = references[pairs.left[start]]
+        own = own[own != NONE]
+        if not len(own):
+            continue
+        candidates = pairs.right[start:stop]
+        gathered, part = vectors[candidates], best[start:stop]
+        for one in own.tolist():
+            cosines = gathered @ vectors[one]
+            np.maximum(part, np.where(candidates == one, -np.inf, cosines), out=part)
     return np.where(np.isfinite(best), best, np.nan).astype(np.float32)
+
+
+def best_products(vectors: Floats, rows: Rows, queries: Rows, vector_of: Callable[[int], Floats]) -> Floats:
+    """Return the largest product of each query with some rows of `vectors`, (n,); NaN without any.
+
+    Pairs of one query follow each other, so that its vector is read once: gathering is what this costs.
+
+    Args:
+        vectors: (M, d).
+        rows: (n, k) rows of them; −1 for none.
+        queries: (n,) rows of the queries.
+        vector_of: row of a query -> (1, d).
+    """
+    best = np.full(len(queries), np.nan, np.float32)
+    for start, stop in _runs(queries):
+        part = rows[start:stop]
+        query = vector_of(int(queries[start]))[0]
+        values = (vectors[part.ravel()] @ query).reshape(part.shape)
+        values[part == NONE] = -np.inf
+        best[start:stop] = values.max(1)
+    return np.where(np.isfinite(best), best, np.nan).astype(np.float32)
+
+
+def _runs(values: Rows) -> Iterator[tuple[int, int]]:
+    """Yield where runs of equal values start and stop, none longer than what is gathered at a time."""
+    edges = np.r_[0, np.nonzero(np.diff(values))[0] + 1, len(values)] if len(values) else np.zeros(1, np.int64)
+    for start, stop in zip(edges.tolist(), edges[1:].tolist(), strict=False):
+        for low in range(start, stop, _CHUNK):
+            yield low, min(low + _CHUNK, stop)

@@ -10,9 +10,8 @@ from lossscope.core.types import Rows
 from ..parts.material import Material
 from ..parts.text_space import unit
 from ..types import NotKnown, PairRows
+from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
-
-ALL_PAIRS = 6_000_000  # up to which every pair is looked at
 
 
 def candidate_pairs(material: Material, top: int) -> PairRows:
@@ -20,7 +19,7 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
 
     Args:
         material: what is known of both sides.
-        top: of a large set, candidates of each query, and queries of each candidate, of each kind of similarity.
+        top: of a large set, candidates of each query, of each kind of similarity.
     """
     relations = material.relations
     N, M = relations.first, relations.second
@@ -28,7 +27,8 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
         keys = np.arange(N * M, dtype=np.int64)
     else:
         lists = [*_of_models(material), *_of_texts(material, top)]
-        keys = np.unique(np.concatenate(lists)) if lists else np.zeros(0, np.int64)
+        keys = np.sort(np.concatenate([np.zeros(0, np.int64), *lists]))
+        keys = keys[np.diff(keys, prepend=-1) > 0]
     return without_known(material, PairRows(keys // M, keys % M))
 
 
@@ -64,7 +64,7 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
         sums[rows] += texts[column[rows]]
     queries, M, one_set = unit(sums), material.relations.second, material.relations.one_set
     forward = top_lists(queries, texts, None, top, one_set, material.progress)
-    reverse = top_lists(texts, queries, None, max(1, top // 4), one_set, material.progress)
+    reverse = top_lists(texts, queries, None, reverse_top(material.relations, top), one_set, material.progress)
     return [_keys(forward, M), _turned_keys(reverse, M)]
 
 

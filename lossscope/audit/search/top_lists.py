@@ -12,6 +12,8 @@ from lossscope.core.types import Progress, Rows
 from ..types import Floats
 
 _ENTRIES = 1 << 26  # similarities of a block of rows
+_ROWS = 1 << 13  # lists that are compared at a time
+_ROUNDING = np.float32(1e-6)  # by which a product differs when it is computed in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +25,12 @@ class TopLists:
 
     def rank(self, queries: Rows, similarity: Floats) -> Floats:
         """Return how many candidates of each query lie above a similarity, (n,); k where all of the list do."""
-        above = self.values[queries] > similarity[:, None]
-        return above.sum(1).astype(np.float32)
+        above = np.empty(len(queries), np.float32)
+        for start in range(0, len(queries), _ROWS):
+            part = slice(start, start + _ROWS)
+            limit = similarity[part, None] + _ROUNDING  # a pair of the list is not above itself
+            above[part] = (self.values[queries[part]] > limit).sum(1)
+        return above
 
 
 def top_lists(

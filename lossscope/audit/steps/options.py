@@ -21,7 +21,7 @@ class AuditOptions:
     batch_size: int = 128
     labels: Path | None = None  # sheet with answers
     threshold: float = 0.2  # probability from which the mask leaves a pair out, in what is printed
-    top: int = 100  # of a large set, candidates of each item that are looked at
+    top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
     keep: float = 0.05  # probability from which a pair is a suspect
     sheet: int = 100  # pairs to label
     seed: int = 0

@@ -12,7 +12,7 @@ from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
 from lossscope.registry import build, short_spec
 
-from ..estimate.accuracy import accuracy, calibration_error
+from ..estimate.accuracy import Accuracy, accuracies, calibration_error
 from ..estimate.calibration import Calibration
 from ..estimate.default_weights import default_calibration
 from ..estimate.labels import Labels, read_labels
@@ -20,6 +20,7 @@ from ..estimate.rates import BatchPairs, WeightShare, per_query, rate, weight_sh
 from ..estimate.sheet import draw_sheet
 from ..estimate.signal_table import SignalTable
 from ..search.candidates import candidate_pairs
+from ..search.list_lengths import default_top
 from ..search.random_batches import pairs_of, random_batches
 from ..types import PairRows
 from .inputs import Inputs, read_inputs
@@ -31,6 +32,7 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
 _MOST = 5_000_000  # suspects that are kept, the most probable
 _FOLDS = 5
+_ENOUGH = 0.9  # of the pairs above the threshold
 
 
 def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
@@ -56,6 +58,8 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     raw = table.raw(random_pairs)
     sample = BatchPairs(batches, negative, table.standardised(raw), table.is_copy(random_pairs))
     suspects, examined = _suspects(table, calibration, options)
+    thresholds = accuracies(sample, calibration, sorted({*THRESHOLDS, options.threshold}))
+    number = _number_of_pairs(inputs)
     weights, reasons = _weight_shares(inputs, sample, calibration, options)
     return AuditResult(
         material=material,
@@ -70,14 +74,17 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
         per_query=per_query(sample, calibration),
         weights=weights,
         not_weighed=reasons,
-        accuracy=tuple(accuracy(sample, calibration, one) for one in sorted({*THRESHOLDS, options.threshold})),
+        accuracy=thresholds,
         threshold=options.threshold,
         suspects=suspects,
         sheet=_sheet(suspects, random_pairs, raw, sample, calibration, options),
         examined=examined,
-        pairs=_number_of_pairs(inputs),
+        pairs=number,
         quality=quality,
-        notices=tuple(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
+        notices=(
+            *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
+            *_missed(suspects, thresholds, options.threshold, examined, number),
+        ),
     )
 
 
@@ -121,7 +128,7 @@ def _quality(prior: Calibration, Z: np.ndarray, labels: Labels) -> LabelQuality:
 
 def _suspects(table: SignalTable, calibration: Calibration, options: AuditOptions) -> tuple[ScoredPairs, int]:
     """Return the pairs whose probability is at least `keep`, the most probable first, and how many were looked at."""
-    pairs = candidate_pairs(table.material, options.top)
+    pairs = candidate_pairs(table.material, options.top or default_top(table.material.relations))
     kept: list[ScoredPairs] = []
     for start in range(0, len(pairs), _CHUNK):
         one = score(table, calibration, pairs.part(start, start + _CHUNK))
@@ -184,6 +191,20 @@ def _weight_shares(
     if options.objectives and not inputs.sources:
         reasons.append("weights need a SOURCE, whose similarities an objective weighs")
     return tuple(shares), tuple(reasons)
+
+
+def _missed(
+    suspects: ScoredPairs, thresholds: Sequence[Accuracy], threshold: float, examined: int, number: int
+) -> tuple[str, ...]:
+    """Say how many of the pairs above the threshold were looked at, where that is less than nine in ten."""
+    expected = next(one.hidden for one in thresholds if one.threshold == threshold) * number
+    held = int((suspects.probability >= threshold).sum())
+    if examined == number or held >= _ENOUGH * expected:
+        return ()
+    return (
+        f"the mask has {held:,} pairs with a probability of {threshold:g} or more, of about {expected:,.0f} that random "
+        "batches let expect: the lists end before. A larger --top finds more",
+    )
 
 
 def _number_of_pairs(inputs: Inputs) -> int:
