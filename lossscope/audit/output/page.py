@@ -169,7 +169,8 @@ def _names(sides: Sides, side: int) -> dict[str, str]:
 def _csv_row(columns: Sequence[str], values: Sequence[str]) -> str:
     """Return values as a row of labels.csv, without formulas and without its end."""
     header = format_csv(pd.DataFrame(columns=list(columns)))
-    return format_csv(pd.DataFrame([values], columns=list(columns))).removeprefix(header).removesuffix("\n")
+    row = pd.DataFrame([values], columns=list(columns), dtype=object)  # ids may hold what no column of texts can
+    return format_csv(row).removeprefix(header).removesuffix("\n")
 
 
 def _item(item: PageItem, pictures: _Pictures) -> dict[str, Any]:
@@ -204,7 +205,7 @@ class _Pictures:
 
 
 def _address(pixels: npt.NDArray[np.uint8]) -> str:
-    """Return (3, H, W) pixels as a data address: PNG, or of large ones WebP, of a tenth of the size."""
+    """Return (3, H, W) pixels as a data address: PNG, or of large ones WebP, which is several times smaller."""
     image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
     kind = "png" if max(image.size) <= _LOSSLESS_SIDE else "webp"
     image.thumbnail((_MAX_SIDE, _MAX_SIDE))

@@ -1,0 +1,316 @@
+"""Can one look at pairs, label them with a key, and read the downloaded labels back, whatever the texts hold?"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lossscope.audit.output.page import PageItem, PagePair, label_columns, write_page
+from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
+from lossscope.errors import InputError
+from lossscope.io.csv_tables import read_csv
+from lossscope.visible_text import show_text
+from tests.hostile_names import CONTROLS, HOSTILE
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)")
+FACTS = [("False negatives", "4.1 %"), ("Calibration", "uncalibrated here")]
+FORMULAS = ("=1+1", "+x", "-x", "@SUM(A1)", "'=quoted", "a,b", 'say "x"', "two\nlines", " blank ", "é ü 漢")
+
+
+def picture(seed: int, size: int = 8) -> Any:
+    return np.random.default_rng(seed).integers(0, 256, (3, size, size + 2), dtype=np.uint8)
+
+
+def image_pairs(n: int) -> list[PagePair]:
+    reasons = (("Texts of both say the same.", 2.0), ("The images differ.", -1.0))
+    return [
+        PagePair(
+            PageItem(f"i{k}", (f"own caption {k}", "another"), picture(k)),
+            PageItem(f"c{k}", (f"caption {k}",), picture(k + n)),
+            0.9 - 0.1 * k,
+            reasons,
+        )
+        for k in range(n)
+    ]
+
+
+def text_pairs(names: Sequence[str]) -> list[PagePair]:
+    """Pairs whose ids, texts and reasons are the names."""
+    return [PagePair(PageItem(name, (name,)), PageItem(f"{name}d", (name,)), 0.5, ((name, 1.0),)) for name in names]
+
+
+def data_of(page: Path) -> Any:
+    """Return what the script of a page reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_pixels_are_kept_and_each_picture_is_there_once(tmp_path: Path) -> None:
+    pairs = image_pairs(2)
+    same = PagePair(pairs[0].query, pairs[1].candidate, 0.1, ())
+    data = data_of(write_page(tmp_path / "page.html", [*pairs, same], "Pairs", IMAGE_TEXT, FACTS))
+    assert len(data["pictures"]) == 4
+    assert data["pairs"][2]["query"]["picture"] == data["pairs"][0]["query"]["picture"]
+    address = data["pictures"][data["pairs"][0]["query"]["picture"]]
+    with Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/png;base64,")))) as image:
+        assert np.array_equal(np.asarray(image).transpose(2, 0, 1), picture(0))
+
+
+def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
+    pairs = [PagePair(PageItem("i", (), picture(0, 1000)), PageItem("c", ("text",)), 0.5, ())]
+    address = data_of(write_page(tmp_path / "page.html", pairs, "Pairs", IMAGE_TEXT, []))["pictures"][0]
+    with Image.open(io.BytesIO(base64.b64decode(address.removeprefix("data:image/webp;base64,")))) as image:
+        assert max(image.size) == 512
+
+
+def test_no_text_becomes_a_tag_or_ends_the_script(tmp_path: Path) -> None:
+    title = " ".join(HOSTILE)
+    facts = [(name, name) for name in HOSTILE]
+    page = write_page(tmp_path / "page.html", text_pairs(HOSTILE), title, QUERY_DOCUMENT, facts)
+    text = page.read_text(encoding="utf-8")
+    assert not set(text) & set(CONTROLS)
+    assert text.count("<script") == text.count("</script>") == 2
+    assert "<iframe" not in text and "<img" not in text and "<b>" not in text
+    assert "<script>window.stolen" not in text
+
+
+def test_numbers_that_are_none_are_json(tmp_path: Path) -> None:
+    pairs = [PagePair(PageItem("q"), PageItem("d"), float("nan"), (("certain", float("inf")),))]
+    data = data_of(write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, []))
+    assert data["pairs"][0]["probability"] is None and data["pairs"][0]["reasons"] == [["certain", None]]
+
+
+def test_the_browser_keeps_answers_by_pairs_and_not_by_their_order(tmp_path: Path) -> None:
+    pairs = image_pairs(3)
+    changed = [*pairs[:2], PagePair(pairs[2].query, PageItem("c2", ("another text",)), 0.1, ())]
+    keys = [
+        data_of(write_page(tmp_path / "page.html", some, "Pairs", IMAGE_TEXT, []))["storage"]
+        for some in (pairs, pairs[::-1], changed)
+    ]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_wrong_pairs_and_answers_are_refused(tmp_path: Path) -> None:
+    pairs = image_pairs(1)
+    with pytest.raises(InputError, match=r"once; got \('i0', 'c0'\) twice"):
+        write_page(tmp_path / "page.html", pairs * 2, "Pairs", IMAGE_TEXT, [])
+    with pytest.raises(InputError, match="must be yes, no, unsure; got 'maybe'"):
+        write_page(tmp_path / "page.html", pairs, "Pairs", IMAGE_TEXT, [], {("i0", "c0"): "maybe"})
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+class OpenPage:
+    """A page in the browser, with its console messages, its dialogs and its requests."""
+
+    def __init__(self, browser: Any, page: Path, script: str = "") -> None:
+        self.address = page.as_uri()
+        self.context = browser.new_context(offline=True)
+        self.page = self.context.new_page()
+        self.messages: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        if script:
+            self.page.add_init_script(script)
+        self.load()
+
+    def load(self) -> None:
+        self.page.goto(self.address)
+        self.page.wait_for_selector('html[data-ready="yes"]')
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def text(self, id: str) -> str:
+        return str(self.page.locator(f"#{id}").inner_text())
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers in the list of pairs, empty where there is none."""
+        return [str(row.get_attribute("data-answer")) for row in self.page.locator(".row").all()]
+
+    def download(self, path: Path) -> list[list[str]]:
+        """Press d; return the rows of the file as `read_csv` reads them."""
+        with self.page.expect_download() as download:
+            self.press("d")
+        assert download.value.suggested_filename == "labels.csv"
+        download.value.save_as(path)
+        table = read_csv(path)
+        return [list(table.columns), *table.astype(object).to_numpy().tolist()]
+
+
+@in_browser
+@pytest.mark.slow
+def test_pairs_are_labelled_by_key_and_read_back(browser: Any, tmp_path: Path) -> None:
+    page = write_page(tmp_path / "page.html", image_pairs(5), "Which pairs match?", IMAGE_TEXT, FACTS)
+    opened = OpenPage(browser, page)
+    assert opened.page.title() == opened.page.locator("h1").inner_text() == "Which pairs match?"
+    assert opened.text("question") == "Does this caption match this image?"
+    assert opened.page.locator("#query img").get_attribute("alt") == "image i0"
+    assert opened.page.locator("#query li").all_inner_texts() == ["own caption 0", "another"]
+    assert opened.page.locator("#candidate .text").inner_text() == "caption 0"
+    assert opened.page.locator("#candidate figcaption").inner_text() == "The image that it belongs to"
+    assert opened.page.locator("#reasons .number").all_inner_texts() == ["+2.00", "−1.00"]
+    assert opened.page.locator("#download").is_disabled()
+    opened.press("y")
+    assert opened.text("place") == "Pair 2 of 5" and opened.text("status") == "Pair 1: yes."
+    opened.press("n", "U", "y", "z")
+    assert opened.text("place") == "Pair 4 of 5" and opened.text("status") == "Pair 4: unlabelled again."
+    assert opened.text("count") == "3 of 5 labelled"
+    opened.load()
+    assert opened.answers == ["yes", "no", "unsure", "", ""]
+    assert opened.text("place") == "Pair 4 of 5"  # the first without an answer
+    opened.press("ArrowLeft", "ArrowLeft")
+    assert opened.page.locator("#no").get_attribute("aria-pressed") == "true"
+    opened.press("y", "z", "Control+y")  # another answer, taken back; not a key with a modifier
+    assert opened.answers == ["yes", "no", "unsure", "", ""]
+    expected = [["image", "caption", "answer"], ["i0", "c0", "yes"], ["i1", "c1", "no"], ["i2", "c2", "unsure"]]
+    assert opened.download(tmp_path / "labels.csv") == expected
+    assert opened.messages == []
+    assert {url for url in opened.requests if not url.startswith(("data:", "blob:"))} == {page.as_uri()}
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_buttons_do_what_keys_do(browser: Any, tmp_path: Path) -> None:
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", image_pairs(3), "Pairs", IMAGE_TEXT, []))
+    for button in ("yes", "previous", "no", "undo", "next", "unsure"):
+        opened.page.locator(f"#{button}").click()
+    assert opened.answers == ["yes", "unsure", ""]
+    opened.page.locator("#show-unlabelled").click()
+    assert opened.page.locator(".row:visible").count() == 1 and opened.text("place") == "Pair 3 of 3"
+    opened.press("y")
+    assert opened.text("none-left") == "None is unlabelled."
+    assert "All pairs are labelled" in opened.text("status")
+    opened.page.locator("#show-all").click()
+    opened.page.locator(".row").first.click()
+    assert opened.text("place") == "Pair 1 of 3"
+    with opened.page.expect_download():
+        opened.page.locator("#download").click()
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_ids_come_back_as_they_were(browser: Any, tmp_path: Path) -> None:
+    page = write_page(tmp_path / "page.html", text_pairs(FORMULAS), "Pairs", Sides("item", None), [])
+    opened = OpenPage(browser, page)
+    opened.press(*"y" * len(FORMULAS))
+    expected = [["item", "item 2", "answer"], *([name, f"{name}d", "yes"] for name in FORMULAS)]
+    assert opened.download(tmp_path / "labels.csv") == expected
+    assert "\n=" not in (tmp_path / "labels.csv").read_text(encoding="utf-8")
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
+    sides, names = Sides("question", "answer"), tuple(HOSTILE)
+    facts = [(name, name) for name in names]
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", text_pairs(names), " ".join(names), sides, facts))
+    for name in names:
+        for place in ("#query .text", "#candidate .text", "#reasons li > span:last-child"):
+            keep = "" if place.startswith("#reasons") else "\n\t"
+            assert opened.page.locator(place).text_content() == show_text(name, keep)
+        opened.press("n")
+    assert opened.page.locator("#query *:not(h3, h4, div, p, span, ul, li, figure, img), dl a, dl b, h1 *").count() == 0
+    made = "iframe, object, embed, form, base, link, a, [onerror], [onload], img"
+    assert opened.page.locator(made).count() == 0
+    assert opened.page.evaluate("window.stolen") is None
+    rows = opened.download(tmp_path / "labels.csv")
+    assert rows[0] == list(label_columns(sides)) == ["question", "answer", "label"]
+    assert [row[2] for row in rows[1:]] == ["no"] * len(names)
+    assert [row[0] for row in rows[1:]] == [show_text(name.replace("\r", "\n"), "\n\t") for name in names]
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) -> None:
+    pairs = image_pairs(3)
+    known = {("i1", "c1"): "no", ("other", "=pair"): "yes"}
+    page = write_page(tmp_path / "page.html", pairs, "Pairs", IMAGE_TEXT, [], known)
+    opened = OpenPage(browser, page)
+    assert opened.answers == ["", "no", ""]
+    opened.press("ArrowRight", "y")
+    assert opened.answers == ["", "yes", ""]
+    opened.load()
+    assert opened.answers == ["", "yes", ""]  # the newer answer, kept by the browser
+    rows = opened.download(tmp_path / "labels.csv")
+    assert rows[1:] == [["other", "=pair", "yes"], ["i1", "c1", "yes"]]
+    write_page(page, pairs[::-1], "Pairs", IMAGE_TEXT, [], {("i1", "c1"): "unsure"})
+    opened.load()
+    assert opened.answers == ["", "unsure", ""]  # given anew since
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+@pytest.mark.parametrize("sides", [QUERY_DOCUMENT, Sides("item", None)], ids=["two sides", "one set"])
+def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> None:
+    texts = ("", "short", "من هو مؤلف هذا الكتاب؟", "word " * 5000)
+    pairs = [PagePair(PageItem(f"q{k}", (one,)), PageItem(f"d{k}", (one,)), 0.5, ()) for k, one in enumerate(texts)]
+    pairs.append(PagePair(PageItem("q"), PageItem("d"), 0.5, ()))
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", sides, []))
+    assert opened.page.locator("#query .text").inner_text() == "(empty text)"
+    opened.press("y", "y")
+    direction = "getComputedStyle(document.querySelector('#query .text span')).direction"
+    assert opened.page.evaluate(direction) == "rtl"
+    opened.press("y")
+    box = opened.page.locator("#candidate .texts")
+    assert box.get_attribute("tabindex") == "0"  # it scrolls, by keyboard too
+    assert box.bounding_box()["height"] < 500
+    opened.press("y", "y")
+    assert opened.text("count") == "5 of 5 labelled" and opened.text("query").endswith("(nothing to show)")
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_a_browser_that_keeps_nothing_says_so(browser: Any, tmp_path: Path) -> None:
+    none = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied'); } })"
+    page = write_page(tmp_path / "page.html", image_pairs(2), "Pairs", IMAGE_TEXT, [])
+    opened = OpenPage(browser, page, script=none)
+    assert opened.page.locator("#not-kept").is_visible()
+    opened.press("y")
+    assert opened.download(tmp_path / "labels.csv")[1:] == [["i0", "c0", "yes"]]
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.slow
+def test_a_page_without_pairs_opens(browser: Any, tmp_path: Path) -> None:
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", [], "Pairs", IMAGE_TEXT, FACTS))
+    opened.press("y", "z", "d", "ArrowRight")
+    assert opened.text("count") == "No pairs" and opened.messages == []
+    opened.context.close()
