@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import audited_file
+from lossscope.core.known_pairs import KnownPairs, audited_file
 from lossscope.core.masks.base import NegativeMask
-from lossscope.core.masks.pairs import Pairs
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
@@ -76,13 +75,14 @@ def fingerprints_of(
     files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
     code = {name: "".join(plugin_fingerprints([getattr(recipe, name)]).values()) for name in ("objective", "encoder")}
     files |= {name: value for name, value in code.items() if value}
-    masks = [str(rule.file) for rule in rules if isinstance(rule, Pairs)]
-    files |= {"mask": fingerprint_of(*(fingerprint(audited_file(path)) for path in masks))} if masks else {}
+    masks = [audited_file(path) for rule in rules if (path := getattr(rule, "file", None)) is not None]
+    files |= {"mask": fingerprint_of(*map(fingerprint, masks))} if masks else {}
     return files | ({"offline": candidates.fingerprint} if candidates else {})
 
 
 def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
     """Raise InputError where a rule's file cannot be read, or is of other items than those of the split."""
     for rule in rules:
-        if isinstance(rule, Pairs):
-            rule.known.require_items(split.image_ids, split.caption_ids)
+        known: KnownPairs | None = getattr(rule, "known", None)
+        if known is not None:
+            known.require_items(split.image_ids, split.caption_ids)
